@@ -1,0 +1,26 @@
+"""mha: multi-head attention, one small step at a time.
+
+The functions here need NumPy only. `mha.nn` holds the same steps as PyTorch layers,
+`mha.laws` what must be true of any attention, `mha.zoo` the wrong versions.
+"""
+
+from mha.similarity import cosine_similarity, dot_product_scores
+from mha.softmax import softmax
+from mha.masks import causal_mask, masked_softmax, padding_mask
+from mha.attention import scaled_dot_product_attention
+from mha.heads import merge_heads, multi_head_attention, split_heads
+
+__all__ = [
+    "causal_mask",
+    "cosine_similarity",
+    "dot_product_scores",
+    "masked_softmax",
+    "merge_heads",
+    "multi_head_attention",
+    "padding_mask",
+    "scaled_dot_product_attention",
+    "softmax",
+    "split_heads",
+]
+
+__version__ = "0.1.0"
