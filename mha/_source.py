@@ -1,0 +1,38 @@
+"""The code of the package as the book shows it: without the docstring."""
+
+import ast
+import inspect
+import textwrap
+
+
+def source(function):
+    """Return the code of `function` without its docstring.
+
+    Parameters
+    ----------
+    function : function or class
+        Anything that `inspect` can find the source of.
+
+    Returns
+    -------
+    code : str
+        The lines as they stand in the file, comments included.
+
+    Raises
+    ------
+    TypeError
+        If `function` has no Python source.
+
+    Examples
+    --------
+    >>> from mha.softmax import never_zero
+    >>> print(source(never_zero))
+    def never_zero(total):
+        return np.where(total == 0, 1, total)
+    """
+    code = textwrap.dedent(inspect.getsource(function))
+    body = ast.parse(code).body[0]
+    if ast.get_docstring(body) is None:
+        return code.rstrip()
+    text, lines = body.body[0], code.splitlines()
+    return "\n".join(lines[: text.lineno - 1] + lines[text.end_lineno :])

@@ -1,0 +1,212 @@
+"""Checks for the exercises of chapter 1."""
+
+import numpy as np
+
+from mha.check._engine import Exercise, Mistake
+from mha.similarity import cosine_similarity, dot_product_scores
+
+__all__ = ["best_unit_key", "cosine", "scores", "spread_at_100"]
+
+_BY_HAND, _EQUATION = 'chapter 1, "By hand"', 'chapter 1, "The equation"'
+
+_PAIRS = (
+    (np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])),
+    (np.array([[1.0, 0.0]]), np.array([[2.0, 5.0], [3.0, 7.0]])),
+    (np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([[3.0, 5.0], [-2.0, 4.0]])),
+    (np.arange(6.0).reshape(2, 3), np.arange(9.0, -6.0, -1.0).reshape(5, 3) ** 2),
+)
+
+scores = Exercise(
+    task="the scores of every query with every key",
+    right=lambda Q, K: dot_product_scores(Q, K),
+    cases=_PAIRS,
+    mistakes=(
+        Mistake(
+            "no transpose",
+            "the keys are still rows: a product takes rows times columns",
+            lambda Q, K: Q @ K,
+        ),
+        Mistake(
+            "reshape for a transpose",
+            "reshape lays the numbers down anew, so a column no longer holds one key",
+            lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
+        ),
+        Mistake(
+            "queries and keys swapped",
+            "row i should belong to query i; yours belongs to key i",
+            lambda Q, K: K @ Q.T,
+        ),
+        Mistake(
+            "only pairs with equal index",
+            "query 0 should meet every key, not only key 0",
+            lambda Q, K: (Q * K).sum(-1),
+        ),
+        Mistake(
+            "mean for sum",
+            "the products of the places are added up, not averaged",
+            lambda Q, K: Q @ K.T / Q.shape[-1],
+        ),
+        Mistake(
+            "cosine for dot product",
+            "the lengths are divided out; the score keeps them",
+            lambda Q, K: cosine_similarity(Q, K),
+        ),
+        Mistake(
+            "products not added up",
+            "one axis too many: the places of a pair still have to be added up",
+            lambda Q, K: Q[:, None] * K[None],
+        ),
+    ),
+    reread=_BY_HAND,
+    praise="your scores are those of mha.dot_product_scores, for every shape tried.",
+)
+
+spread_at_100 = Exercise(
+    task="the standard deviation of a score at width 100",
+    right=10,
+    cases=((),),
+    mistakes=(
+        Mistake(
+            "the variance",
+            "100 is the variance; the question asks for its square root",
+            100,
+        ),
+        Mistake("the mean", "0 is the mean of the scores, not their spread", 0),
+        Mistake(
+            "the spread of one entry",
+            "1 is the spread of one entry; a hundred products are added up",
+            1,
+        ),
+        Mistake(
+            "the spread of the cosine",
+            "1/√100 is the spread of the cosine, where the lengths are divided out",
+            0.1,
+        ),
+        Mistake(
+            "the variance squared",
+            "the variances of the places are added up, not multiplied",
+            10_000,
+        ),
+        Mistake(
+            "two variances added",
+            "the variance of a product of two independent entries is 1·1, not 1 + 1",
+            200**0.5,
+        ),
+    ),
+    reread='chapter 1, "Experiment: how large is a dot product of noise?"',
+    praise="√100: a hundred independent votes mostly cancel.",
+)
+
+
+def _unit(x, axis=-1):
+    length = np.sqrt((x * x).sum(axis, keepdims=True))
+    return x / np.where(length == 0, 1, length)
+
+
+def _naive_cosine(Q, K):
+    lengths = [np.sqrt((x * x).sum(-1)) for x in (Q, K)]
+    return Q @ K.T / np.outer(*lengths)
+
+
+cosine = Exercise(
+    task="cosines of all pairs, 0 where a vector is zero",
+    right=lambda Q, K: cosine_similarity(Q, K),
+    cases=(
+        (np.array([[3.0, 4.0]]), np.array([[5.0, 0.0], [-6.0, -8.0]])),
+        (np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 1.0]])),
+        (np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 0.0]])),
+        (np.arange(6.0).reshape(2, 3) - 2, np.arange(15.0).reshape(5, 3) - 7),
+    ),
+    mistakes=(
+        Mistake(
+            "NaN for zero vectors",
+            "a zero vector has length 0, and 0/0 is NaN",
+            _naive_cosine,
+        ),
+        Mistake(
+            "lengths kept",
+            "that is the dot product: divide by both lengths",
+            lambda Q, K: Q @ K.T,
+        ),
+        Mistake(
+            "one length only",
+            "only the queries are brought to length 1; the keys need it too",
+            lambda Q, K: _unit(Q) @ K.T,
+        ),
+        Mistake(
+            "squared lengths",
+            "you divide by the squared lengths: is a square root missing?",
+            lambda Q, K: (
+                _unit(Q)
+                @ _unit(K).T
+                / np.maximum(
+                    np.sqrt(np.outer((Q * Q).sum(-1), (K * K).sum(-1))), 1e-300
+                )
+            ),
+        ),
+        Mistake(
+            "columns for rows",
+            "you bring the columns to length 1; a vector is a row",
+            lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
+        ),
+        Mistake(
+            "sign lost",
+            "opposite directions have cosine −1; your result is never negative",
+            lambda Q, K: np.abs(_unit(Q) @ _unit(K).T),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="from −1 to 1, and a vector of zeros is like nothing.",
+)
+
+best_unit_key = Exercise(
+    task="the key of length 1 that scores highest with q",
+    right=lambda q: q / np.sqrt(q @ q),
+    cases=(
+        (np.array([3.0, 4.0]),),
+        (np.array([0.0, -2.0, 0.0]),),
+        (np.array([1.0, -2.0, 3.0, 0.0, 1.0]),),
+    ),
+    mistakes=(
+        Mistake(
+            "length not 1",
+            "the direction is right, but this key is not of length 1",
+            lambda q: q.copy(),
+        ),
+        Mistake(
+            "largest place only",
+            "this key listens to one place only; the others vote too",
+            lambda q: (
+                np.eye(len(q))[np.abs(q).argmax()] * np.sign(q[np.abs(q).argmax()])
+            ),
+        ),
+        Mistake(
+            "signs only",
+            "every place gets the same weight; places with more should get more",
+            lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
+        ),
+        Mistake(
+            "opposite direction",
+            "this key scores lowest of all: the angle is 180 degrees",
+            lambda q: -q / np.sqrt(q @ q),
+        ),
+        Mistake(
+            "sum for length",
+            "you divide by the sum of the absolute places; the length is the root of "
+            "the sum of squares",
+            lambda q: q / np.abs(q).sum(),
+        ),
+        Mistake(
+            "squared length",
+            "you divide by q · q, the squared length: is a square root missing?",
+            lambda q: q / (q @ q),
+        ),
+        Mistake(
+            "a number for a vector",
+            "that is the best score; the question asks for the key that reaches it",
+            lambda q: np.sqrt(q @ q),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="the cosine is largest, 1, in the direction of q itself.",
+)
