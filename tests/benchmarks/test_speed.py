@@ -1,0 +1,114 @@
+"""Run ``python -m pytest tests/benchmarks``. The unit suite leaves this folder out.
+
+Only ratios are judged, because seconds belong to one machine. The table at the end
+shows seconds too, and the ratios stand in its ``extra_info`` with ``--benchmark-json``.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import mha
+from mha.nn import MultiHeadAttention
+from tests.benchmarks.clock import ratio
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time, min_rounds=5)
+
+
+def test_one_thread_is_all_there_is():
+    """tests/conftest.py sets the variables before NumPy reads them."""
+    assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"
+
+
+def judge(benchmark, ours, theirs, at_most):
+    """Note the ratio and fail if it is above `at_most`."""
+    measured = ratio(ours, theirs)
+    benchmark.extra_info.update(ratio=round(measured, 3), at_most=at_most)
+    benchmark(ours)
+    print(f"\n    {measured:.2f} of at most {at_most}")
+    assert measured <= at_most
+
+
+@pytest.mark.parametrize(
+    "shape, at_most", [((8, 8, 128, 32), 2.0), ((1, 8, 2048, 64), 2.5)]
+)
+def test_plain_numpy_keeps_within_sight_of_the_fused_kernel(benchmark, shape, at_most):
+    rng = np.random.default_rng(0)
+    QKV = [rng.standard_normal(shape, dtype=np.float32) for _ in range(3)]
+    tensors = [torch.from_numpy(x) for x in QKV]
+    judge(
+        benchmark,
+        lambda: mha.scaled_dot_product_attention(*QKV),
+        lambda: F.scaled_dot_product_attention(*tensors),
+        at_most,
+    )
+
+
+def bare(layer, X):
+    """Return what `layer` must do at least: its projections around the kernel."""
+    shape = (*X.shape[:-1], layer.n_heads, -1)
+    Q, K, V = (W(X).view(shape) for W in (layer.W_Q, layer.W_K, layer.W_V))
+    Q, K, V = (x.transpose(1, 2) for x in (Q, K, V))
+    heads = F.scaled_dot_product_attention(Q, K, V)
+    return layer.W_O(heads.transpose(1, 2).reshape(X.shape))
+
+
+def building_weights(layer, X):
+    """Return the same by the way most tutorials take, through the weights."""
+    shape = (*X.shape[:-1], layer.n_heads, -1)
+    Q, K, V = (W(X).view(shape) for W in (layer.W_Q, layer.W_K, layer.W_V))
+    Q, K, V = (x.transpose(1, 2) for x in (Q, K, V))
+    S = Q @ K.mT / Q.shape[-1] ** 0.5
+    heads = S.softmax(-1) @ V
+    return layer.W_O(heads.transpose(1, 2).reshape(X.shape))
+
+
+def layer_and_tokens(batch, n, d_model):
+    torch.manual_seed(0)
+    return MultiHeadAttention(d_model, 8), torch.randn(batch, n, d_model)
+
+
+def forward(program, X):
+    def run():
+        with torch.no_grad():
+            program(X)
+
+    return run
+
+
+def forward_and_backward(program, X):
+    X = X.clone().requires_grad_()
+    return lambda: program(X).sum().backward()
+
+
+@pytest.mark.parametrize("way", [forward, forward_and_backward])
+@pytest.mark.parametrize("sizes", [(8, 128, 256), (32, 64, 512), (1, 2048, 512)])
+def test_our_layer_costs_no_more_than_its_kernel(benchmark, sizes, way):
+    layer, X = layer_and_tokens(*sizes)
+    torch.testing.assert_close(layer(X), bare(layer, X))
+    judge(benchmark, way(layer, X), way(lambda X: bare(layer, X), X), at_most=1.1)
+
+
+@pytest.mark.parametrize("way, at_most", [(forward, 0.5), (forward_and_backward, 0.65)])
+def test_at_2048_tokens_our_layer_beats_building_the_weights(benchmark, way, at_most):
+    layer, X = layer_and_tokens(1, 2048, 512)
+    torch.testing.assert_close(layer(X), building_weights(layer, X))
+    theirs = way(lambda X: building_weights(layer, X), X)
+    judge(benchmark, way(layer, X), theirs, at_most)
+
+
+def test_import_takes_less_than_a_third_of_a_second():
+    program = "import time, mha; print(time.process_time())"
+    seconds = [
+        float(subprocess.check_output([sys.executable, "-c", program]))
+        for _ in range(5)
+    ]
+    print(f"\n    {statistics.median(seconds):.2f} s of at most 0.3 s")
+    assert statistics.median(seconds) <= 0.3
