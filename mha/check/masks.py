@@ -20,7 +20,7 @@ __all__ = [
 
 
 causal_row = Exercise(
-    task="the four weights of the third word under a causal mask",
+    task="the four weights of the third word",
     right=np.array([2, 6, 1, 0]) / 9,
     cases=((),),
     observe=lambda answer: np.round(np.asarray(answer, dtype=float), 2),
@@ -58,7 +58,7 @@ causal_row = Exercise(
         ),
     ),
     reread='chapter 4, "By hand"',
-    praise="exp gives 2, 6 and 1, and the total runs over what the word may see: 9.",
+    praise="2, 6 and 1 out of 9: the total runs over what the word may see.",
 )
 
 
@@ -101,7 +101,7 @@ _TWO = np.array([[0.0, 1.0, 2.0], [3.0, 1.0, 1.0]])
 _CAUSAL = np.tri(2, 3, dtype=bool)
 
 safe_masked_softmax = Exercise(
-    task="a masked softmax that gives zeros where a row may look at nothing",
+    task="a masked softmax that survives empty rows",
     right=lambda S, mask: masked_softmax(S, mask),
     cases=(
         (np.array([[1.0, 2.0]]), np.array([[True, False]])),
@@ -175,7 +175,7 @@ safe_masked_softmax = Exercise(
         ),
     ),
     reread='chapter 4, "Break it"',
-    praise="exact zeros where covered, zeros for an empty row, and no score too large.",
+    praise="exact zeros, empty rows included, and no score is too large.",
 )
 
 
@@ -220,7 +220,7 @@ def _mask_or_numbers(answer, *case):
 
 
 batch_mask = Exercise(
-    task="one mask of shape (batch, 1, n, n) for the future and the padding",
+    task="one mask for the future and the padding",
     right=_right_batch_mask,
     cases=(
         (np.array([1, 2]),),
@@ -446,7 +446,7 @@ def _has_empty_row(mask):
 
 
 denominator_law = Exercise(
-    task="a law that right attention keeps and a mask after the softmax breaks",
+    task="a law that a mask after the softmax breaks",
     right=_right_law,
     cases=(
         ("right",),
@@ -500,5 +500,5 @@ denominator_law = Exercise(
         ),
     ),
     reread='chapter 4, "Break it"',
-    praise="your law catches what leaks through the denominator, without false alarm.",
+    praise="your law hears the denominator and raises no false alarm.",
 )

@@ -20,7 +20,7 @@ __all__ = [
 # Exercise 3.1: predict what √d_model leaves of the variance
 
 variance_left = Exercise(
-    task="the variance of the scores after a division by √d_model",
+    task="the variance that √d_model leaves",
     right=1 / 8,
     cases=((),),
     mistakes=(
@@ -98,7 +98,7 @@ def _ramp(*shape, dtype=np.float64):
 _SMALL = np.array([[1.0, 1.0, 1.0, 1.0]]), np.array([[3.0, 3.0, 1.0, 1.0], [0.0] * 4])
 
 scaled_scores = Exercise(
-    task="scores divided by √d_k, for any leading axes, in the dtype of the inputs",
+    task="scaled scores, any leading axes, dtype kept",
     right=_right_scaled,
     cases=(
         _SMALL,
@@ -217,7 +217,7 @@ mystery_divisor = Exercise(
         ),
     ),
     reread='chapter 3, "Break it"',
-    praise="ln(a/b) is the gap of the scores over the divisor: weights tell.",
+    praise="the weights tell: ln(a/b) is the score gap over the divisor.",
 )
 
 
@@ -353,7 +353,7 @@ def _copies_without_value(attend):
 
 
 doubling_law = Exercise(
-    task="a law: doubling every key with its value changes nothing",
+    task="a law that doubles every key with its value",
     right=_right_law,
     cases=tuple((subject,) for subject in _SUBJECTS),
     mistakes=(
@@ -402,5 +402,5 @@ doubling_law = Exercise(
         ),
     ),
     reread='chapter 3, "The law"',
-    praise="no √n survives this, and it needs no right answer to compare with.",
+    praise="no √n survives it, and no right answer is needed.",
 )
