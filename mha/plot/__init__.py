@@ -1,0 +1,17 @@
+"""Figures of the book: each follows the theme of the page and carries alt text."""
+
+from mha.plot._picture import Picture
+from mha.plot.arrows import vectors
+from mha.plot.charts import bars, histogram, lines, points
+from mha.plot.matrices import heatmap, heatmaps
+
+__all__ = [
+    "Picture",
+    "bars",
+    "heatmap",
+    "heatmaps",
+    "histogram",
+    "lines",
+    "points",
+    "vectors",
+]

@@ -1,0 +1,124 @@
+"""A picture that carries its own alt text and follows the theme of the page."""
+
+import base64
+import io
+import re
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+from matplotlib import rc_context, style
+from PIL import Image  # comes with matplotlib
+
+INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
+ROLES = {
+    "query": "#0072B2",
+    "key": "#D55E00",
+    "value": "#009E73",
+    "output": "#A65CA0",
+}
+WIDTH = 6.0  # inches; the text column of the book
+STYLE = Path(__file__).with_name("mha.mplstyle")
+CSS = (
+    "display: block; height: auto; margin: 0 auto; "
+    "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; "
+    "stroke-linejoin: round; stroke-linecap: butt"
+)
+# What matplotlib writes and a page cannot use; its style element would even style
+# the rest of the page.
+TIDY = (
+    (r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", ""),
+    (r"\s+", " "),
+    (r"> <", "><"),
+    (r"<defs></defs>|<g/>", ""),
+    (r"base64, ", "base64,"),
+    (r' transform="rotate\(-?0 [^"]*"', ""),
+    (r"font: ([\d.]+px) 'DejaVu Sans'", r"font-size: \1"),
+    (r" font-family: 'DejaVu Sans'(, [^;\"]*)?;", ""),
+    (INK, "currentColor"),
+)
+
+
+class Picture:
+    """Hold one finished figure as SVG for the screen and PNG for paper.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to show; it is rendered at once and not kept.
+    alt : str
+        One sentence with the finding, for readers who do not see the figure.
+
+    Raises
+    ------
+    ValueError
+        If `alt` is empty.
+    """
+
+    def __init__(self, figure, alt):
+        if not isinstance(alt, str) or not alt.strip():
+            raise ValueError("alt must say in one sentence what the picture shows")
+        self.alt = alt.strip()
+        self.svg = _inline_svg(figure, self.alt)
+        self.png = _small_png(figure)
+
+    def __repr__(self):
+        return f"Picture: {self.alt}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {
+            "text/plain": repr(self),
+            "text/html": self.svg,
+            "image/png": base64.b64encode(self.png).decode("ascii"),
+        }
+
+
+def house_style():
+    """Return a context: the style of the book, whatever the reader's own settings."""
+    return style.context(["default", STYLE])
+
+
+def _render(figure, kind, **options):
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    figure.savefig(buffer, format=kind, metadata=metadata, **options)
+    return buffer.getvalue()
+
+
+def _small_png(figure):
+    """Return the figure for paper, small: 256 colours are enough for it."""
+    drawn = io.BytesIO(_render(figure, "png", facecolor="white"))
+    buffer = io.BytesIO()
+    with Image.open(drawn) as image:
+        image.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
+    return buffer.getvalue()
+
+
+def _inline_svg(figure, alt):
+    """Return the figure as an SVG element that can share a page with others."""
+    with rc_context({"svg.hashsalt": "mha"}):  # the same ids on every run
+        drawn = _render(figure, "svg").decode("utf-8")
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups()
+    inside = drawn.partition("<svg")[2].partition(">")[2]
+    for pattern, replacement in TIDY:
+        inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
+    pixels = float(width) * 4 / 3  # from points: the picture keeps its size, or shrinks
+    return (
+        '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {width} {height}" width="100%" '
+        f'style="{CSS}; max-width: {pixels:.0f}px" '
+        f'role="img" aria-label="{escape(alt)}">{_own_ids(inside).strip()}'
+    )
+
+
+def _own_ids(svg):
+    """Keep only the ids that are referred to, and make them unlike other pictures'."""
+    prefix = "mha" + sha256(svg.encode()).hexdigest()[:8]
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
+
+    def rename(match):
+        return f' id="{prefix}-{match[1]}"' if match[1] in used else ""
+
+    svg = re.sub(r'\s+id="([^"]+)"', rename, svg)
+    return re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)

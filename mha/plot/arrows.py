@@ -1,0 +1,165 @@
+"""Vectors in the plane."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Arc, Polygon
+
+from mha.plot._checks import all_known, as_series
+from mha.plot._picture import INK, ROLES, Picture, house_style
+
+
+def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
+    """Show vectors of the plane as arrows from the origin.
+
+    Parameters
+    ----------
+    arrows : dict {name: (x, y)}
+        The tips.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    roles : dict {name: "query" | "key" | "value" | "output"}, optional
+        Gives an arrow the colour of its role; without one it has the ink of the text.
+    angles : sequence of (name, name)
+        Pairs between which an arc shows the angle in degrees.
+    hull : sequence of names
+        Vectors whose convex hull is shaded.
+
+    Returns
+    -------
+    picture : Picture
+        Both axes have the same unit, so lengths and angles are true.
+
+    Raises
+    ------
+    ValueError
+        If a vector is not in the plane, a name or a role is unknown, or `alt` is empty.
+
+    Examples
+    --------
+    >>> vectors({"q": (1, 0), "k": (0, 1)}, angles=[("q", "k")], alt="A right angle.")
+    Picture: A right angle.
+    """
+    tips = {name: as_series(name, tip, 2) for name, tip in arrows.items()}
+    roles = roles or {}
+    all_known(
+        "roles, angles and hull", [*roles, *sum(map(tuple, angles), ()), *hull], tips
+    )
+    all_known("roles", roles.values(), ROLES)
+    corners = np.array([(0, 0), *tips.values()])
+    with house_style():
+        figure, ax = _plane(corners)
+        if len(hull):
+            shape = convex_hull([tips[name] for name in hull])
+            ax.add_patch(Polygon(shape, fc=ROLES["value"], alpha=0.2))
+        for name, tip in tips.items():
+            side = label_side(tip, tips.values())
+            _arrow(ax, name, tip, ROLES.get(roles.get(name), INK), side)
+        reach = np.linalg.norm(corners, axis=1).max()
+        for k, (a, b) in enumerate(angles):
+            _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
+        return Picture(figure, alt)
+
+
+def convex_hull(points):
+    """Return the corners of the convex hull, counter-clockwise.
+
+    Parameters
+    ----------
+    points : sequence of (x, y)
+        At least one point of the plane.
+
+    Returns
+    -------
+    corners : ndarray of shape (n, 2)
+        Points inside the hull, or on an edge, are left out.
+
+    Examples
+    --------
+    >>> convex_hull([(0, 0), (2, 0), (1, 0.5), (1, 2)]).tolist()
+    [[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]]
+    """
+    ordered = sorted({(float(x), float(y)) for x, y in points})
+    corners = _chain(ordered) + _chain(ordered[::-1])
+    return np.array(corners or ordered)
+
+
+def _chain(ordered):
+    """Walk along the points and keep only those where the path turns left."""
+    kept = []
+    for p in ordered:
+        while len(kept) > 1 and _turn(*kept[-2:], p) <= 0:
+            kept.pop()
+        kept.append(p)
+    return kept[:-1]  # the other chain begins with it
+
+
+def _turn(a, b, c):
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def _plane(corners):
+    """Return axes with equal units that hold all corners and the origin."""
+    low, high = corners.min(0), corners.max(0)
+    pad = 0.18 * (high - low).max() or 1
+    across, up = high - low + 2 * pad
+    scale = min(4.2 / across, 3.2 / up)
+    figure = Figure((across * scale + 0.5, up * scale + 0.4))
+    ax = figure.add_subplot(aspect="equal")
+    ax.set(xlim=(low[0] - pad, high[0] + pad), ylim=(low[1] - pad, high[1] + pad))
+    ax.grid(True)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    ax.axhline(0, color=INK, lw=0.8, alpha=0.5)
+    ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
+    return figure, ax
+
+
+def _arrow(ax, name, tip, colour, side):
+    look = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", tip, (0, 0), arrowprops=look)
+    place = {"ha": _nearest(side[0], "right", "left"), "textcoords": "offset points"}
+    place["va"] = _nearest(side[1], "top", "bottom")
+    ax.annotate(name, tip, 5 * side, **place)
+
+
+def _nearest(part, low, high):
+    return "center" if abs(part) < 0.3 else low if part < 0 else high
+
+
+def label_side(tip, others):
+    """Return the direction in which the name of an arrow stands from its tip.
+
+    Ahead of the tip there is room, unless a longer arrow goes the same way; then the
+    name stands beside the tip, on the side away from that arrow.
+
+    Examples
+    --------
+    >>> label_side((0, 1), others=[(2, 0)])
+    array([0., 1.])
+    >>> label_side((0, 1), others=[(0.1, 2)])
+    array([-1.,  0.])
+    """
+    length = np.linalg.norm(tip) or 1
+    x, y = np.divide(tip, length)
+    crowd = []
+    for other in others:
+        along, across = np.dot((x, y), other), x * other[1] - y * other[0]
+        # An arrow is not longer than itself, rounding aside.
+        if along > 1.001 * length and abs(across) < 0.2 * along:
+            crowd.append(across)
+    if not crowd:
+        return np.array([x, y])
+    return np.array([y, -x]) if sum(crowd) > 0 else np.array([-y, x])
+
+
+def _angle(ax, a, b, radius):
+    """Draw the arc between two vectors and write its degrees beside the middle."""
+    first, second = (np.degrees(np.arctan2(v[1], v[0])) for v in (a, b))
+    turn = (second - first + 180) % 360 - 180
+    start, end = (first, first + turn) if turn >= 0 else (first + turn, first)
+    ax.add_patch(
+        Arc((0, 0), 2 * radius, 2 * radius, theta1=start, theta2=end, ec=INK, lw=1)
+    )
+    middle = np.radians((start + end) / 2)
+    place = 1.25 * radius * np.array([np.cos(middle), np.sin(middle)])
+    ax.text(*place, f"{abs(turn):.0f}°", ha="center", va="center", fontsize=9)

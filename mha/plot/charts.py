@@ -1,0 +1,261 @@
+"""Bars, lines, histograms and points."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from mha.plot._checks import all_known, as_matrix, as_names, as_series
+from mha.plot._picture import INK, Picture, house_style
+
+SIZE = (
+    4.8,
+    2.6,
+)  # inches; narrower than the column, so that type stays large on a phone
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = "osD^vP"
+
+
+def bars(p, labels, *, alt, ylabel="weight"):
+    """Show one value, or one value a series, for each label.
+
+    Parameters
+    ----------
+    p : vector of n values, or dict {series name: vector of n values}
+        Heights; a dict draws grouped bars.
+    labels : sequence of n names
+        What the bars stand for, usually tokens.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    ylabel : str
+        What a height means.
+
+    Returns
+    -------
+    picture : Picture
+        Up to twelve bars carry their value.
+
+    Raises
+    ------
+    ValueError
+        If the number of labels differs from the number of values, or `alt` is empty.
+
+    Examples
+    --------
+    >>> bars([0.2, 0.8], ["dog", "food"], alt="Food gets four times the share of dog.")
+    Picture: Food gets four times the share of dog.
+    """
+    series = p if isinstance(p, dict) else {"": p}
+    series = {name: as_series(name or "p", y) for name, y in series.items()}
+    for y in series.values():
+        labels = as_names("labels", labels, len(y), "values")
+    width = 0.8 / len(series)
+    with house_style():
+        figure, ax = _axes("", ylabel)
+        for k, (name, y) in enumerate(series.items()):
+            x = np.arange(len(y)) + (k - (len(series) - 1) / 2) * width
+            drawn = ax.bar(x, y, 0.92 * width, label=name)
+            if len(labels) * len(series) <= 12:
+                ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
+        ax.set_xticks(range(len(labels)), labels)
+        _slant(ax, labels)
+        _baseline(ax)
+        _legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def lines(
+    x, ys, *, xlabel, ylabel, alt, xscale="linear", yscale="linear", reference=None
+):
+    """Show values that follow `x`, with a band where their spread is known.
+
+    Parameters
+    ----------
+    x : vector of n values
+        Where the values were taken.
+    ys : dict {name: vector of n values, or tuple (middle, low, high) of such vectors}
+        A tuple draws a line and a band from low to high.
+    xlabel, ylabel : str
+        In lower case, with the unit if there is one.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    xscale, yscale : {"linear", "log"}
+        On a logarithmic axis up to eight values of `x` become the marks.
+    reference : dict {name: number or vector of n values}, optional
+        What theory says: dashed, in the ink of the text.
+
+    Returns
+    -------
+    picture : Picture
+        Lines differ in dash and marker too, not in colour alone.
+
+    Raises
+    ------
+    ValueError
+        If a series is not as long as `x`, or `alt` is empty.
+
+    Examples
+    --------
+    >>> lines([1, 4, 9], {"root": [1, 2, 3]}, xlabel="x", ylabel="y", alt="A root.")
+    Picture: A root.
+    """
+    x = as_series("x", x)
+    with house_style():
+        figure, ax = _axes(xlabel, ylabel)
+        ax.set(xscale=xscale, yscale=yscale)
+        for k, (name, y) in enumerate(ys.items()):
+            middle, *band = y if isinstance(y, tuple) else (y,)
+            look = {
+                "ls": DASHES[k % 6],
+                "marker": MARKERS[k % 6] if len(x) <= 12 else "",
+            }
+            ax.plot(x, as_series(name, middle, len(x)), **look, label=name)
+            if band:
+                low, high = (as_series(name, edge, len(x)) for edge in band)
+                ax.fill_between(x, low, high, color=f"C{k}", alpha=0.25)
+        for k, (name, y) in enumerate((reference or {}).items()):
+            y = np.full(len(x), y) if np.ndim(y) == 0 else as_series(name, y, len(x))
+            ax.plot(x, y, color=INK, ls=(0, (2 + 4 * k, 2)), lw=1.2, label=name)
+        _logarithmic(ax, x)
+        _legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def histogram(values, *, xlabel, alt, bins=40):
+    """Show how often values occur, as densities on shared bins.
+
+    Parameters
+    ----------
+    values : dict {name: array of numbers}
+        Each array is flattened.
+    xlabel : str
+        What the values measure.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    bins : int or sequence of edges
+        Shared by all series, so that heights compare.
+
+    Returns
+    -------
+    picture : Picture
+        Each outline encloses an area of 1.
+
+    Raises
+    ------
+    ValueError
+        If `values` or one of its arrays is empty, or `alt` is empty.
+
+    Examples
+    --------
+    >>> histogram({"scores": [-1, 0, 0, 1]}, xlabel="score", alt="Symmetric about 0.")
+    Picture: Symmetric about 0.
+    """
+    arrays = {name: np.ravel(v).astype(float) for name, v in values.items()}
+    empty = [name for name, v in arrays.items() if v.size == 0]
+    if empty or not arrays:
+        raise ValueError(
+            f"values must hold numbers, got none for {empty or 'any name'}"
+        )
+    edges = np.histogram_bin_edges(np.concatenate([*arrays.values()]), bins)
+    with house_style():
+        figure, ax = _axes(xlabel, "density")
+        for k, (name, v) in enumerate(arrays.items()):
+            density = np.histogram(v, edges, density=True)[0]
+            look = {"color": f"C{k}", "ls": DASHES[k % 6], "label": name}
+            ax.stairs(density, edges, fill=True, color=f"C{k}", alpha=0.2)
+            ax.stairs(density, edges, lw=1.6, **look)
+        _legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def points(groups, *, xlabel, ylabel, alt, names=None):
+    """Show pairs of numbers as points, one colour and marker a group.
+
+    Parameters
+    ----------
+    groups : dict {name: ndarray of shape (n, 2)}
+        One row (x, y) a point.
+    xlabel, ylabel : str
+        What the two numbers are.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    names : dict {group: sequence of n names}, optional
+        Words beside the points of a group, usually tokens.
+
+    Returns
+    -------
+    picture : Picture
+        More points are drawn smaller and lighter.
+
+    Raises
+    ------
+    ValueError
+        If a group is not an (n, 2) matrix, if names do not fit, or `alt` is empty.
+
+    Examples
+    --------
+    >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
+    Picture: A falling pair.
+    """
+    groups = {name: as_matrix(name, xy, "(n, 2)") for name, xy in groups.items()}
+    names = names or {}
+    all_known("names", names, groups)
+    with house_style():
+        figure, ax = _axes(xlabel, ylabel, taller=1.3)
+        for k, (name, xy) in enumerate(groups.items()):
+            if xy.shape[1] != 2:
+                raise ValueError(f"{name} must have shape (n, 2), got {xy.shape}")
+            size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
+            look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
+            ax.scatter(*xy.T, s=size, alpha=alpha, **look)
+            words = as_names(
+                "names", names.get(name, [""] * len(xy)), len(xy), "points"
+            )
+            for word, place in zip(words, xy, strict=True):
+                ax.annotate(word, place, (5, 3), textcoords="offset points", fontsize=9)
+        _legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def _axes(xlabel, ylabel, taller=1):
+    figure = Figure((SIZE[0], taller * SIZE[1]))
+    ax = figure.add_subplot()
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(True)
+    return figure, ax
+
+
+def _slant(ax, names):
+    """Turn the names under the bars when they would run into each other."""
+    if max(map(len, names)) * len(names) > 60:
+        for text in ax.get_xticklabels():
+            text.set(rotation=40, ha="right", rotation_mode="anchor")
+
+
+def _baseline(ax):
+    ax.grid(False, axis="x")
+    ax.tick_params(axis="x", length=0)
+    ax.axhline(0, color=INK, lw=0.8)
+    ax.spines.bottom.set_visible(False)
+    ax.margins(y=0.1)
+
+
+def _logarithmic(ax, x):
+    """Write plain numbers along logarithmic axes, and enough of them."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(
+                LogLocator(subs=(1,) if high > 99 * low else (1, 2, 5))
+            )
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(NullLocator())
+    if ax.get_xscale() == "log" and len(x) <= 8:
+        ax.xaxis.set_major_locator(FixedLocator(x))
+
+
+def _legend(figure, ax):
+    """Name the series above the axes, unless there is one without a name."""
+    handles, names = ax.get_legend_handles_labels()
+    if names:
+        columns = int(SIZE[0] / (0.7 + 0.085 * max(map(len, names))))
+        figure.legend(handles, names, loc="outside upper left", ncols=max(1, columns))
