@@ -51,6 +51,7 @@ def test_a_value_is_an_answer_too():
     assert exercise(42.0).passed
     assert exercise(13).mistake == "added"
     assert exercise(41).mistake is None
+    assert "42" not in exercise(41).text, "a wrong guess must not print the solution"
     assert exercise(None).status == "not attempted yet"
 
 
@@ -116,6 +117,13 @@ def test_a_transposed_answer_is_called_transposed():
         reread="chapter 0",
     )
     assert "transpose" in outer(lambda a, b: np.outer(b, a)).text
+
+
+def test_a_mistake_is_not_named_when_one_of_its_results_differs():
+    def squares_the_second_case_only(x):
+        return x * x if x.shape == (2,) else np.sin(x)
+
+    assert DOUBLED(squares_the_second_case_only).mistake is None
 
 
 def test_where_an_error_is_asked_for_silence_fails():

@@ -25,8 +25,8 @@ def test_scores_accepts_loops_einsum_and_torch_and_names_each_mistake():
     )
 
 
-def test_spread_at_100_accepts_ten_in_any_spelling_and_names_each_guess():
-    prove(check.spread_at_100, 10.0, np.sqrt(100))
+def test_spread_of_thirds_accepts_two_decimals_and_names_each_guess():
+    prove(check.spread_of_thirds, 5.77, np.sqrt(300 / 9))
 
 
 def test_cosine_accepts_any_way_past_zero_and_names_each_mistake():

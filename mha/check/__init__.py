@@ -25,13 +25,27 @@ from mha.check.scale import (
     scaled_scores,
     variance_left,
 )
-from mha.check.similarity import best_unit_key, cosine, scores, spread_at_100
+from mha.check.similarity import best_unit_key, cosine, scores, spread_of_thirds
 from mha.check.softmax import (
     rows_law,
     score_for_half,
     softmax_jacobian,
     stable_softmax,
     temperature_for,
+)
+from mha.check.split import (
+    fuse,
+    head_and_column,
+    strides_of_heads,
+    to_heads,
+    wrong_step,
+)
+from mha.check.why_heads import (
+    break_the_theorem,
+    heads_needed,
+    rebuild,
+    two_of_three,
+    unmix,
 )
 
 __all__ = [
@@ -41,13 +55,18 @@ __all__ = [
     "attend",
     "batch_mask",
     "best_unit_key",
+    "break_the_theorem",
     "causal_row",
     "cosine",
     "denominator_law",
     "doubling_law",
+    "fuse",
+    "head_and_column",
+    "heads_needed",
     "key_order_law",
     "last_rows_mask",
     "mystery_divisor",
+    "rebuild",
     "rows_law",
     "safe_masked_softmax",
     "scale_for_variance",
@@ -56,9 +75,14 @@ __all__ = [
     "scores",
     "self_attention",
     "softmax_jacobian",
-    "spread_at_100",
+    "spread_of_thirds",
     "stable_softmax",
+    "strides_of_heads",
     "temperature_for",
+    "to_heads",
+    "two_of_three",
+    "unmix",
     "variance_left",
     "weight_of_the_middle",
+    "wrong_step",
 ]

@@ -142,26 +142,33 @@ class Exercise:
 
     def _explain(self, outcomes, wanted, case, got, want):
         mistake = self._recognise(outcomes, wanted)
-        hint = mistake.hint if mistake else general_hint(got, want)
+        hint = mistake.hint if mistake else general_hint(got, want, outcomes, wanted)
         lines = [hint]
         for name, value in zip(self._names(), case, strict=False):
             lines.append(f"  {name + ' =':<10}{show(value, 12)}")
-        lines.append(f"  expected  {show(want, 12)}")
+        if case:  # of a value, the expected one would be the solution
+            lines.append(f"  expected  {show(want, 12)}")
         lines.append(f"  got       {show(got, 12)}")
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
     def _recognise(self, outcomes, wanted):
-        """Return the mistake with the same outcomes, else the one most alike."""
-        alike = {}
+        """Return the mistake with the same outcomes, or the one that comes closest.
+
+        Where one of the two stops with an error they may differ: the same slip can
+        run or stop, depending on how it is written.
+        """
+        closest, most = None, 0
         for mistake in self.mistakes:
             theirs = [self._outcome(mistake.answer, case) for case in self.cases]
             if all(map(same, outcomes, theirs)):
                 return mistake
-            alike[mistake.name] = _agreement(outcomes, theirs, wanted)
-        most = max(alike.values(), default=(0, 0))
-        best = [m for m in self.mistakes if alike[m.name] == most]
-        return best[0] if most[0] and len(best) == 1 else None
+            shared = _shared_results(outcomes, theirs, wanted)
+            if shared == most:
+                closest = None
+            elif shared > most:
+                closest, most = mistake, shared
+        return closest
 
     def _names(self):
         if self.names or not callable(self.right):
@@ -220,14 +227,16 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
-def _agreement(outcomes, theirs, wanted):
-    """Count the wrong outcomes that two answers share: results, then errors too."""
-    shared = [
-        a
-        for a, b, want in zip(outcomes, theirs, wanted, strict=True)
-        if same(a, b) and not same(a, want)
-    ]
-    return sum(not isinstance(a, Raised) for a in shared), len(shared)
+def _shared_results(outcomes, theirs, wanted):
+    """Count the wrong results that two answers share; 0 if their results differ."""
+    shared = 0
+    for a, b, want in zip(outcomes, theirs, wanted, strict=True):
+        if isinstance(a, Raised) or isinstance(b, Raised):
+            continue
+        if not same(a, b):
+            return 0
+        shared += not same(a, want)
+    return shared
 
 
 def as_plain(result):
@@ -244,7 +253,7 @@ def as_plain(result):
         return Raised(TypeError("the result is a list whose rows differ in length"))
 
 
-def general_hint(got, want):
+def general_hint(got, want, outcomes, wanted):
     """Return what can be said of a wrong outcome that matches no known mistake."""
     if isinstance(got, Raised):
         return f"your answer stops with {got}"
@@ -260,17 +269,30 @@ def general_hint(got, want):
         return "the result differs from what is asked for"
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is due here"
-    return _numeric_hint(got, want)
+    return _numeric_hint(got, want, outcomes, wanted)
 
 
-def _numeric_hint(got, want):
+def _numeric_hint(got, want, outcomes, wanted):
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of what is asked for"
-    if (want != 0).any() and np.array_equal(got == 0, want == 0):
-        ratios = got[want != 0] / want[want != 0]
-        if np.allclose(ratios, ratios[0], rtol=RTOL):
-            return f"every number is {ratios[0]:.3g} times what it should be"
+    factor = _common_factor(outcomes, wanted)
+    if factor is not None:
+        return f"every number is {factor:.3g} times what it should be"
     return "the numbers differ, and it is none of the mistakes this check knows"
+
+
+def _common_factor(outcomes, wanted):
+    """Return the factor between all results and all that is wanted, if there is one."""
+    if not all(isinstance(x, np.ndarray) for x in (*outcomes, *wanted)):
+        return None
+    if [x.shape for x in outcomes] != [x.shape for x in wanted]:
+        return None
+    got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))
+    # One ratio could be anything; that two agree is no accident.
+    if np.count_nonzero(want) < 2 or not np.array_equal(got == 0, want == 0):
+        return None
+    ratios = got[want != 0] / want[want != 0]
+    return ratios[0] if np.allclose(ratios, ratios[0], rtol=RTOL) else None
 
 
 def show(value, indent=0):

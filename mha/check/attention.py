@@ -32,7 +32,7 @@ attend = Exercise(
     cases=(
         (np.array([[2.0, 1.0]]), np.eye(2), np.array([[3.0], [5.0]])),
         (np.array([[2.0, 1.0], [0.0, 3.0]]), np.eye(2), np.array([[3.0], [5.0]])),
-        (np.array([[2000.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.eye(2)),
+        (np.array([[2000.0, 0.0], [1.0, 0.0]]), np.eye(2), np.eye(2)),
         _random((5, 3), (7, 3), (7, 2), seed=0),
         _random((3, 5), (2, 5), (2, 7), seed=1),
     ),
@@ -68,6 +68,44 @@ attend = Exercise(
             lambda Q, K, V: softmax(Q @ K.T) / K.shape[-1] ** 0.5 @ V,
         ),
         Mistake(
+            "multiplied by the root",
+            "you multiply by the root of d_k; dividing is what keeps the scores small",
+            _with(lambda Q, K, V: K.shape[-1] ** 0.5),
+        ),
+        Mistake(
+            "no softmax",
+            "the scores themselves are used as weights; they are not shared out yet",
+            lambda Q, K, V: Q @ K.T / K.shape[-1] ** 0.5 @ V,
+        ),
+        Mistake(
+            "not divided by the sum",
+            "the exponentials are not divided by their sum: they are no shares yet",
+            lambda Q, K, V: _raised(Q, K) @ V,
+        ),
+        Mistake(
+            "one sum for all",
+            "each query has a sum of its own: along which axis do you add up?",
+            lambda Q, K, V: _raised(Q, K) / _raised(Q, K).sum() @ V,
+        ),
+        Mistake(
+            "one maximum for all",
+            "the largest score of the whole table is subtracted; a row of small scores "
+            "then has nothing left, so take each row's own",
+            lambda Q, K, V: (
+                _overflowing((Q @ K.T - (Q @ K.T).max()) / K.shape[-1] ** 0.5) @ V
+            ),
+        ),
+        Mistake(
+            "keys for values",
+            "the weights are right, and what they mix are the keys",
+            lambda Q, K, V: scaled_dot_product_attention(Q, K, K),
+        ),
+        Mistake(
+            "queries and keys swapped",
+            "your scores have one row for each key; a row belongs to a query",
+            lambda Q, K, V: softmax(K @ Q.T / K.shape[-1] ** 0.5) @ V,
+        ),
+        Mistake(
             "no values",
             "those are the weights; nothing has been taken home yet",
             lambda Q, K, V: softmax(Q @ K.T / K.shape[-1] ** 0.5),
@@ -81,6 +119,11 @@ attend = Exercise(
     reread=_EQUATION,
     praise="it agrees with the package, large scores and all.",
 )
+
+
+def _raised(Q, K):
+    S = Q @ K.T / K.shape[-1] ** 0.5
+    return np.exp(S - S.max(-1, keepdims=True))
 
 
 def _overflowing(S):
@@ -116,6 +159,14 @@ weight_of_the_middle = Exercise(
             0.48,
         ),
         Mistake(
+            "the larger of the two", "its score is not the largest of the three", 0.36
+        ),
+        Mistake(
+            "in per cent",
+            "the size is right, but weights are shares of 1, not of 100",
+            24,
+        ),
+        Mistake(
             "the smaller of the two", "its score lies between, not at the end", 0.16
         ),
     ),
@@ -132,8 +183,8 @@ self_attention = Exercise(
         (
             np.array([[1.0, 0.0], [0.0, 2.0]]),
             np.array([[1.0, 2.0], [0.0, 1.0]]),
-            np.array([[0.0, 1.0], [1.0, 0.0]]),
-            np.array([[3.0, 0.0], [0.0, 5.0]]),
+            np.array([[0.0, 2.0], [1.0, 0.5]]),
+            np.array([[3.0, 1.0], [0.0, 5.0]]),
         ),
         _random((5, 3), (3, 3), (3, 3), (3, 3), seed=2),
         _random((5, 7), (7, 2), (7, 2), (7, 3), seed=3),
@@ -144,6 +195,27 @@ self_attention = Exercise(
             "your keys are made with W_Q; the sign of a stall is not its owner's wish",
             lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
                 X @ W_Q, X @ W_Q, X @ W_V
+            ),
+        ),
+        Mistake(
+            "the other matrix for two roles",
+            "your queries are made with W_K; a wish is not the sign of a stall",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X @ W_K, X @ W_K, X @ W_V
+            ),
+        ),
+        Mistake(
+            "values made with W_K",
+            "your values are made with W_K: the sign of a stall is not its goods",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X @ W_Q, X @ W_K, X @ W_K
+            ),
+        ),
+        Mistake(
+            "no scale",
+            "the projections are right; the scores are not divided by the root of d_k",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X @ W_Q, X @ W_K, X @ W_V, scale=1
             ),
         ),
         Mistake(
@@ -214,6 +286,19 @@ def values_mirrored(Q, K, V):
     return lawful(Q, K, V[::-1])
 
 
+def first_row_unlawful(Q, K, V):
+    """Add a bonus to early keys for the first query alone."""
+    Y = lawful(Q, K, V)
+    Y[0] = early_keys_first(Q, K, V)[0]
+    return Y
+
+
+def sum_lawful(Q, K, V):
+    """Add a bonus to early keys and leave the sum of all outputs as it should be."""
+    Y, bonus = lawful(Q, K, V), early_keys_first(Q, K, V)
+    return bonus - bonus.mean() + Y.mean()
+
+
 def _shuffles(order_of_K, order_of_V, order_of_Q=(0, 1, 2), wanted=True):
     """Return a law that reorders its random Q, K, V (3, 5 and 5 rows) as given."""
 
@@ -224,6 +309,23 @@ def _shuffles(order_of_K, order_of_V, order_of_Q=(0, 1, 2), wanted=True):
         return np.allclose(moved, Y[order_of_Y]) is wanted
 
     return key_order_law
+
+
+def _compares(equal):
+    """Return a law that shuffles rightly and compares by `equal`."""
+
+    def key_order_law(attend):
+        Q, K, V = _random((3, 11), (5, 11), (5, 7), seed=4)
+        return bool(equal(attend(Q, K[list(_ORDER)], V[list(_ORDER)]), attend(Q, K, V)))
+
+    return key_order_law
+
+
+def _shuffles_tokens(attend):
+    """Shuffle tokens that are queries and keys at once, and reorder the outputs."""
+    X, V = _random((5, 11), (5, 7), seed=5)
+    order = list(_ORDER)
+    return np.allclose(attend(X[order], X[order], V[order]), attend(X, X, V)[order])
 
 
 _ORDER, _AS_IT_IS, _MIRROR = (1, 2, 4, 0, 3), (0, 1, 2, 3, 4), (4, 3, 2, 1, 0)
@@ -237,16 +339,19 @@ key_order_law = Exercise(
         (early_keys_first,),
         (values_mirrored,),
         (neighbours_mixed,),
+        (first_row_unlawful,),
+        (sum_lawful,),
     ),
     mistakes=(
         Mistake(
             "passes everything",
-            "this law lets every version pass: does it change the order at all?",
+            "every version passes: does your law move keys and compare numbers?",
             _shuffles(_AS_IT_IS, _AS_IT_IS),
         ),
         Mistake(
             "values left behind",
-            "right attention breaks this law: a key moves with its value",
+            "right attention breaks your law: does each key keep its value, and is "
+            "rounding forgiven?",
             _shuffles(_ORDER, _AS_IT_IS),
         ),
         Mistake(
@@ -258,6 +363,21 @@ key_order_law = Exercise(
             "only the mirror image",
             "one faulty version is its own mirror image: try a less regular order",
             _shuffles(_MIRROR, _MIRROR),
+        ),
+        Mistake(
+            "tokens shuffled",
+            "your law moves the queries along; leave them where they are",
+            _shuffles_tokens,
+        ),
+        Mistake(
+            "one row is enough",
+            "one version is unlawful for one query only: compare all rows",
+            _compares(lambda a, b: np.isclose(a, b).any()),
+        ),
+        Mistake(
+            "only a sum compared",
+            "one version keeps the sum of its outputs: compare every number",
+            _compares(lambda a, b: np.isclose(a.sum(), b.sum())),
         ),
         Mistake(
             "True and False exchanged",

@@ -5,7 +5,7 @@ import numpy as np
 from mha.check._engine import Exercise, Mistake
 from mha.similarity import cosine_similarity, dot_product_scores
 
-__all__ = ["best_unit_key", "cosine", "scores", "spread_at_100"]
+__all__ = ["best_unit_key", "cosine", "scores", "spread_of_thirds"]
 
 _BY_HAND, _EQUATION = 'chapter 1, "By hand"', 'chapter 1, "The equation"'
 
@@ -13,6 +13,7 @@ _PAIRS = (
     (np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])),
     (np.array([[1.0, 0.0]]), np.array([[2.0, 5.0], [3.0, 7.0]])),
     (np.array([[1.0, 2.0], [0.0, -1.0]]), np.array([[3.0, 5.0], [-2.0, 4.0]])),
+    (np.array([[0.5, 0.25]]), np.array([[1.0, 1.0]])),
     (np.arange(6.0).reshape(2, 3), np.arange(9.0, -6.0, -1.0).reshape(5, 3) ** 2),
 )
 
@@ -52,6 +53,26 @@ scores = Exercise(
             lambda Q, K: cosine_similarity(Q, K),
         ),
         Mistake(
+            "only the last place",
+            "only the last place votes: is `=` standing where `+=` is meant?",
+            lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
+        ),
+        Mistake(
+            "queries for keys",
+            "the keys do not occur: the queries score each other",
+            lambda Q, K: Q @ Q.T,
+        ),
+        Mistake(
+            "divided by a root",
+            "you divide by the root of the width; that is a later chapter",
+            lambda Q, K: Q @ K.T / Q.shape[-1] ** 0.5,
+        ),
+        Mistake(
+            "whole numbers only",
+            "your scores are rounded: does the array hold integers?",
+            lambda Q, K: (Q @ K.T).astype(int),
+        ),
+        Mistake(
             "products not added up",
             "one axis too many: the places of a pair still have to be added up",
             lambda Q, K: Q[:, None] * K[None],
@@ -61,40 +82,41 @@ scores = Exercise(
     praise="your scores are those of mha.dot_product_scores, for every shape tried.",
 )
 
-spread_at_100 = Exercise(
-    task="the standard deviation of a score at width 100",
-    right=10,
+spread_of_thirds = Exercise(
+    task="the standard deviation of a score, width 300 and variance 1/3",
+    right=300**0.5 / 3,
     cases=((),),
+    observe=lambda answer: round(float(answer), 2),
     mistakes=(
         Mistake(
             "the variance",
-            "100 is the variance; the question asks for its square root",
-            100,
+            "that is the variance of the score; the question asks for its square root",
+            300 / 9,
         ),
         Mistake("the mean", "0 is the mean of the scores, not their spread", 0),
         Mistake(
-            "the spread of one entry",
-            "1 is the spread of one entry; a hundred products are added up",
-            1,
+            "variance 1",
+            "√300 would be right for entries of variance 1; these have 1/3",
+            300**0.5,
         ),
         Mistake(
-            "the spread of the cosine",
-            "1/√100 is the spread of the cosine, where the lengths are divided out",
-            0.1,
+            "one third counted once",
+            "a product has two factors, and each of them brings a variance of 1/3",
+            10,
         ),
         Mistake(
-            "the variance squared",
-            "the variances of the places are added up, not multiplied",
-            10_000,
+            "one third for its root",
+            "1/3 is already a variance; you have squared it once too often",
+            300**0.5 / 9,
         ),
         Mistake(
-            "two variances added",
-            "the variance of a product of two independent entries is 1·1, not 1 + 1",
-            200**0.5,
+            "one product",
+            "1/3 is the spread of one product; three hundred are added up",
+            1 / 3,
         ),
     ),
     reread='chapter 1, "Experiment: how large is a dot product of noise?"',
-    praise="√100: a hundred independent votes mostly cancel.",
+    praise="three hundred products of variance 1/9 each, and a root.",
 )
 
 
@@ -132,6 +154,21 @@ cosine = Exercise(
             "one length only",
             "only the queries are brought to length 1; the keys need it too",
             lambda Q, K: _unit(Q) @ K.T,
+        ),
+        Mistake(
+            "the other length only",
+            "only the keys are brought to length 1; the queries need it too",
+            lambda Q, K: Q @ _unit(K).T,
+        ),
+        Mistake(
+            "one length for all",
+            "you divide by the length of the whole matrix; each row has its own",
+            lambda Q, K: Q @ K.T / np.sqrt((Q * Q).sum() * (K * K).sum()),
+        ),
+        Mistake(
+            "the angle",
+            "that is the angle; the question asks for its cosine",
+            lambda Q, K: np.arccos(cosine_similarity(Q, K)),
         ),
         Mistake(
             "squared lengths",
@@ -195,6 +232,11 @@ best_unit_key = Exercise(
             "you divide by the sum of the absolute places; the length is the root of "
             "the sum of squares",
             lambda q: q / np.abs(q).sum(),
+        ),
+        Mistake(
+            "plain sum for length",
+            "you divide by the sum of the places, which can even be negative or zero",
+            lambda q: q / q.sum(),
         ),
         Mistake(
             "squared length",
