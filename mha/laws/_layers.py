@@ -1,0 +1,238 @@
+"""The laws of many heads: chapters 7 to 9. All but the last need weight matrices."""
+
+import numpy as np
+
+from mha.attention import scaled_dot_product_attention
+from mha.heads import multi_head_attention
+from mha.laws._draw import qkv_cases
+from mha.laws._law import Failure, Law, differs
+from mha.laws._subjects import NotApplicable
+
+WIDTH, HEADS = 4, 2
+NAMES = ("W_Q", "W_K", "W_V", "W_O")
+
+
+def _layer_cases(rng):
+    for n in (2, 3):
+        case = {"X": rng.integers(-2, 3, (n, WIDTH)).astype(float)}
+        yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in NAMES}
+
+
+def _blocks(d_model=WIDTH, n_heads=HEADS):
+    d = d_model // n_heads
+    return [slice(r * d, (r + 1) * d) for r in range(n_heads)]
+
+
+def _concat_cases(rng):
+    for case in _layer_cases(rng):
+        del case["W_O"]
+        yield case
+
+
+def _concat(subject, X, **weights):
+    """Return the heads side by side: with W_O = I nothing mixes them."""
+    return subject.layer(X, weights | {"W_O": np.eye(WIDTH)}, HEADS)
+
+
+def _owns(subject, X, W_Q, W_K, W_V):
+    heads = _concat(subject, X, W_Q=W_Q, W_K=W_K, W_V=W_V)
+    for r, block in enumerate(_blocks()):
+        alone = subject.attend(*(X @ W[:, block] for W in (W_Q, W_K, W_V)))
+        if failure := differs(alone, heads[:, block], f"head {r}"):
+            return failure
+    return None
+
+
+head_owns_its_columns = Law(
+    "head_owns_its_columns",
+    "head r is the attention of column block r",
+    cases=_concat_cases,
+    judge=_owns,
+    equation="Concat[:, r] = attention(X W_Q[r], X W_K[r], X W_V[r])",
+    chapter=7,
+    reason="cutting the large projection gives the small ones, bit for bit",
+    level="layer",
+)
+
+
+def _moves_cases(rng):
+    # No integers here: they cancel now and then, and then nothing can move.
+    for n in (2, 3):
+        case = {"X": rng.standard_normal((n, WIDTH)).round(1)}
+        case |= {
+            name: (rng.standard_normal((WIDTH, WIDTH)) / 2).round(1)
+            for name in ("W_Q", "W_K", "W_V")
+        }
+        change = rng.standard_normal((WIDTH, WIDTH // HEADS)).round(1)
+        yield case | {"change": change}
+
+
+def _moves(subject, change, X, **weights):
+    before = _concat(subject, X, **weights)
+    for name in ("W_Q", "W_K", "W_V"):
+        for r, block in enumerate(_blocks()):
+            W = weights[name].copy()
+            W[:, block] += change
+            after = _concat(subject, X, **(weights | {name: W}))
+            where = f"{name} of head {r} changed"
+            if failure := _only_block_moved(before, after, block, where):
+                return failure
+    return None
+
+
+def _only_block_moved(before, after, block, where):
+    expected = before.copy()
+    expected[:, block] = after[:, block]
+    if failure := differs(expected, after, where):
+        return failure
+    if differs(before, after):
+        return None
+    return Failure(f"other numbers in columns {block.start} to {block.stop - 1}",
+                   "no change", where)  # fmt: skip
+
+
+head_moves_its_own_slice = Law(
+    "head_moves_its_own_slice",
+    "the matrices of head r move slice r, and no other",
+    cases=_moves_cases,
+    judge=_moves,
+    equation="∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
+    chapter=8,
+    reason="before W_O the heads do not know of each other",
+    level="layer",
+)
+
+
+def _sum(subject, X, W_Q, W_K, W_V, W_O):
+    weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
+    Y = subject.layer(X, weights | {"W_O": W_O}, HEADS)
+    for muted in ((), ("W_V",)):
+        parts = [
+            subject.layer(X, weights | _only(block, muted, W_V=W_V, W_O=W_O), HEADS)
+            for block in _blocks()
+        ]
+        where = "each term with one block of W_O" + " and one head" * bool(muted)
+        if failure := differs(sum(parts), Y, where):
+            return failure
+    return None
+
+
+def _only(block, muted, W_V, W_O):
+    """Return W_O with one row block left, and if `muted` W_V with one column block."""
+    rows, columns = np.zeros_like(W_O), np.zeros_like(W_V)
+    rows[block], columns[:, block] = W_O[block], W_V[:, block]
+    return {"W_O": rows, "W_V": columns if muted else W_V}
+
+
+concat_is_a_sum = Law(
+    "concat_is_a_sum",
+    "the output is the sum of head times its block of W_O",
+    cases=_layer_cases,
+    judge=_sum,
+    equation="Concat(head_1, …, head_h) W_O = Σ_r head_r W_O[r]",
+    chapter=8,
+    reason="a product with blocks side by side is the sum of the blocks' products",
+    level="layer",
+)
+
+
+def _count_cases(rng):
+    yield {"d_model": WIDTH, "n": 3, "seed": int(rng.integers(1000))}
+
+
+def _count(subject, d_model, n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d_model))
+    # Small numbers: where one key has the whole weight, no query can move it.
+    weights = {name: rng.standard_normal((d_model, d_model)) / 3 for name in NAMES}
+    wanted = {h: 4 * d_model**2 for h in (1, HEADS)}
+    used = {h: _used(subject, X, weights, h) for h in wanted}
+    return None if used == wanted else Failure(_counted(wanted), _counted(used))
+
+
+def _counted(counts):
+    parts = [f"{n} with {h} head{'s' * (h > 1)}" for h, n in counts.items()]
+    return "weights that matter: " + ", ".join(parts)
+
+
+def _used(subject, X, weights, n_heads):
+    """Count the entries of the four matrices that the output depends on."""
+    Y, used = subject.layer(X, weights, n_heads), 0
+    for name, W in weights.items():
+        for index in np.ndindex(W.shape):
+            changed = W.copy()
+            changed[index] += 1
+            Y_changed = subject.layer(X, weights | {name: changed}, n_heads)
+            used += differs(Y, Y_changed) is not None
+    return used
+
+
+parameters_ignore_heads = Law(
+    "parameters_ignore_heads",
+    "4 d² weights count, however many heads there are",
+    cases=_count_cases,
+    judge=_count,
+    equation="#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
+    chapter=8,
+    reason="more heads cut the same four matrices into narrower blocks",
+    level="layer",
+)
+
+
+def _reference_cases(rng):
+    for case in qkv_cases(rng):
+        yield case
+        if "mask" not in case:
+            # Square: where a causal mask of another shape begins is a convention.
+            n = len(case["Q"])
+            square = {"K": case["K"][:n], "V": case["V"][:n]}
+            yield case | square | {"is_causal": True}
+    yield from _whole_layer_cases(rng, (3, WIDTH))
+    yield from _whole_layer_cases(rng, (2, 3, WIDTH))
+    lengths = np.array([[3], [1]])
+    padding = (np.arange(3) < lengths)[:, None, None]
+    yield _whole_layer(rng, (2, 3, WIDTH)) | {"mask": padding}
+
+
+def _whole_layer_cases(rng, shape):
+    case = _whole_layer(rng, shape)
+    yield case
+    yield case | {"is_causal": True}
+    yield case | {"mask": np.tri(3, dtype=bool)}
+    yield case | {"mask": np.array([[True, True, False]])}
+    others = rng.integers(-2, 3, (*shape[:-2], 5, WIDTH))
+    yield case | {"X_k": others.astype(float)}
+    yield case | {f"b_{name}": rng.integers(-2, 3, WIDTH) / 2 for name in "QKVO"}
+
+
+def _whole_layer(rng, shape):
+    weights = {f"W_{name}": rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for name in "QKVO"}
+    return {"X": rng.integers(-2, 3, shape).astype(float)} | weights
+
+
+def _reference(subject, mask=None, is_causal=False, **inputs):
+    options = {"mask": mask, "is_causal": is_causal}
+    if ("X" in inputs) != (subject.kind == "layer"):
+        raise NotApplicable("another kind of case asks it")
+    if "Q" in inputs:
+        expected = scaled_dot_product_attention(**inputs, **options)
+        return differs(expected, subject.attend(**inputs, **options))
+    X, X_k = inputs.pop("X"), inputs.pop("X_k", None)
+    if X.ndim == 3 and not subject.takes_batch:
+        raise NotApplicable("it reads one sequence at a time")
+    if "b_Q" in inputs and not subject.takes_bias:
+        raise NotApplicable("it has no biases")
+    Y = subject.layer(X, inputs, 2, X_k=X_k, **options)
+    expected = multi_head_attention(X, n_heads=2, X_k=X_k, **inputs, **options)
+    return differs(expected, Y, "2 heads")
+
+
+equals_reference = Law(
+    "equals_reference",
+    "the numbers equal those of mha with the same weights",
+    cases=_reference_cases,
+    judge=_reference,
+    equation="Y = Concat(head_1, …, head_h) W_O",
+    chapter=9,
+    reason="the same inputs and matrices leave nothing to choose",
+)

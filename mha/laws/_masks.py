@@ -1,0 +1,187 @@
+"""The laws of masks: chapter 4."""
+
+import numpy as np
+
+from mha.laws._draw import SIZES, numbers, qkv_cases, token_cases
+from mha.laws._law import Failure, Law, differs, weights_of
+from mha.laws._subjects import NotApplicable
+
+
+def _masked_cases(rng):
+    for case in qkv_cases(rng):
+        if "mask" in case:
+            case.pop("V")
+            yield case
+
+
+def _masked(subject, Q, K, mask):
+    A = weights_of(subject, Q, K, mask)
+    lawful = np.where(mask, np.maximum(A, 0), 0)
+    # Exactly 0: a mask that leaves a trace is a leak, however small.
+    return None if np.array_equal(A, lawful) else _exact(lawful, A)
+
+
+def _exact(expected, got):
+    trace = abs(got - expected).max()
+    return differs(expected, got) or Failure("exactly 0", f"{trace:.1e}")
+
+
+masked_weights_are_zero = Law(
+    "masked_weights_are_zero",
+    "no weight is negative, and a masked one is exactly 0",
+    cases=_masked_cases,
+    judge=_masked,
+    equation="A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
+    chapter=4,
+    reason="exp(-∞) is 0",
+)
+
+
+def _empty_cases(rng):
+    for size in SIZES:
+        X = numbers(rng, size.n_k, size.d, integers=size.integers)
+        mask = np.tri(size.n_k, dtype=bool)
+        mask[-1] = False
+        yield {"X": X, "mask": mask}
+
+
+def _empty(subject, X, mask):
+    modes = subject.all_modes()
+    failures = [(mode, _empty_in_one_mode(mode, X, mask)) for mode in modes]
+    failures = [(str(mode.mode), f) for mode, f in failures if f is not None]
+    if not failures:
+        return None
+    where = "\n".join((name or "plain call") + f.where for name, f in failures)
+    return failures[0][1]._replace(where=where * (len(failures) < len(modes)))
+
+
+def _empty_in_one_mode(subject, X, mask):
+    Y = subject.attend(X, X, X, mask, heads=2)
+    empty = ~mask.any(-1)
+    lawful = np.where(empty[:, None], 0, Y)
+    if np.isnan(Y).any() or differs(lawful, Y):
+        return Failure(np.nan_to_num(lawful), Y)
+    if not all(np.isfinite(g).all() for g in subject.gradients):
+        return Failure("finite gradients", "NaN", " (gradients)")
+    return None
+
+
+empty_rows_give_zero = Law(
+    "empty_rows_give_zero",
+    "a token that may look at nothing gets zeros",
+    cases=_empty_cases,
+    judge=_empty,
+    equation="M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
+    chapter=4,
+    reason="nothing to share out is 0, while 0/0 would be NaN and spread",
+)
+
+
+def _future_cases(rng):
+    for case in token_cases(rng):
+        n = len(case["X"])
+        later = numbers(rng, n - 1, case["X"].shape[1]) + 3
+        yield case | {"later": later, "mask": np.tri(n, dtype=bool)}
+        yield case | {"later": later, "is_causal": True}
+
+
+def _future(subject, X, later, mask=None, is_causal=False):
+    """Change every token but the first; then ask what the first alone would get."""
+    options = {"is_causal": is_causal, "heads": 2}
+    Y = subject.attend(X, X, X, mask, **options)
+    for t in range(1, len(X)):
+        changed = X.copy()
+        changed[t:] = later[t - 1 :]
+        Y_later = subject.attend(changed, changed, changed, mask, **options)
+        where = f"row {t - 1} and above, when the tokens below change"
+        if failure := differs(Y[:t], Y_later[:t], where):
+            return failure
+    alone = subject.attend(X[:1], X[:1], X[:1], heads=2)
+    return differs(alone, Y[:1], "row 0: the first token sees itself")
+
+
+future_leaves_past_alone = Law(
+    "future_leaves_past_alone",
+    "changing the future leaves the past alone",
+    cases=_future_cases,
+    judge=_future,
+    equation="∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
+    chapter=4,
+    reason="query i sees the keys 0 … i, itself included",
+)
+
+
+def _padding_cases(rng):
+    for junk in (9.0, 1e6):
+        for size in SIZES[1:]:
+            X = numbers(rng, size.n_k, size.d, integers=size.integers)
+            mask = np.ones((1, size.n_k + 2), bool)
+            mask[:, -2:] = False
+            yield {"X": X, "padding": np.full((2, size.d), junk), "mask": mask}
+    X, padding = numbers(rng, 2, 3, 2), np.full((2, 2), 9.0)
+    mask = np.ones((2, 1, 1, 5), bool)
+    mask[0, ..., -2:] = False
+    mask[1, ..., -3:] = False
+    yield {"X": X, "padding": padding, "mask": mask}
+
+
+def _padding(subject, X, padding, mask):
+    if X.ndim == 3:
+        return _padding_in_batch(subject, X, padding, mask)
+    padded = np.concatenate([X, padding])
+    Y = subject.attend(padded, padded, padded, mask)
+    return differs(subject.attend(X, X, X), Y[: len(X)])
+
+
+def _padding_in_batch(subject, X, padding, mask):
+    """Give the second sequence one token less than the first."""
+    if subject.kind != "layer" or not subject.takes_batch:
+        raise NotApplicable("it reads one sequence at a time")
+    padded = np.concatenate([X, np.broadcast_to(padding, (2, *padding.shape))], 1)
+    Y = subject.attend(padded, padded, padded, mask, heads=2)
+    for b, n in enumerate(mask.sum(-1).ravel()):
+        x = X[b, :n]
+        alone = subject.attend(x, x, x, heads=2)
+        if failure := differs(alone, Y[b, :n], f"sequence {b} of the batch"):
+            return failure
+    return None
+
+
+padding_changes_nothing = Law(
+    "padding_changes_nothing",
+    "hidden padding changes nothing",
+    cases=_padding_cases,
+    judge=_padding,
+    equation="attention([X; anything]) = attention(X) on the rows of X",
+    chapter=4,
+    reason="a key of weight 0 takes no share, whatever stands in it",
+)
+
+
+def _self_only_cases(rng):
+    for case in token_cases(rng):
+        n = len(case["X"])
+        others = numbers(rng, *case["X"].shape) + 3
+        yield case | {"others": others, "mask": np.eye(n, dtype=bool)}
+
+
+def _self_only(subject, X, others, mask):
+    Y = subject.attend(X, X, X, mask, heads=2)
+    for i in range(len(X)):
+        changed = others.copy()
+        changed[i] = X[i]
+        Y_changed = subject.attend(changed, changed, changed, mask, heads=2)
+        if failure := differs(Y[i], Y_changed[i], f"token {i}, all others changed"):
+            return failure
+    return None
+
+
+self_only_mask = Law(
+    "self_only_mask",
+    "a token that may look only at itself depends on itself only",
+    cases=_self_only_cases,
+    judge=_self_only,
+    equation="M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
+    chapter=4,
+    reason="one visible key takes the whole weight",
+)

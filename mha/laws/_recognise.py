@@ -1,0 +1,129 @@
+"""Find out what was handed in: a function or a module, of NumPy or of torch."""
+
+import functools
+import inspect
+import sys
+
+import numpy as np
+
+from mha.laws._subjects import (
+    MASK_NAMES,
+    Attention,
+    Broke,
+    LayerFunction,
+    NotApplicable,
+    Subject,
+    WrongShape,
+)
+from mha.laws._torch import Module, TorchAttention, TorchLayerFunction, TorchModule
+
+ACCEPTED = (
+    "an attention function f(Q, K, V, mask=None), a multi-head function "
+    "f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None), in NumPy or torch, "
+    "a module of mha.nn, a torch.nn.MultiheadAttention or a member of mha.zoo"
+)
+FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
+
+
+def as_subject(target):
+    """Return the adapter for `target`, or say what would have been accepted."""
+    if isinstance(target, Subject):
+        return target
+    torch = sys.modules.get("torch")
+    if isinstance(target, type) or not callable(target):
+        kind = "the class " + target.__name__ if isinstance(target, type) else None
+        raise TypeError(
+            f"subject must be {ACCEPTED}, got {kind or type(target).__name__}"
+        )
+    name = _name(target)
+    if torch is not None and isinstance(target, torch.nn.Module):
+        return _as_module(target, name, torch)
+    return _as_function(target, name, torch)
+
+
+def _as_function(target, name, torch):
+    accepts, needs_mask = _parameters(target)
+    is_layer = any(p in FIRST_OF_LAYER for p in accepts)
+    if len(accepts) < (6 if is_layer else 3):
+        raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
+    kinds = [LayerFunction if is_layer else Attention]
+    if torch is not None:
+        kinds.append(TorchLayerFunction if is_layer else TorchAttention)
+    leads = (0, 1) if is_layer else (0, 2, 1)
+    return _first_that_runs(
+        [kind(target, name, accepts, needs_mask, n) for kind in kinds for n in leads]
+    )
+
+
+def _as_module(target, name, torch):
+    accepts, needs_mask = _parameters(target.forward)
+    if isinstance(target, torch.nn.MultiheadAttention):
+        return TorchModule(target, name, set(accepts) - {"is_causal"})
+    four = (getattr(target, f"W_{letter}", None) for letter in "QKVO")
+    if not all(isinstance(W, torch.nn.Linear) for W in four):
+        raise TypeError(
+            "a module must be a torch.nn.MultiheadAttention or have four "
+            f"torch.nn.Linear named W_Q, W_K, W_V, W_O, got {name}; give laws.check a "
+            "function f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None) that runs it with "
+            "these matrices"
+        )
+    return _first_that_runs(
+        [Module(target, name, accepts, needs_mask, lead) for lead in (0, 1)]
+    )
+
+
+def _first_that_runs(subjects):
+    """Return the first reading of the subject under which it gives an answer."""
+    outcomes = [_outcome(subject) for subject in subjects]
+    for wanted in ("right shape", "an array"):
+        if wanted in outcomes:
+            return subjects[outcomes.index(wanted)]
+    raise TypeError(
+        f"{subjects[0].name} gives no answer to Q, K, V of shape (2, 2), as arrays or "
+        f"as tensors, with or without axes in front: {outcomes[0]}"
+    )
+
+
+def _outcome(subject):
+    X = np.eye(2)
+    try:
+        subject.attend(X, X, X)
+    except WrongShape:
+        return "an array"
+    except (Broke, NotApplicable) as error:
+        return str(error)
+    return "right shape"
+
+
+def _parameters(function):
+    """Return the names of the arguments, and whether there must be a mask."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        # torch's own function is written in C++ and does not tell.
+        return ("query", "key", "value", "attn_mask", "is_causal"), False
+    names = [name for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD]
+    masks = [parameters[name] for name in names if name in MASK_NAMES]
+    if len(names) < len(parameters):
+        names.append("mask")
+    return tuple(names), any(p.default is p.empty for p in masks)
+
+
+def _name(target):
+    if isinstance(target, functools.partial):
+        return _name(target.func)
+    owner = getattr(target, "__self__", target)
+    if type(owner).__module__ == "mha.zoo":
+        return f"zoo.{owner.name}" + ("" if owner is target else f".{target.__name__}")
+    named = target if hasattr(target, "__name__") else type(target)
+    if named.__name__ == "<lambda>":
+        return "a lambda"
+    return _home(named.__module__ or "") + named.__name__
+
+
+def _home(module):
+    """Return the package one imports it from, with a dot."""
+    root = module.partition(".")[0]
+    if root == "mha":
+        return "mha.nn." if module == "mha.nn" else "mha."
+    return {"torch": "torch.nn."}.get(root, "") if ".nn." in module else ""

@@ -1,0 +1,280 @@
+"""Make anything that attends answer the same two questions, in NumPy.
+
+A law asks a subject to `attend(Q, K, V, mask)`, and a layer also for the output of a
+`layer(X, weights, n_heads, mask, X_k, X_v)`. What the subject is, a NumPy function, a
+torch function or an nn.Module, is known in this file only.
+"""
+
+import copy
+import functools
+import textwrap
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+MASK_NAMES = ("mask", "attn_mask", "attention_mask")
+WEIGHTS_NAMES = ("return_weights", "need_weights")
+OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
+
+
+class NotApplicable(Exception):
+    """The law asks for something this subject cannot be asked."""
+
+
+class Broke(Exception):
+    """The subject raised, or returned something that is no array."""
+
+
+class WrongShape(Broke):
+    """It returned an array of a shape that no law can use."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way of running the same subject: what PyTorch lets one switch."""
+
+    training: bool | None = None
+    gradients: bool = False
+    weights: bool | None = None
+    weights_name: str = "return_weights"
+
+    def __str__(self):
+        parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
+        if self.training is not None and not self.gradients:
+            parts.append("no_grad")
+        if self.weights is not None:
+            parts.append(f"{self.weights_name}={self.weights}")
+        return ", ".join(parts)
+
+
+class Subject:
+    """What is checked, behind one pair of methods."""
+
+    kind = "attention"
+
+    def __init__(self, target, name, accepts=(), needs_mask=False, lead=0):
+        self.target, self.name, self.accepts = target, name, frozenset(accepts)
+        # Some functions want a mask in every call, or axes in front of the tokens.
+        self.needs_mask, self.lead = needs_mask, lead
+        self.mode, self.borrows = Mode(), False
+        self.gradients, self.log = [], {}
+
+    @property
+    def mask_name(self):
+        return next((name for name in MASK_NAMES if name in self.accepts), None)
+
+    @property
+    def weights_name(self):
+        return next((name for name in WEIGHTS_NAMES if name in self.accepts), None)
+
+    @property
+    def takes_causal(self):
+        return "is_causal" in self.accepts
+
+    @property
+    def takes_bias(self):
+        return "b_Q" in self.accepts
+
+    @functools.cached_property
+    def takes_batch(self):
+        """Whether it reads (batch, n, d); many by-hand versions read (n, d) only."""
+        X = np.linspace(-1, 1, 24).reshape(2, 3, 4)
+        try:
+            return self.attend(X, X, X, heads=2).shape[:2] == (2, 3)
+        except (Broke, NotApplicable):
+            return False
+
+    def in_mode(self, mode):
+        twin = copy.copy(self)
+        twin.mode = mode
+        return twin
+
+    def borrowing(self):
+        """Return a twin that hands its arguments on without copying them."""
+        twin = copy.copy(self)
+        twin.borrows = True
+        return twin
+
+    def variants(self):
+        """Return the subject in each mode in which every law must hold."""
+        return [self]
+
+    def all_modes(self):
+        """Return the subject in every mode there is."""
+        modes = (None, True) if self.weights_name else (None,)
+        return [self.in_mode(Mode(None, False, w, self.weights_name)) for w in modes]
+
+    def options(self, mask, is_causal, shape):
+        """Return the keyword arguments of one call on scores of this shape."""
+        options = {}
+        if mask is None and self.needs_mask:
+            mask = np.ones(shape, bool)
+        if mask is not None:
+            if self.mask_name is None:
+                raise NotApplicable("it takes no mask")
+            options[self.mask_name] = mask
+        if is_causal:
+            if not self.takes_causal:
+                raise NotApplicable("it has no is_causal")
+            options["is_causal"] = True
+        if self.mode.weights is not None:
+            options[self.weights_name] = self.mode.weights
+        return options
+
+    def call(self, function, *args, **options):
+        """Call `function`, and return its first result as an array."""
+        if not self.borrows:
+            seen = {}
+            args = [_copied(x, seen) for x in args]
+            options = {name: _copied(x, seen) for name, x in options.items()}
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = self.run(function, args, options)
+        except (NotApplicable, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
+        return _as_array(result)
+
+    def run(self, function, args, options):
+        return function(*args, **options)
+
+
+def _copied(x, seen):
+    """Return a copy, and for the same array the same copy."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return seen.setdefault(id(x), np.array(x, order="C"))
+
+
+def _as_array(result):
+    result = result[0] if isinstance(result, tuple | list) and result else result
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
+        raise Broke(f"it returned {type(result).__name__}, not an array")
+    return result
+
+
+class Attention(Subject):
+    """A function of Q, K and V."""
+
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Attend; `heads` is for layers, which have more than one."""
+        options, more = self.options(mask, is_causal, (len(Q), len(K))), ()
+        if self.lead:
+            more = (None,) * self.lead
+            options |= {k: x[more] for k, x in options.items() if k == self.mask_name}
+            Q, K, V = Q[more], K[more], V[more]
+        Y = self.call(self.target, Q, K, V, **options)
+        _expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
+        return Y[(0,) * len(more)] if more else Y
+
+    def layer(self, *args, **options):
+        raise NotApplicable("it has no weight matrices")
+
+
+class Layer(Subject):
+    """A function of tokens and weight matrices."""
+
+    kind = "layer"
+
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Let every head attend to the same Q, K, V; return the heads side by side.
+
+        With identity matrices a layer is its attention. Values wider than the keys go
+        through in several calls, because a head of a module is as wide as its keys.
+        """
+        d, d_v = Q.shape[-1], V.shape[-1]
+        self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
+        if heads == 1 and d == d_v:
+            return self._attend_once(Q, K, V, mask, is_causal, 1)
+        parts = []
+        for start in range(0, d_v, d):
+            part = V[..., start : start + d]
+            missing = [(0, 0)] * (V.ndim - 1) + [(0, d - part.shape[-1])]
+            x = [np.tile(x, heads) for x in (Q, K, np.pad(part, missing))]
+            x = [x[0]] * 3 if Q is K is V else x
+            Y = self._attend_once(*x, mask, is_causal, heads)
+            Y = Y.reshape(*Y.shape[:-1], heads, d)
+            parts.append(Y[..., : part.shape[-1]])
+        Y = np.concatenate(parts, -1)
+        return Y.reshape(*Y.shape[:-2], heads * d_v)
+
+    def _attend_once(self, Q, K, V, mask, is_causal, heads):
+        eye = np.eye(Q.shape[-1], dtype=Q.dtype)
+        weights = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), eye)
+        others = {} if Q is K is V else {"X_k": K, "X_v": V}
+        return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
+
+    @property
+    def other_names(self):
+        """What it calls the tokens that are asked and those that answer, or None."""
+        return next(
+            (pair for pair in OTHER_NAMES if self.accepts.issuperset(pair)), None
+        )
+
+    def layer(
+        self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
+    ):
+        """Return the output for tokens `X` and these matrices."""
+        others = ()
+        if X_k is not None or X_v is not None:
+            X_k = X if X_k is None else X_k
+            others = X_k, X_k if X_v is None else X_v
+        if others and self.other_names is None:
+            return self._as_self_attention(
+                X, *others, weights, n_heads, mask, is_causal
+            )
+        shape = X.shape[-2], (others or (X,))[0].shape[-2]
+        options = self.options(mask, is_causal, shape)
+        more = (None,) * self.lead if X.ndim == 2 else ()
+        if more:
+            X, others = X[more], [x[more] for x in others]
+        options |= zip(self.other_names or (), others, strict=False)
+        Y = self.run_layer(X, weights, n_heads, options)
+        _expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
+        return Y[(0,) * len(more)] if more else Y
+
+    def _as_self_attention(self, X, X_k, X_v, weights, n_heads, mask, is_causal):
+        """Ask a layer that knows self-attention only about other keys and values.
+
+        Three times as wide a token carries what asks, what is asked and what answers,
+        one beside the other, and each matrix reads its own third.
+        """
+        n_q, n_k, d = X.shape[-2], X_k.shape[-2], X.shape[-1]
+        if n_q > n_k or any(name.startswith("b_") for name in weights):
+            raise NotApplicable("it knows self-attention only")
+        rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
+        wide = np.concatenate([np.pad(X, rows), X_k, X_v], -1)
+        if mask is not None and mask.shape[-2] == n_q != 1:
+            mask = np.pad(mask, rows, constant_values=True)
+        W_O = np.kron(np.eye(3, dtype=X.dtype), weights["W_O"])
+        three = enumerate(("W_Q", "W_K", "W_V"))
+        weights = {name: _in_third(weights[name], i) for i, name in three}
+        weights |= {"W_O": W_O}
+        Y = self.layer(wide, weights, 3 * n_heads, mask, is_causal=is_causal)
+        return Y[..., :n_q, :d]
+
+
+def _expect_shape(Y, shape):
+    if Y.shape != shape:
+        raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
+
+
+def _in_third(W, third):
+    """Return the matrix that applies `W` to one third of the columns, three times."""
+    d_in, d_out = W.shape
+    wide = np.zeros((3 * d_in, 3 * d_out), W.dtype)
+    wide[third * d_in : (third + 1) * d_in] = np.tile(W, 3)
+    return wide
+
+
+class LayerFunction(Layer):
+    """A function with the signature of `mha.multi_head_attention`."""
+
+    def run_layer(self, X, weights, n_heads, options):
+        four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+        options |= {name: b for name, b in weights.items() if name.startswith("b_")}
+        return self.call(self.target, X, *four, n_heads, **options)

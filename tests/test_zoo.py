@@ -1,0 +1,340 @@
+"""The zoo: one mistake a member, and the laws that kill it."""
+
+import copy
+import inspect
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mha
+import mha.nn
+from mha import laws, zoo
+from tests.tolerances import TORCH, assert_close
+
+# Who must kill whom. More may; the law that equals the reference kills most.
+MUST_KILL = {
+    "no_scale": "scores_keep_unit_variance equals_reference",
+    "scale_sqrt_n": "scores_keep_unit_variance doubling_changes_nothing "
+    "padding_changes_nothing equals_reference",
+    "scale_sqrt_d_model": "scores_keep_unit_variance head_owns_its_columns "
+    "equals_reference",
+    "scale_by_d_k": "scores_keep_unit_variance equals_reference",
+    "scale_after_softmax": "rows_sum_to_one output_in_hull constant_values_stay "
+    "scores_keep_unit_variance equals_reference",
+    "key_reshaped": "rotation_changes_nothing key_order_is_free "
+    "shifting_keys_changes_nothing outputs_follow_tokens equals_reference",
+    "softmax_over_queries": "rows_sum_to_one output_in_hull constant_values_stay "
+    "doubling_changes_nothing padding_changes_nothing future_leaves_past_alone "
+    "shifting_keys_changes_nothing equals_reference",
+    "softmax_over_heads": "rows_sum_to_one constant_values_stay equals_reference",
+    "no_max_subtraction": "rows_sum_to_one",
+    "nan_on_empty_rows": "empty_rows_give_zero",
+    "mask_ignored": "masked_weights_are_zero future_leaves_past_alone "
+    "padding_changes_nothing self_only_mask empty_rows_give_zero equals_reference",
+    "mask_inverted": "masked_weights_are_zero future_leaves_past_alone "
+    "padding_changes_nothing self_only_mask empty_rows_give_zero equals_reference",
+    "mask_after_softmax": "rows_sum_to_one constant_values_stay self_only_mask "
+    "future_leaves_past_alone padding_changes_nothing equals_reference",
+    "mask_zero_score": "masked_weights_are_zero future_leaves_past_alone "
+    "padding_changes_nothing self_only_mask empty_rows_give_zero equals_reference",
+    "minus_1e9_mask": "empty_rows_give_zero",
+    "causal_without_diagonal": "future_leaves_past_alone equals_reference",
+    "padding_hides_queries": "padding_changes_nothing equals_reference",
+    "mask_in_wrong_order": "padding_changes_nothing equals_reference",
+    "writes_into_its_input": "inputs_stay_untouched",
+    "promotes_to_float64": "dtype_is_kept",
+    "split_without_transpose": "outputs_follow_tokens self_only_mask "
+    "future_leaves_past_alone head_owns_its_columns head_moves_its_own_slice "
+    "equals_reference",
+    "merge_without_transpose": "outputs_follow_tokens self_only_mask "
+    "future_leaves_past_alone head_owns_its_columns head_moves_its_own_slice "
+    "equals_reference",
+    "input_split_before_projection": "head_owns_its_columns head_moves_its_own_slice "
+    "concat_is_a_sum parameters_ignore_heads equals_reference",
+    "tied_query_key": "scores_are_not_symmetric parameters_ignore_heads "
+    "equals_reference",
+    "attends_across_batch": "outputs_follow_tokens equals_reference",
+    "heads_averaged": "head_owns_its_columns head_moves_its_own_slice "
+    "concat_is_a_sum equals_reference",
+    "output_within_heads": "parameters_ignore_heads equals_reference",
+    "no_output_projection": "concat_is_a_sum parameters_ignore_heads equals_reference",
+}
+# Right attention with the same output; only a second call, or the dtype, gives it away.
+RIGHT_NUMBERS = {"writes_into_its_input", "promotes_to_float64"}
+NEED_A_MASK = {
+    "nan_on_empty_rows", "mask_ignored", "mask_inverted", "mask_after_softmax",
+    "mask_zero_score", "minus_1e9_mask", "causal_without_diagonal",
+    "padding_hides_queries", "mask_in_wrong_order",
+}  # fmt: skip
+
+every_member = pytest.mark.parametrize("member", zoo.ALL, ids=lambda m: m.name)
+every_wrong_one = pytest.mark.parametrize("member", zoo.WRONG, ids=lambda m: m.name)
+
+
+def draw_layer(rng, b=2, n=5, n_heads=3, d_head=2):
+    d = n_heads * d_head
+    X = rng.normal(size=(b, n, d))
+    names = ("W_Q", "W_K", "W_V", "W_O")
+    return X, {name: rng.normal(size=(d, d)) / 2 for name in names}
+
+
+def tensors(weights):
+    return {name: torch.tensor(W, requires_grad=True) for name, W in weights.items()}
+
+
+# By hand
+
+
+def test_without_a_scale_the_scores_two_and_zero_are_not_halved():
+    """d_k = 4: the right scores are 1 and 0, the unscaled ones 2 and 0."""
+    Q, K = np.array([[2.0, 0, 0, 0]]), np.array([[1.0, 0, 0, 0], [0, 0, 0, 0]])
+    _, A = zoo.right.attention(Q, K, np.eye(2), return_weights=True)
+    assert_close(A, np.array([[np.e, 1]]) / (np.e + 1))
+    _, A = zoo.no_scale.attention(Q, K, np.eye(2), return_weights=True)
+    assert_close(A, np.array([[np.e**2, 1]]) / (np.e**2 + 1))
+
+
+def test_over_the_queries_each_column_is_shared_out():
+    X = np.zeros((3, 2))
+    _, A = zoo.softmax_over_queries.attention(X, X[:2], X[:2], return_weights=True)
+    assert_close(A, np.full((3, 2), 1 / 3))
+
+
+def test_minus_1e9_looks_at_everything_where_it_may_look_at_nothing():
+    V, nothing = np.array([[2.0], [4.0]]), np.zeros((1, 2), bool)
+    Q, K = np.ones((1, 2)), np.ones((2, 2))
+    assert zoo.minus_1e9_mask.attention(Q, K, V, nothing).tolist() == [[3.0]]
+    assert zoo.right.attention(Q, K, V, nothing).tolist() == [[0.0]]
+
+
+def test_merging_without_a_transpose_gives_token_0_two_tokens_of_head_0():
+    heads = np.array([[[1], [2]], [[3], [4]]])
+    assert zoo.right.merge(heads).tolist() == [[1, 3], [2, 4]]
+    assert zoo.merge_without_transpose.merge(heads).tolist() == [[1, 2], [3, 4]]
+
+
+def test_splitting_without_a_transpose_gives_head_0_the_first_token_only():
+    x = np.array([[1, 2], [3, 4]])
+    assert zoo.right.split(x, 2).tolist() == [[[1], [3]], [[2], [4]]]
+    assert zoo.split_without_transpose.split(x, 2).tolist() == [[[1], [2]], [[3], [4]]]
+
+
+def test_masks_in_the_wrong_order_give_sample_0_the_mask_of_sample_1():
+    """Two samples, two heads: folded, row 2 is (head 1, sample 0) and takes mask 1."""
+    S, mask = np.zeros((2, 2, 1, 2)), np.array([[True, False], [True, True]])
+    hidden = zoo.mask_in_wrong_order.hide(S, mask[:, None, None])
+    assert np.isneginf(hidden[0, :, 0]).tolist() == [[False, True], [False, False]]
+
+
+def test_a_mask_that_is_turned_round_in_place_is_wrong_at_the_second_call():
+    X, mask = np.eye(3), mha.causal_mask(3)
+    attend = zoo.writes_into_its_input.attention
+    first, second = attend(X, X, X, mask), attend(X, X, X, mask)
+    assert_close(first, mha.scaled_dot_product_attention(X, X, X, is_causal=True))
+    future = ~mha.causal_mask(3)
+    assert_close(second, mha.scaled_dot_product_attention(X, X, X, future))
+
+
+def test_the_matrix_reads_as_a_table_with_a_legend():
+    lines = repr(zoo.kill_matrix()).splitlines()
+    assert lines[0].split() == [chr(ord("a") + i) for i in range(len(laws.ALL))]
+    assert lines[1].split() == ["right"] + ["·"] * len(laws.ALL)
+    assert lines[-1] == "v equals_reference"
+    assert max(map(len, lines)) <= 80
+
+
+# Laws
+
+
+@every_wrong_one
+def test_the_named_laws_kill_the_member(member):
+    assert set(MUST_KILL[member.name].split()) <= set(member.killed_by)
+
+
+def test_every_member_has_its_killers_named_here():
+    assert set(MUST_KILL) == {member.name for member in zoo.WRONG}
+
+
+def test_no_law_kills_the_right_one():
+    assert zoo.right.killed_by == ()
+    assert zoo.ALL == (zoo.right, *zoo.WRONG)
+
+
+def test_the_kill_matrix_has_no_empty_row_and_no_empty_column():
+    matrix = zoo.kill_matrix()
+    assert matrix.killed[1:].any(1).all()
+    assert matrix.killed.any(0).all()
+    assert matrix.rows[1:] == tuple(member.name for member in zoo.WRONG)
+    assert matrix.columns == tuple(law.slug for law in laws.ALL)
+
+
+def test_rows_and_columns_of_the_kill_matrix_say_the_same():
+    matrix = zoo.kill_matrix()
+    for law in matrix.columns:
+        for name in matrix.rows:
+            assert (name in matrix.kills(law)) == (law in matrix.killed_by(name))
+
+
+def test_no_single_law_is_enough_not_even_the_oracle():
+    """Five of them survive the comparison with the reference."""
+    best = max(laws.ALL, key=lambda law: len(zoo.kill_matrix().kills(law.slug)))
+    assert best is laws.equals_reference
+    survivors = {m.name for m in zoo.WRONG} - set(zoo.kill_matrix().kills(best.slug))
+    assert survivors == {
+        "no_max_subtraction", "nan_on_empty_rows", "minus_1e9_mask",
+        "writes_into_its_input", "promotes_to_float64",
+    }  # fmt: skip
+
+
+@every_wrong_one
+def test_a_member_overrides_one_step_and_shows_it(member):
+    own = [name for name in vars(type(member)) if inspect.isfunction(
+        vars(type(member))[name])]  # fmt: skip
+    assert len(own) == 1
+    assert own[0] in vars(zoo.Member)
+    assert member.source.startswith(f"def {own[0]}(")
+
+
+def test_the_right_one_shows_every_step():
+    assert "def merge(self, heads)" in zoo.right.source
+
+
+@every_wrong_one
+def test_a_member_says_what_is_wrong_and_where_it_was_seen(member):
+    assert getattr(zoo, member.name) is member
+    assert re.fullmatch(r"[A-Z].*[^ ]\.", member.wrong)
+    assert member.seen
+    kinds = r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+"
+    assert not member.link or re.fullmatch(kinds, member.link)
+    assert bool(member.link) or "no public" in member.seen
+
+
+@every_member
+def test_there_is_one_of_each(member):
+    assert copy.deepcopy(member) is member
+    assert pickle.loads(pickle.dumps(member)) is member
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_right_one_is_multi_head_attention(seed):
+    X, weights = draw_layer(np.random.default_rng(seed))
+    expected, A = mha.multi_head_attention(X, n_heads=3, **weights, return_weights=True)
+    Y, B = zoo.right(X, n_heads=3, **weights, return_weights=True)
+    assert_close(Y, expected)
+    assert_close(B, A)
+
+
+@every_wrong_one
+def test_a_wrong_one_gives_other_numbers_unless_it_needs_a_mask_for_it(member, rng):
+    X, weights = draw_layer(rng)
+    difference = zoo.right(X, n_heads=3, **weights) - member(X, n_heads=3, **weights)
+    harmless = {*NEED_A_MASK, *RIGHT_NUMBERS, "no_max_subtraction"}
+    assert (np.abs(difference).max() > 1e-3) == (member.name not in harmless)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("kind", ["none", "bool", "float"])
+def test_the_right_one_reads_masks_as_the_package_does(kind, is_causal, rng):
+    X, weights = draw_layer(rng)
+    shown = mha.padding_mask([5, 2])
+    masks = {"none": None, "bool": shown, "float": np.where(shown, 0.5, -np.inf)}
+    options = {"mask": masks[kind], "is_causal": is_causal, "n_heads": 3}
+    expected = mha.multi_head_attention(X, **weights, **options)
+    assert_close(zoo.right(X, **weights, **options), expected)
+
+
+def test_biases_other_tokens_and_another_scale_are_taken(rng):
+    X, weights = draw_layer(rng)
+    weights |= {f"b_{letter}": rng.normal(size=6) for letter in "QKVO"}
+    options = {"n_heads": 3, "X_k": X[:, :3], "X_v": X[:, 1:4]}
+    expected = mha.multi_head_attention(X, **weights, **options)
+    assert_close(zoo.right(X, **weights, **options), expected)
+    expected = mha.scaled_dot_product_attention(X, X, X, scale=0.3)
+    assert_close(zoo.right.attention(X, X, X, scale=0.3), expected)
+
+
+# Agreement
+
+
+@every_member
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_arrays_and_tensors_give_the_same_numbers(member, is_causal, rng):
+    X, weights = draw_layer(rng)
+    options = {"n_heads": 3, "is_causal": is_causal}
+    if member is zoo.attends_across_batch and is_causal:
+        X = X[:1].repeat(5, 0)
+    Y = member(X, **weights, **options)
+    on_tensors = member(torch.tensor(X), **tensors(weights), **options)
+    assert on_tensors.dtype == torch.float64
+    assert_close(on_tensors.detach().numpy(), Y, atol=TORCH)
+
+
+@every_member
+def test_gradients_reach_every_matrix_the_member_uses(member, rng):
+    X, weights = draw_layer(rng)
+    weights = tensors(weights)
+    member(torch.tensor(X), n_heads=3, **weights).square().sum().backward()
+    unused = {"tied_query_key": {"W_K"}, "no_output_projection": {"W_O"}}
+    for name, W in weights.items():
+        reached = W.grad is not None and W.grad.abs().max() > 0
+        assert reached == (name not in unused.get(member.name, set())), name
+        assert W.grad is None or W.grad.isfinite().all()
+
+
+def test_the_right_one_has_finite_gradients_where_a_token_sees_nothing(rng):
+    X, weights = draw_layer(rng)
+    weights = tensors(weights)
+    mask = torch.tensor(mha.padding_mask([5, 0]))
+    Y = zoo.right(torch.tensor(X), n_heads=3, mask=mask, **weights)
+    Y.sum().backward()
+    assert (Y[1] == 0).all()
+    assert all(W.grad.isfinite().all() for W in weights.values())
+
+
+def test_a_member_trains_inside_a_module():
+    """Ten steps of plain descent on a copy task bring the loss down."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self, member):
+            super().__init__()
+            self.member = member
+            W = torch.randn(4, 6, 6, generator=torch.Generator().manual_seed(0)) / 3
+            self.W = torch.nn.Parameter(W)
+
+        def forward(self, X):
+            return self.member(X, *self.W, n_heads=3)
+
+    X = torch.randn(7, 5, 6, generator=torch.Generator().manual_seed(1))
+    for member in (zoo.right, zoo.merge_without_transpose):
+        layer, losses = Layer(member), []
+        optimiser = torch.optim.SGD(layer.parameters(), lr=0.2)
+        for _ in range(10):
+            loss = (layer(X) - X).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        assert losses[-1] < 0.97 * losses[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@every_member
+def test_a_member_keeps_the_dtype_of_tensors(member, dtype):
+    X = torch.eye(4, dtype=dtype)[None]
+    eye = torch.eye(4, dtype=dtype)
+    assert member(X, eye, eye, eye, eye, n_heads=2, is_causal=True).dtype == dtype
+
+
+# Refusals
+
+
+def test_an_unknown_member_or_law_is_refused_by_the_matrix():
+    with pytest.raises(ValueError, match="no member is called 'dodo'"):
+        zoo.kill_matrix().killed_by("dodo")
+    with pytest.raises(ValueError, match="no law is called 'dodo'"):
+        zoo.kill_matrix().kills("dodo")
