@@ -4,6 +4,7 @@ The functions here need NumPy only. `mha.nn` holds the same steps as PyTorch lay
 `mha.laws` what must be true of any attention, `mha.zoo` the wrong versions.
 """
 
+from mha._source import source
 from mha.similarity import cosine_similarity, dot_product_scores
 from mha.softmax import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
@@ -20,6 +21,7 @@ __all__ = [
     "padding_mask",
     "scaled_dot_product_attention",
     "softmax",
+    "source",
     "split_heads",
 ]
 

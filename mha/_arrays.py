@@ -6,20 +6,25 @@ import numbers
 import numpy as np
 
 
+def as_array(name, x):
+    """Return `x` as an array, or say by name why it cannot be one."""
+    if type(x).__module__.partition(".")[0] == "torch":
+        raise TypeError(
+            f"{name} is a torch.{type(x).__name__}; the functions of mha take NumPy "
+            "arrays, mha.nn holds their twins for tensors"
+        )
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{name} must be rectangular: rows differ in length") from None
+
+
 def as_numbers(name, x, axes=None):
-    """Return `x` as an array of real numbers, or say by name what is wrong with it.
+    """Return `x` as an array of real numbers.
 
     `axes` names the trailing axes that must be there, such as ``"n_q, d_k"``.
     """
-    if type(x).__module__.partition(".")[0] == "torch":
-        raise TypeError(
-            f"{name} is a torch.{type(x).__name__}; functions of mha take NumPy "
-            "arrays, the functions of the same names in mha.nn take tensors"
-        )
-    try:
-        x = np.asarray(x)
-    except ValueError:
-        raise ValueError(f"{name} must be rectangular: rows differ in length") from None
+    x = as_array(name, x)
     if x.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
     if axes is not None and x.ndim < axes.count(",") + 1:
@@ -51,6 +56,17 @@ def as_count(name, n, at_least=1):
     return int(n)
 
 
+def as_axis(axis, name, x):
+    """Return `axis` as an int that counts an axis of `x`, from the end if negative."""
+    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
+        raise TypeError(f"axis must be an integer, got {axis!r}")
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(
+            f"axis must be an axis of {name}, got {axis} for shape {x.shape}"
+        )
+    return int(axis)
+
+
 def as_scale(scale, d_k):
     """Return `scale`, or 1/√d_k for None, as a Python float.
 
@@ -79,5 +95,10 @@ def broadcast_leading(named):
     try:
         return np.broadcast_shapes(*(x.shape[:-2] for x in named.values()))
     except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in named.items())
+        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in named.items())
         raise ValueError(f"leading axes do not broadcast: {shapes}") from None
+
+
+def never_zero(total):
+    """Return `total` with 1 in place of every 0, so that it can divide zeros."""
+    return np.where(total == 0, 1, total)

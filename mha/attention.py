@@ -1,17 +1,23 @@
 """Step 4: what does a word take home? Chapters 3 and 5."""
 
+import math
+
 import numpy as np
 
 from mha._arrays import (
     as_floats,
     as_scale,
     broadcast_leading,
-    same_last_axis,
+    never_zero,
     working_dtype,
 )
 from mha.masks import as_mask, causal_mask, mask_in_place
 from mha.similarity import dot_product_scores
-from mha.softmax import exponentiate_in_place, never_zero
+from mha.softmax import exponentiate_in_place
+
+# A product, its softmax and the next product run fastest while the scores between them
+# stay in the cache next to the processor; half a MiB fits into that of most machines.
+CACHE_BYTES = 2**19
 
 
 def scaled_dot_product_attention(
@@ -97,7 +103,8 @@ def _attend(Q, K, V, mask):
 
 def _attend_in_parts(Q, K, V, mask):
     """Return Y, a few heads at a time, so that their scores stay in the fast cache."""
-    if Q.ndim == 2 or Q[..., 0].size * K.shape[-2] * Q.itemsize <= 2**19:
+    n_scores = math.prod(Q.shape[:-1]) * K.shape[-2]
+    if Q.ndim == 2 or n_scores * Q.itemsize <= CACHE_BYTES:
         return _attend(Q, K, V, mask)[0]
     masks = [None] * len(Q) if mask is None else mask
     parts = zip(Q, K, V, masks, strict=True)
@@ -109,17 +116,20 @@ def _whole_mask(mask, is_causal, shape):
     mask = as_mask(mask, shape)
     if is_causal:
         causal = causal_mask(*shape[-2:])
-        if mask is None or mask.dtype.kind == "b":
-            mask = causal if mask is None else mask & causal
+        if mask is None:
+            mask = causal
+        elif mask.dtype.kind == "b":
+            mask = mask & causal
         else:
             mask = np.where(causal, mask, -np.inf)
     return None if mask is None else np.broadcast_to(mask, shape)
 
 
 def _checked(Q, K, V):
+    """Return the three as arrays that fit, and their common leading shape."""
     Q, K = as_floats("Q", Q, "n_q, d_k"), as_floats("K", K, "n_k, d_k")
     V = as_floats("V", V, "n_k, d_v")
-    same_last_axis("Q", Q, "K", K, "d_k")
+    # That Q and K have the same d_k is what dot_product_scores looks at.
     if K.shape[-2] != V.shape[-2]:
         raise ValueError(
             "K and V must have the same length n_k, "

@@ -26,9 +26,9 @@ def split_heads(x, n_heads):
     Raises
     ------
     ValueError
-        If `n_heads` does not divide d_model.
+        If `n_heads` does not divide d_model, or `x` has fewer than two axes.
     TypeError
-        If `n_heads` is not an integer.
+        If `n_heads` is not an integer, or `x` does not hold real numbers.
 
     Examples
     --------
@@ -118,16 +118,18 @@ def multi_head_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_out)
-        The mixed answer for every token.
+        The mixed answer for every token. The dtype is the one that NumPy gives all
+        arguments together; float16 is summed in float32.
     A : ndarray of shape (..., n_heads, n_q, n_k)
-        Only with `return_weights`.
+        Only with `return_weights`. Rows sum to 1; exactly 0 where masked.
 
     Raises
     ------
     ValueError
-        If shapes do not fit or `n_heads` does not divide a width.
+        If shapes do not fit or `n_heads` does not divide a width, with both numbers.
     TypeError
-        If an argument does not hold real numbers, or `mask` holds integers.
+        If an argument does not hold real numbers, `n_heads` is not an integer, or
+        `mask` holds integers.
 
     References
     ----------
@@ -143,35 +145,53 @@ def multi_head_attention(
     array([[ 9.,  2.],
            [-9.,  2.]])
     """
-    X_k = X if X_k is None else X_k
-    X_v = X_k if X_v is None else X_v
-    Q = split_heads(_project("X", X, "W_Q", W_Q, "b_Q", b_Q), n_heads)
-    K = split_heads(_project("X_k", X_k, "W_K", W_K, "b_K", b_K), n_heads)
-    V = split_heads(_project("X_v", X_v, "W_V", W_V, "b_V", b_V), n_heads)
-    heads, A = scaled_dot_product_attention(
-        Q, K, V, mask, is_causal=is_causal, return_weights=True
+    n_heads = as_count("n_heads", n_heads)
+    name_k, X_k = ("X", X) if X_k is None else ("X_k", X_k)
+    name_v, X_v = (name_k, X_k) if X_v is None else ("X_v", X_v)
+    Q = _project_to_heads("X", X, "Q", W_Q, b_Q, n_heads)
+    K = _project_to_heads(name_k, X_k, "K", W_K, b_K, n_heads)
+    V = _project_to_heads(name_v, X_v, "V", W_V, b_V, n_heads)
+    answer = scaled_dot_product_attention(
+        Q, K, V, mask, is_causal=is_causal, return_weights=return_weights
     )
-    Y = _project("Concat(heads)", merge_heads(heads), "W_O", W_O, "b_O", b_O)
-    dtype = np.result_type(*(as_floats("", x) for x in (X, W_Q, W_K, W_V, W_O)))
-    Y, A = Y.astype(dtype, copy=False), A.astype(dtype, copy=False)
-    return (Y, A) if return_weights else Y
+    heads, A = answer if return_weights else (answer, None)
+    Y = _project("Concat(heads)", merge_heads(heads), "O", W_O, b_O)
+    dtype = _common_dtype(X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O)
+    Y = Y.astype(dtype, copy=False)
+    return (Y, A.astype(dtype, copy=False)) if return_weights else Y
 
 
-def _project(name, X, name_W, W, name_b, b):
+def _common_dtype(*arrays):
+    """Return the dtype that NumPy gives the arrays together; None has no say."""
+    return np.result_type(*(as_floats("", x) for x in arrays if x is not None))
+
+
+def _project_to_heads(name, X, letter, W, b, n_heads):
+    """Return X W + b, cut into heads."""
+    Y = _project(name, X, letter, W, b)
+    if Y.shape[-1] % n_heads:
+        raise ValueError(
+            f"the columns of W_{letter} ({Y.shape[-1]}) must be divisible by n_heads "
+            f"({n_heads})"
+        )
+    return split_heads(Y, n_heads)
+
+
+def _project(name, X, letter, W, b):
     """Return X W + b in the working precision, or say which of the three misfits."""
-    X, W = as_floats(name, X, "n, d_model"), as_floats(name_W, W, "d_in, d_out")
+    X, W = as_floats(name, X, "n, d_model"), as_floats(f"W_{letter}", W)
     if W.ndim != 2:
-        raise ValueError(f"{name_W} must have two axes (d_in, d_out), got {W.shape}")
+        raise ValueError(f"W_{letter} must have shape (d_in, d_out), got {W.shape}")
     if X.shape[-1] != W.shape[0]:
         raise ValueError(
-            f"{name} has {X.shape[-1]} columns and {name_W} {W.shape[0]} rows; "
+            f"{name} has {X.shape[-1]} columns and W_{letter} {W.shape[0]} rows; "
             "they must be equal"
         )
     work = working_dtype(X, W)
     Y = X.astype(work, copy=False) @ W.astype(work, copy=False)
     if b is None:
         return Y
-    b = as_floats(name_b, b, "d_out")
+    b = as_floats(f"b_{letter}", b)
     if b.shape != W.shape[1:]:
-        raise ValueError(f"{name_b} must have shape {W.shape[1:]}, got {b.shape}")
+        raise ValueError(f"b_{letter} must have shape {W.shape[1:]}, got {b.shape}")
     return Y + b

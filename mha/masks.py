@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from mha._arrays import as_count, as_floats, working_dtype
-from mha.softmax import exponentiate_in_place, never_zero
+from mha._arrays import (
+    as_array,
+    as_axis,
+    as_count,
+    as_floats,
+    never_zero,
+    working_dtype,
+)
+from mha.softmax import exponentiate_in_place
 
 
 def causal_mask(n_q, n_k=None):
@@ -14,9 +21,9 @@ def causal_mask(n_q, n_k=None):
     Parameters
     ----------
     n_q : int
-        Number of queries, at least 1.
+        Number of queries.
     n_k : int, optional
-        Number of keys, at least 1; as many as queries by default.
+        Number of keys; as many as queries by default.
 
     Returns
     -------
@@ -30,7 +37,7 @@ def causal_mask(n_q, n_k=None):
     TypeError
         If a count is not an integer.
     ValueError
-        If a count is below 1.
+        If a count is negative.
 
     Examples
     --------
@@ -39,8 +46,9 @@ def causal_mask(n_q, n_k=None):
            [1, 1, 0],
            [1, 1, 1]])
     """
-    n_q = as_count("n_q", n_q)
-    return np.tri(n_q, n_q if n_k is None else as_count("n_k", n_k), dtype=bool)
+    n_q = as_count("n_q", n_q, at_least=0)
+    n_k = n_q if n_k is None else as_count("n_k", n_k, at_least=0)
+    return np.tri(n_q, n_k, dtype=bool)
 
 
 def padding_mask(lengths, max_length=None):
@@ -51,7 +59,7 @@ def padding_mask(lengths, max_length=None):
     Parameters
     ----------
     lengths : sequence of int, shape (batch,)
-        How many tokens of each sequence are real; 0 is allowed.
+        How many tokens of each sequence are real; 0 is allowed, an empty batch is not.
     max_length : int, optional
         The padded length, ``max(lengths)`` by default.
 
@@ -64,7 +72,7 @@ def padding_mask(lengths, max_length=None):
     Raises
     ------
     ValueError
-        If a length is negative or greater than `max_length`.
+        If there is no length, or one is negative or greater than `max_length`.
     TypeError
         If the lengths are not integers.
 
@@ -74,13 +82,16 @@ def padding_mask(lengths, max_length=None):
     array([[1, 1, 1],
            [1, 0, 0]])
     """
-    lengths = np.asarray(lengths)
+    lengths = as_array("lengths", lengths)
     if lengths.ndim != 1 or len(lengths) == 0:
-        raise ValueError(f"lengths must have shape (batch,), got {lengths.shape}")
+        raise ValueError(
+            f"lengths must have shape (batch,) and batch >= 1, got {lengths.shape}"
+        )
     if lengths.dtype.kind not in "iu":
         raise TypeError(f"lengths must be integers, got dtype {lengths.dtype}")
-    longest = int(lengths.max())
-    n = longest if max_length is None else as_count("max_length", max_length, 0)
+    longest = max(0, int(lengths.max()))
+    n = longest if max_length is None else max_length
+    n = as_count("max_length", n, at_least=0)
     if lengths.min() < 0 or longest > n:
         wrong = lengths[(lengths < 0) | (lengths > n)][0]
         raise ValueError(f"lengths must lie in 0 … max_length = {n}, got {wrong}")
@@ -115,7 +126,8 @@ def masked_softmax(S, mask=None, axis=-1):
         If `mask` does not broadcast to the shape of `S`, or a float mask holds NaN or
         ``+inf``, or `axis` is not an axis of `S`.
     TypeError
-        If `mask` is neither bool nor float, or `S` does not hold real numbers.
+        If `mask` is neither bool nor float, `S` does not hold real numbers, or `axis`
+        is not an integer.
 
     Examples
     --------
@@ -123,8 +135,7 @@ def masked_softmax(S, mask=None, axis=-1):
     array([[0.25, 0.75, 0.  ]])
     """
     S = as_floats("S", S, "n_k")
-    if not -S.ndim <= axis < S.ndim:
-        raise ValueError(f"axis must be an axis of S, got {axis} for shape {S.shape}")
+    axis = as_axis(axis, "S", S)
     A = S.astype(working_dtype(S))
     mask_in_place(A, as_mask(mask, S.shape))
     exponentiate_in_place(A, axis)
@@ -136,7 +147,7 @@ def as_mask(mask, shape):
     """Return `mask` as an array that broadcasts to `shape`, or None for None."""
     if mask is None:
         return None
-    mask = np.asarray(mask)
+    mask = as_array("mask", mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
             "mask must be bool (True = may look) or float (added to the scores), "
@@ -163,6 +174,6 @@ def mask_in_place(S, mask):
     if mask.dtype.kind == "b":
         np.copyto(S, -np.inf, where=~mask)
     else:
-        # A closed score is set, not added to: NaN - inf would stay NaN.
-        np.add(S, mask, out=S, casting="same_kind")
+        # A closed score is set before the sum: NaN - inf and inf - inf are NaN.
         np.copyto(S, -np.inf, where=np.isneginf(mask))
+        np.add(S, mask, out=S, casting="same_kind")

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from mha._arrays import as_floats, broadcast_leading, same_last_axis, working_dtype
+from mha._arrays import (
+    as_floats,
+    broadcast_leading,
+    never_zero,
+    same_last_axis,
+    working_dtype,
+)
 
 
 def dot_product_scores(Q, K):
@@ -84,11 +90,5 @@ def cosine_similarity(Q, K):
 def _unit_rows(x):
     """Return the rows of `x` at length one; zero rows stay zero."""
     # Dividing by the largest entry first keeps the squares from over- or underflowing.
-    for size in (lambda x: np.abs(x).max(-1, keepdims=True, initial=0), _length):
-        length = size(x)
-        x = x / np.where(length == 0, 1, length)
-    return x
-
-
-def _length(x):
-    return np.sqrt((x * x).sum(-1, keepdims=True))
+    x = x / never_zero(np.abs(x).max(-1, keepdims=True, initial=0))
+    return x / never_zero(np.sqrt((x * x).sum(-1, keepdims=True)))

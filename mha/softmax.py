@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mha._arrays import as_floats, working_dtype
+from mha._arrays import as_axis, as_floats, never_zero, working_dtype
 
 
 def softmax(x, axis=-1):
@@ -27,9 +27,9 @@ def softmax(x, axis=-1):
     Raises
     ------
     ValueError
-        If `axis` is not an axis of `x`.
+        If `x` has no axis, or `axis` is not one of them.
     TypeError
-        If `x` does not hold real numbers.
+        If `x` does not hold real numbers, or `axis` is not an integer.
 
     Examples
     --------
@@ -37,8 +37,7 @@ def softmax(x, axis=-1):
     array([0.125, 0.25 , 0.625])
     """
     x = as_floats("x", x, "n")
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis must be an axis of x, got {axis} for shape {x.shape}")
+    axis = as_axis(axis, "x", x)
     p = x.astype(working_dtype(x))
     exponentiate_in_place(p, axis)
     p /= never_zero(p.sum(axis, keepdims=True))
@@ -50,10 +49,8 @@ def exponentiate_in_place(x, axis=-1):
     # initial makes an empty axis legal, and NumPy's reduction several times faster.
     top = x.max(axis, keepdims=True, initial=-np.inf)
     # A row of -inf has no largest score; subtracting 0 leaves exp(-inf) = 0.
-    x -= np.where(np.isneginf(top), 0, top)
+    top = np.where(np.isneginf(top), 0, top)
+    # The gap between two huge scores may overflow to -inf, and exp(-inf) = 0 is right.
+    with np.errstate(over="ignore"):
+        x -= top
     np.exp(x, out=x)
-
-
-def never_zero(total):
-    """Replace sums of 0, left by rows that may look at nothing, by 1."""
-    return np.where(total == 0, 1, total)

@@ -1,5 +1,6 @@
 """Sizes and arrays that the tests share."""
 
+import tracemalloc
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -9,6 +10,8 @@ import numpy as np
 SIZES = MappingProxyType(dict(b=2, n_heads=3, n_q=5, n_k=7, d_k=11, d_v=13))
 
 LEADING = [(), (2,), (2, 3)]
+
+MIB = 2**20
 
 
 def draw_qkv(rng, leading=(), dtype=np.float64):
@@ -22,6 +25,16 @@ def draw_mask(rng, shape):
     """Return a random bool mask that leaves the first key open to every query."""
     first = np.arange(shape[-1]) == 0 if shape else True
     return (rng.random(shape) < 0.6) | first
+
+
+def peak_memory(f):
+    """Return the largest number of bytes that arrays made by `f` hold at once."""
+    tracemalloc.start()
+    try:
+        f()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @contextmanager
