@@ -1,0 +1,51 @@
+"""Sphinx extension: the laws and the wrong versions, listed from the package itself."""
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+from mha import laws, zoo
+
+
+def table(head, rows):
+    """Return the lines of a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(str(cell) for cell in line)} |" for line in lines]
+
+
+def law_rows():
+    """Yield what the table of the laws says of each."""
+    for law in laws.ALL:
+        yield law.chapter, law.name, f"`{law.slug}`"
+
+
+def zoo_rows():
+    """Yield what the table of the wrong versions says of each."""
+    for member in (member for member in zoo.ALL if member is not zoo.right):
+        seen = f"[{member.seen}]({member.link})" if member.link else member.seen
+        yield member.wrong, seen, f"`{member.name}`"
+
+
+class Catalogue(SphinxDirective):
+    """``{catalogue} laws`` or ``{catalogue} zoo`` becomes a table."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Return the nodes of the table."""
+        if self.arguments[0] == "laws":
+            lines = table(["chapter", "law", "in `mha.laws`"], law_rows())
+        else:
+            lines = table(
+                ["what was done wrong", "seen in public", "in `mha.zoo`"], zoo_rows()
+            )
+        box = nodes.container()
+        where = self.get_source_info()[0]
+        self.state.nested_parse(StringList(lines, where), self.content_offset, box)
+        return box.children
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_directive("catalogue", Catalogue)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
