@@ -74,9 +74,9 @@ def without_W_O(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return by_loops(X, W_Q, W_K, W_V, np.eye(len(W_O)), n_heads, mask)
 
 
-def test_multi_head_accepts_loops_einsum_and_torch_and_names_each_mistake():
+def test_many_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
     prove(
-        check.multi_head,
+        check.many_heads,
         by_loops,
         by_einsum,
         by_torch,
@@ -169,7 +169,7 @@ def test_bug_hunt_waits_answers_each_letter_and_passes_with_six():
     assert check.bug_hunt(answers).passed
 
     verdict = check.bug_hunt(answers | {"C": None})
-    assert verdict.status == "not yet" and "C: nobody accused yet" in verdict.text
+    assert verdict.status == "not yet" and "not accused yet: C" in verdict.text
     assert verdict.text.count("convicted") == 5
 
 
@@ -181,7 +181,8 @@ def test_bug_hunt_answers_a_wrong_accusation_with_a_law_and_not_with_the_answer(
         verdict = check.bug_hunt(others | {letter: wrong})
         assert verdict.mistake == wrong
         assert slug not in verdict.text
-        assert any(f'"{law.name}"' in verdict.text for law in laws.ALL)
+        said = " ".join(verdict.text.split())
+        assert any(f'"{law.name}"' in said for law in laws.ALL)
 
 
 def test_bug_hunt_says_what_is_not_on_the_list():

@@ -59,6 +59,9 @@ PICTURES = {
     "points": lambda alt: plot.points(
         {"a": A.T, "b": A.T + 1}, **LABELS, alt=alt, names={"a": KEYS}
     ),
+    "moves": lambda alt: plot.moves(
+        {"halved": (A.T, A.T / 2), "turned": (A.T, -A.T)}, **LABELS, alt=alt
+    ),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
@@ -445,6 +448,15 @@ def test_alt_is_a_keyword_that_must_be_given(name):
         (
             lambda: plot.points({"a": A.T}, **LABELS, alt=SAYS, names={"b": KEYS}),
             "names: 'b' is not one of",
+        ),
+        (lambda: plot.moves({}, **LABELS, alt=SAYS), "at least one pair"),
+        (
+            lambda: plot.moves({"a": (A.T, A.T[:2])}, **LABELS, alt=SAYS),
+            r"a must hold .* got \(3, 2\) and \(2, 2\)",
+        ),
+        (
+            lambda: plot.moves({"a": (A, A)}, **LABELS, alt=SAYS),
+            r"one shape \(n, 2\), got \(2, 3\)",
         ),
     ],
 )

@@ -18,6 +18,22 @@ from mha.check.masks import (
     last_rows_mask,
     safe_masked_softmax,
 )
+from mha.check.multi_head import (
+    WANTED,
+    bug_hunt,
+    farthest_head,
+    many_heads,
+    matrices_of_torch,
+    row_without_mask,
+    suspects,
+)
+from mha.check.output import (
+    count_parameters,
+    fold_value_bias,
+    head_that_wrote,
+    own_block_law,
+    sum_of_heads,
+)
 from mha.check.scale import (
     doubling_law,
     mystery_divisor,
@@ -49,6 +65,7 @@ from mha.check.why_heads import (
 )
 
 __all__ = [
+    "WANTED",
     "Exercise",
     "Mistake",
     "Verdict",
@@ -56,17 +73,26 @@ __all__ = [
     "batch_mask",
     "best_unit_key",
     "break_the_theorem",
+    "bug_hunt",
     "causal_row",
     "cosine",
+    "count_parameters",
     "denominator_law",
     "doubling_law",
+    "farthest_head",
+    "fold_value_bias",
     "fuse",
     "head_and_column",
+    "head_that_wrote",
     "heads_needed",
     "key_order_law",
     "last_rows_mask",
+    "many_heads",
+    "matrices_of_torch",
     "mystery_divisor",
+    "own_block_law",
     "rebuild",
+    "row_without_mask",
     "rows_law",
     "safe_masked_softmax",
     "scale_for_variance",
@@ -78,6 +104,8 @@ __all__ = [
     "spread_of_thirds",
     "stable_softmax",
     "strides_of_heads",
+    "sum_of_heads",
+    "suspects",
     "temperature_for",
     "to_heads",
     "two_of_three",

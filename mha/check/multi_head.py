@@ -1,6 +1,7 @@
 """Checks for the exercises of chapter 9, and the bug hunt that ends Part II."""
 
 import functools
+import textwrap
 
 import numpy as np
 
@@ -13,8 +14,8 @@ __all__ = [
     "Suspect",
     "bug_hunt",
     "farthest_head",
+    "many_heads",
     "matrices_of_torch",
-    "multi_head",
     "row_without_mask",
     "suspects",
 ]
@@ -119,7 +120,7 @@ def _layer_case(n, d_model, n_heads, d_k, d_v, mask, seed):
     return (*_random(*shapes, (n_heads * d_v, d_model), seed=seed), n_heads, mask)
 
 
-multi_head = Exercise(
+many_heads = Exercise(
     task="multi-head attention from its nine steps",
     right=lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
         X, W_Q, W_K, W_V, W_O, n_heads, mask
@@ -169,10 +170,10 @@ multi_head = Exercise(
         Mistake(
             "heads in the wrong order",
             "the first head belongs to the left, where its rows of W_O wait for it",
-            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: np.concatenate(
-                _heads(X, W_Q, W_K, W_V, n_heads, mask)[::-1], axis=-1
-            )
-            @ W_O,
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: (
+                np.concatenate(_heads(X, W_Q, W_K, W_V, n_heads, mask)[::-1], axis=-1)
+                @ W_O
+            ),
         ),
         Mistake(
             "mask ignored", "the mask came in and was not used", _zoo("mask_ignored")
@@ -209,7 +210,14 @@ farthest_head = Exercise(
         (_eighths(_FORWARD, _FORWARD, _FORWARD, _BACK),),
         (_eighths(_FORWARD, _MILD, _FORWARD, _EVEN),),
         (_eighths([[0, 1, 7]], [[0, 1, 7]], [[0, 0, 8]], [[4, 4, 0]]),),
-        (_eighths([[8, 0, 0, 0]], [[2, 2, 2, 2]], [[0, 3, 3, 2]], [[6, 1, 0, 1]]),),
+        (
+            _eighths(
+                [[8, 0, 0, 0], [2, 2, 2, 2]],
+                [[4, 4, 0, 0], [4, 4, 0, 0]],
+                [[5, 1, 2, 0], [3, 3, 1, 1]],
+                [[1, 1, 3, 3], [1, 1, 3, 3]],
+            ),
+        ),
     ),
     mistakes=(
         Mistake(
@@ -369,7 +377,7 @@ class Suspect:
         return self._member().source
 
     def _member(self):
-        from mha import zoo  # not at the top: it is a third of the import time
+        from mha import zoo  # only the hunt needs it
 
         return getattr(zoo, _GUILTY[self._letter])
 
@@ -457,20 +465,20 @@ def bug_hunt(answers):
     verdicts = {letter: suspect_exercise(letter)(x) for letter, x in accused.items()}
     if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
         return Verdict("passed", "six out of six, and nobody was accused wrongly.")
-    lines = [f"{a}: {_reply(a, accused[a], v)}" for a, v in sorted(verdicts.items())]
-    lines += [f"{a}: nobody accused yet" for a in suspects if a not in accused]
+    lines = [_reply(a, accused[a], v) for a, v in sorted(verdicts.items())]
+    if free := [a for a in suspects if a not in accused]:
+        lines.append(f"not accused yet: {', '.join(free)}")
     mistake = next((v.mistake for v in verdicts.values() if v.mistake), None)
-    return Verdict("not yet", "\n  ".join(["", *lines]).lstrip(), mistake)
+    return Verdict("not yet", "\n".join(lines), mistake)
 
 
 def _reply(letter, answer, verdict):
-    """Return one line; what the engine would print besides gives the answer away."""
+    """Return what is said to one accusation; the engine would give the answer away."""
     if verdict.passed:
-        return "convicted"
-    if verdict.mistake is None:
-        return f"{_slug(answer)} is not on the list; check.WANTED holds twelve"
-    return next(
-        m.hint
-        for m in suspect_exercise(letter).mistakes
-        if m.name == verdict.mistake
-    )
+        text = "convicted"
+    elif verdict.mistake is None:
+        text = f"{_slug(answer)} is not on the list; check.WANTED holds twelve"
+    else:
+        mistakes = suspect_exercise(letter).mistakes
+        text = next(m.hint for m in mistakes if m.name == verdict.mistake)
+    return textwrap.fill(f"{letter}: {text}", 60, subsequent_indent="   ")

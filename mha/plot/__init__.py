@@ -4,6 +4,7 @@ from mha.plot._picture import Picture
 from mha.plot.arrows import vectors
 from mha.plot.charts import bars, histogram, lines, points
 from mha.plot.matrices import heatmap, heatmaps
+from mha.plot.panels import moves
 
 __all__ = [
     "Picture",
@@ -12,6 +13,7 @@ __all__ = [
     "heatmaps",
     "histogram",
     "lines",
+    "moves",
     "points",
     "vectors",
 ]

@@ -1,0 +1,78 @@
+"""Points that move, in panels side by side."""
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from mha.plot._checks import as_matrix
+from mha.plot._picture import INK, WIDTH, Picture, house_style
+
+PANEL, MARGIN = 1.75, 0.75  # inches
+
+
+def moves(panels, *, xlabel, ylabel, alt, names=("before", "after")):
+    """Show where points move, one panel for each way of moving them.
+
+    Parameters
+    ----------
+    panels : dict {label: (start, end)}
+        Two ndarrays of shape (n, 2) each; row k of `end` is where row k of `start`
+        went. The label stands above the panel.
+    xlabel, ylabel : str
+        What the two numbers are.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    names : pair of str
+        What a ring (start) and a dot (end) stand for.
+
+    Returns
+    -------
+    picture : Picture
+        All panels share their limits; a thin line joins start and end.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel, if an array is not an (n, 2) matrix, if `start` and `end`
+        differ in shape, or `alt` is empty.
+
+    Examples
+    --------
+    >>> moves({"halved": ([[2, 4]], [[1, 2]])}, xlabel="x", ylabel="y", alt="Nearer.")
+    Picture: Nearer.
+    """
+    panels = {label: _pair(label, *pair) for label, pair in panels.items()}
+    if not panels:
+        raise ValueError("panels must hold at least one pair of (n, 2) matrices")
+    top = 1.08 * max(np.abs(pair).max() for pair in panels.values())
+    with house_style():
+        width = min(WIDTH, MARGIN + PANEL * len(panels))
+        figure = Figure((width, (width - MARGIN) / len(panels) + 1.1))
+        axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
+        for ax, (label, pair) in zip(axes[0], panels.items(), strict=True):
+            _draw(ax, *pair, names)
+            ax.set(xlim=(-top, top), ylim=(-top, top), xlabel=xlabel, aspect="equal")
+            ax.text(0.5, 1.04, label, transform=ax.transAxes, ha="center", va="bottom")
+        axes[0, 0].set_ylabel(ylabel)
+        handles, texts = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside upper left", ncols=2)
+        return Picture(figure, alt)
+
+
+def _pair(label, start, end):
+    start, end = (as_matrix(label, x, "(n, 2)") for x in (start, end))
+    if start.shape != end.shape or start.shape[1] != 2:
+        raise ValueError(
+            f"{label} must hold two matrices of one shape (n, 2), got {start.shape} "
+            f"and {end.shape}"
+        )
+    return start, end
+
+
+def _draw(ax, start, end, names):
+    ax.grid(True)
+    lines = np.stack([start, end], axis=1)
+    ax.add_collection(LineCollection(lines, colors=INK, linewidths=0.6, alpha=0.45))
+    ring = {"facecolors": "none", "edgecolors": "C0", "linewidths": 1.1}
+    ax.scatter(*start.T, s=26, label=names[0], **ring)
+    ax.scatter(*end.T, s=9, color="C1", linewidths=0, label=names[1], zorder=3)
