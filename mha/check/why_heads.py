@@ -170,7 +170,7 @@ unmix = Exercise(
 )
 
 heads_needed = Exercise(
-    task="the least number of heads that brings home all that is wanted",
+    task="the least number of heads for what is wanted",
     right=lambda wanted: np.linalg.matrix_rank(wanted),
     cases=tuple(
         (np.array(wanted, dtype=float),)
@@ -265,7 +265,7 @@ def _whisper(premise, follow=lambda contents: contents[:, 0] - contents[:, 1]):
 
 
 break_the_theorem = Exercise(
-    task="weights that break the theorem, and the premise that fell",
+    task="telling weights, and the premise that fell",
     right=_whisper(1),
     cases=tuple(
         (np.random.default_rng(seed).normal(size=(1000, 2)),) for seed in (0, 1)

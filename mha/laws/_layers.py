@@ -50,7 +50,7 @@ head_owns_its_columns = Law(
     judge=_owns,
     equation="Concat[:, r] = attention(X W_Q[r], X W_K[r], X W_V[r])",
     chapter=7,
-    reason="cutting the large projection gives the small ones, bit for bit",
+    reason="cutting the large projection gives the small ones, up to rounding",
     level="layer",
 )
 
