@@ -356,7 +356,7 @@ def _slices(layer):
 
 
 own_block_law = Exercise(
-    task="a law: a head reaches the output through its own block of W_O only",
+    task="a law: each head is heard through its own block only",
     right=_own_block,
     cases=(
         (multi_head_attention,),
