@@ -519,8 +519,8 @@ class output_within_heads(Member):
 @_exhibit
 class no_output_projection(Member):
     wrong = "The concatenated heads are returned without W_O."
-    seen = "Readers ask why the output is not the concatenation itself."
-    link = "https://github.com/karpathy/minGPT/issues/118"
+    seen = "A popular TensorFlow version lacked the matrix until readers asked."
+    link = "https://github.com/Kyubyong/transformer/issues/117"
 
     def output(self, concat, W_O, n_heads):
         return concat
