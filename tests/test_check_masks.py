@@ -7,7 +7,7 @@ from mha import check
 from tests.proof import prove
 
 
-def test_the_row_of_a_word_is_told_from_six_that_forget_something():
+def test_the_row_of_a_word_is_told_from_seven_that_forget_something():
     prove(
         check.causal_row,
         [0.22, 0.67, 0.11, 0],
@@ -41,7 +41,7 @@ def by_added_infinity(S, mask):
     return E / np.maximum(E.sum(-1, keepdims=True), np.finfo(float).tiny)
 
 
-def test_a_masked_softmax_is_told_from_eleven_that_fail():
+def test_a_masked_softmax_is_told_from_fourteen_that_fail():
     def added_number(S, mask):
         return torch.from_numpy(S + np.where(mask, 0, -1e9)).softmax(-1)
 
@@ -83,7 +83,7 @@ def borrowed(lengths):
     return future | filler
 
 
-def test_a_mask_for_a_batch_is_told_from_nine_others():
+def test_a_mask_for_a_batch_is_told_from_ten_others():
     def each_part_turned_round(lengths):
         n = max(lengths)
         real = np.arange(n) >= n - np.reshape(lengths, (-1, 1, 1, 1))
@@ -108,7 +108,7 @@ def test_a_mask_for_a_batch_is_told_from_nine_others():
     )
 
 
-def test_the_mask_of_the_last_rows_is_told_from_nine_others():
+def test_the_mask_of_the_last_rows_is_told_from_ten_others():
     def cut_from_the_square(n_q, n_k):
         whole = np.tri(max(n_q, n_k), dtype=bool)
         if n_q > n_k:
@@ -165,7 +165,7 @@ def covering_is_leaving_out(attend):
     )
 
 
-def test_a_law_about_the_denominator_is_told_from_eight_that_fail():
+def test_a_law_about_the_denominator_is_told_from_nine_that_fail():
     def only_zeros(attend):
         M = np.array([True, False, False, True, True])
         A = attend(*inputs(), mask=M, return_weights=True)[1]
@@ -189,5 +189,22 @@ def test_a_law_about_the_denominator_is_told_from_eight_that_fail():
             "only the covered weights": (only_zeros,),
             "true of everything": (last_row_alone, lambda attend: True),
             "no mask given": (open_attention,),
+            "false of right attention": (lambda attend: False,),
+            "verdict reversed": (lambda attend: not covering_is_leaving_out(attend),),
         },
     )
+
+
+def test_a_law_that_gives_a_mask_of_integers_hears_of_the_mask():
+    def with_integers(attend):
+        Q, K, V = inputs()
+        return np.allclose(attend(Q, K, V**0, mask=np.tri(5, dtype=int)), 1)
+
+    assert "mask must be bool" in check.denominator_law(with_integers).text
+
+
+def test_a_law_without_a_return_hears_of_the_return():
+    def silent(attend):
+        attend(*inputs(), mask=np.tri(5, dtype=bool))
+
+    assert "is a return missing?" in check.denominator_law(silent).text

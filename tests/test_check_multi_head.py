@@ -29,6 +29,8 @@ def test_row_without_mask_accepts_fractions_and_floats_and_names_each_slip():
         check.row_without_mask,
         row,
         np.array([39, 57, -3, 15]) / 14,
+        ["39/14", "57/14", "-3/14", "15/14"],
+        [row],  # as a table of one row
         wrong_ways={
             "mask kept": [[Fraction(n, 5) for n in (18, 27, -12, -3)]],
             "no W_O": [first + second],
@@ -84,6 +86,11 @@ def test_many_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
             "split across the tokens": [without_swap],
             "no W_O": [without_W_O],
             "mask ignored": [lambda *args: by_loops(*args[:-1], None)],
+            "mask inverted": [
+                lambda *args: by_loops(
+                    *args[:-1], None if args[-1] is None else ~args[-1]
+                )
+            ],
         },
     )
 
@@ -104,6 +111,7 @@ def test_farthest_head_accepts_every_way_to_measure_and_names_each_mistake():
         wrong_ways={
             "the nearest head": [lambda A: np.abs(A - A.mean(0)).mean((1, 2)).argmin()],
             "counted from one": [lambda A: by_hand(A) + 1],
+            "squares": [lambda A: np.linalg.norm(A - A.mean(0), axis=(1, 2)).argmax()],
         },
     )
 
@@ -114,6 +122,8 @@ def test_matrices_of_torch_accepts_every_way_to_cut_and_names_each_mistake():
         lambda w: tuple(np.split(w.T, 3, axis=1)),
         lambda w: tuple(w.reshape(3, w.shape[1], w.shape[1]).swapaxes(1, 2)),
         lambda w: tuple(part.T for part in torch.from_numpy(w).chunk(3)),
+        lambda w: [part.T for part in np.split(w, 3)],
+        lambda w: w.reshape(3, w.shape[1], w.shape[1]).swapaxes(1, 2),
         wrong_ways={
             "not transposed": [lambda w: tuple(w.reshape(3, *2 * w.shape[1:]))],
             "not cut": [np.transpose],

@@ -24,7 +24,7 @@ def softmax_by_torch(x, axis):
     return torch.softmax(torch.from_numpy(x), axis)
 
 
-def test_a_stable_softmax_is_told_from_nine_that_are_not():
+def test_a_stable_softmax_is_told_from_twelve_that_are_not():
     prove(
         check.stable_softmax,
         softmax_by_loops,
@@ -38,6 +38,12 @@ def test_a_stable_softmax_is_told_from_nine_that_are_not():
                 lambda x, axis: (
                     np.exp(x - x.max(axis, keepdims=True))
                     / np.sum(np.exp(x - x.max(axis, keepdims=True)), axis)
+                ),
+            ),
+            "another number than the largest subtracted": (
+                lambda x, axis: (
+                    np.exp(x - x.mean(axis, keepdims=True))
+                    / np.exp(x - x.mean(axis, keepdims=True)).sum(axis, keepdims=True)
                 ),
             ),
             "the last axis, whatever was asked": (
@@ -55,7 +61,7 @@ def test_a_softmax_that_subtracts_in_place_is_told_so():
     assert "the input x must stay as it is" in check.stable_softmax(greedy).text
 
 
-def test_the_score_for_half_is_told_from_seven_guesses():
+def test_the_score_for_half_is_told_from_eight_guesses():
     prove(
         check.score_for_half,
         4.1,
@@ -66,6 +72,7 @@ def test_the_score_for_half_is_told_from_seven_guesses():
             "one rival instead of three": (3.69, 3.693),
             "counted from the old score": (3.1,),
             "equal scores": (3,),
+            "the power for the score": (60.26,),
         },
     )
 
@@ -84,7 +91,7 @@ def temperature_by_logarithms(gap, n, share):
     return gap / (np.log(share) - np.log(rival))
 
 
-def test_the_temperature_of_a_share_is_told_from_seven_others():
+def test_the_temperature_of_a_share_is_told_from_eight_others():
     prove(
         check.temperature_for,
         temperature_by_bisection,
@@ -124,7 +131,7 @@ def outputs_stay_between(attend):
     )
 
 
-def test_a_law_about_rows_is_told_from_seven_that_fail():
+def test_a_law_about_rows_is_told_from_nine_that_fail():
     def all_between_zero_and_one(attend):
         Q, K, v = inputs()
         A = attend(Q, K, v[:, None], return_weights=True)[1]
@@ -139,6 +146,14 @@ def test_a_law_about_rows_is_told_from_seven_that_fail():
         Q, K, _ = inputs(11, 3)
         return np.abs(attend(Q, K, np.ones((3, 1))) - 1) < 1e-5
 
+    def square_and_symmetric(attend):
+        return np.allclose(attend(np.eye(3), np.eye(3), np.ones((3, 1))), 1)
+
+    def outputs_in_the_hull(attend):
+        Q, K, _ = inputs(2, 11)
+        Y = attend(Q, K, np.linspace(-1, 2, 11)[:, None])
+        return bool(((Y >= -1) & (Y <= 2)).all())
+
     prove(
         check.rows_law,
         rows_sum_to_one,
@@ -147,6 +162,9 @@ def test_a_law_about_rows_is_told_from_seven_that_fail():
         wrong_ways={
             "true of everything": (all_between_zero_and_one, lambda attend: True),
             "columns instead of rows": (keys_share,),
+            "only the grand total": (square_and_symmetric,),
+            "too much room in the hull": (outputs_in_the_hull,),
+            "false of right attention": (lambda attend: False,),
             "one verdict a row": (each_row,),
         },
     )
@@ -176,7 +194,7 @@ def jacobian_by_autograd(s):
     return torch.stack(slopes).reshape(*s.shape, s.shape[-1])
 
 
-def test_the_jacobian_is_told_from_nine_that_are_not():
+def test_the_jacobian_is_told_from_ten_that_are_not():
     prove(
         check.softmax_jacobian,
         jacobian_by_loops,

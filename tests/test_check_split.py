@@ -12,6 +12,11 @@ def test_head_and_column_accepts_any_pair_of_numbers_and_names_each_guess():
     prove(check.head_and_column, divmod(389, 768 // 12), [6, 5], np.array([6.0, 5.0]))
 
 
+def test_head_and_column_does_not_round_for_the_learner():
+    assert not check.head_and_column((6.4, 5)).passed
+    assert not check.head_and_column((6, 5, 0)).passed
+
+
 def test_to_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
     def by_slices(x, n_heads):
         return np.stack(np.split(x, n_heads, axis=-1), axis=-3)
@@ -59,7 +64,12 @@ def test_strides_of_heads_accepts_what_numpy_says_and_names_each_guess():
 
 
 def test_wrong_step_accepts_the_diagnosis_in_any_case_and_names_each_other_one():
-    prove(check.wrong_step, "Split without swap", " split without swap ")
+    prove(
+        check.wrong_step,
+        "Split without swap",
+        " split without swap ",
+        "'split without swap'.",
+    )
 
 
 def test_fuse_accepts_loops_einsum_and_torch_and_names_each_mistake():

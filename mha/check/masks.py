@@ -4,7 +4,7 @@ import numpy as np
 
 from mha.attention import scaled_dot_product_attention
 from mha.check._engine import Exercise, Mistake
-from mha.masks import causal_mask, masked_softmax, padding_mask
+from mha.masks import as_mask, causal_mask, masked_softmax, padding_mask
 from mha.softmax import softmax
 
 __all__ = [
@@ -45,6 +45,11 @@ causal_row = Exercise(
             "the word itself is covered",
             "the causal mask keeps the diagonal: a word may look at itself",
             np.array([2, 6, 0, 0]) / 8,
+        ),
+        Mistake(
+            "not divided",
+            "these are the powers; a weight is a share of their total",
+            np.array([2.0, 6.0, 1.0, 0.0]),
         ),
         Mistake(
             "mask upside down",
@@ -97,7 +102,20 @@ def _without_max(S, mask):
     return _shares_of_seen(S, mask, 0)
 
 
+def _without_max_where(S, mask):
+    e = np.where(mask, np.exp(S), 0)
+    total = e.sum(-1, keepdims=True)
+    return e / np.where(total == 0, 1, total)
+
+
+def _one_max_for_all(S, mask):
+    S = np.where(mask, S, -np.inf)
+    top = S.max() if np.isfinite(S.max()) else 0
+    return _shares_of_seen(S, mask, top)
+
+
 _TWO = np.array([[0.0, 1.0, 2.0], [3.0, 1.0, 1.0]])
+_FAR = np.array([[0.0, 1.0, 2.0], [-2000.0, -2001.0, -2000.0]])
 _CAUSAL = np.tri(2, 3, dtype=bool)
 
 safe_masked_softmax = Exercise(
@@ -111,6 +129,7 @@ safe_masked_softmax = Exercise(
         (np.array([[1000.0, 1001.0, 1.0]]), np.array([[True, True, False]])),
         (np.array([[-3e9, -3e9, 5.0]]), np.array([[True, True, False]])),
         (np.array([[0.0, 1.0, 2000.0]]), np.array([[True, True, False]])),
+        (_FAR, np.array([[True, False, True], [True, True, False]])),
         (np.sin(np.arange(30.0)).reshape(2, 3, 5), np.tri(3, 5, k=-1, dtype=bool)),
     ),
     mistakes=(
@@ -124,6 +143,12 @@ safe_masked_softmax = Exercise(
             "where nothing is open all covered scores are equally large, so a finite "
             "number spreads the weight over what should be hidden",
             lambda S, mask: _filled(S, mask, -1e9),
+        ),
+        Mistake(
+            "a finite number, crossed out afterwards",
+            "where the open scores lie below your number, the covered key takes the "
+            "whole unit and is then crossed out",
+            lambda S, mask: _filled(S, mask, -1e9) * mask,
         ),
         Mistake(
             "score 0 for what is covered",
@@ -151,6 +176,18 @@ safe_masked_softmax = Exercise(
             "no maximum subtracted",
             "large scores overflow: chapter 2 subtracts the largest one first",
             _without_max,
+        ),
+        Mistake(
+            "no maximum subtracted, covered powers set to 0",
+            "a large open score overflows, and infinity through infinity is NaN: "
+            "chapter 2 has the remedy",
+            _without_max_where,
+        ),
+        Mistake(
+            "one maximum for the whole array",
+            "a row far below the others loses all its powers: each row needs its own "
+            "largest score",
+            _one_max_for_all,
         ),
         Mistake(
             "mask upside down",
@@ -275,6 +312,12 @@ batch_mask = Exercise(
             "a mask of numbers is added to the scores, and a 0 leaves a score open",
             lambda lengths: _right_batch_mask(lengths).astype(float),
         ),
+        Mistake(
+            "numbers to be added",
+            "0 and −∞ would do as a mask that is added to the scores; asked for are "
+            "booleans",
+            lambda lengths: np.where(_right_batch_mask(lengths), 0, -np.inf),
+        ),
     ),
     reread='chapter 4, "Two masks at once"',
     praise="four axes, and a pair is open only if both masks agree.",
@@ -288,6 +331,10 @@ def _right_last_rows(n_q, n_k):
     return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
 
 
+def _first_rows(n_q, n_k):
+    return causal_mask(n_k)[:n_q]
+
+
 last_rows_mask = Exercise(
     task="the causal mask of the last n_q of n_k tokens",
     right=_right_last_rows,
@@ -298,6 +345,11 @@ last_rows_mask = Exercise(
             "counted from the first token",
             "query 0 is not the first token here: n_k - n_q tokens came before it",
             lambda n_q, n_k: causal_mask(n_q, n_k),
+        ),
+        Mistake(
+            "the first rows for the last",
+            "these are the first rows of the square mask, asked for are the last",
+            _first_rows,
         ),
         Mistake(
             "no diagonal",
@@ -382,6 +434,12 @@ def _exact_law(attend):
     return (Y == 0.1).all()
 
 
+def _narrow_law(attend):
+    Q, K, _ = _inputs(47)
+    Y = attend(Q, K, np.full_like(Q, 0.1), mask=causal_mask(len(Q)))
+    return np.allclose(Y, 0.1, rtol=0, atol=1e-12)
+
+
 def _favourite_law(attend):
     Q, K, V = _inputs()
     M = causal_mask(len(Q))
@@ -419,12 +477,13 @@ def _verdict_on(law, name):
     masks = []
 
     def watched(Q, K, V, mask=None, **options):
+        as_mask(mask, (*np.shape(Q)[:-1], np.shape(K)[-2]))  # all refuse what it does
         masks.append(mask)
         return _member(name)(Q, K, V, mask, **options)
 
     verdict = law(watched)
-    if np.ndim(verdict):
-        return "one verdict a row"
+    if np.ndim(verdict) or verdict is None:
+        return verdict if verdict is None else "one verdict a row"
     if name == "mask_after_softmax":
         return _missed(law, masks) if verdict else False
     if not verdict and any(_has_empty_row(mask) for mask in masks):
@@ -436,6 +495,8 @@ def _missed(law, masks):
     """Say what a law that lets the bug pass has looked at."""
     if masks and all(mask is None for mask in masks):
         return "True, and no mask was ever given"
+    if not law(_member("right")):
+        return "True, and False of right attention"
     if not law(_member("mask_ignored")):
         return "True, having looked at the covered weights"
     return True
@@ -473,9 +534,15 @@ denominator_law = Exercise(
             _covered_law,
         ),
         Mistake(
-            "no room for rounding",
-            "a false alarm: sums of shares are exact only up to rounding",
+            "false of right attention",
+            "a false alarm on right attention: compare only what may not notice the "
+            "change, and leave room for rounding",
             _exact_law,
+        ),
+        Mistake(
+            "no room for float32",
+            "a false alarm: in float32 sums of shares are exact only up to about 1e-6",
+            _narrow_law,
         ),
         Mistake(
             "equal to one particular attention",

@@ -2,12 +2,13 @@
 
 import functools
 import textwrap
+from fractions import Fraction
 
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
 from mha.check._engine import Exercise, Mistake, Verdict, is_stub
-from mha.heads import multi_head_attention, split_heads
+from mha.heads import merge_heads, multi_head_attention, split_heads
 
 __all__ = [
     "WANTED",
@@ -33,7 +34,9 @@ def _random(*shapes, seed):
 
 
 def _numbers(answer):
-    return np.array([float(x) for x in answer])
+    """Return a row of fractions, floats or texts such as "1/2" as floats."""
+    row = np.array(answer, dtype=object).ravel()
+    return np.array([float(Fraction(x)) for x in row])
 
 
 def _row_with(power, second=(1, 1, 2)):
@@ -85,6 +88,26 @@ row_without_mask = Exercise(
             "the second head has weights of its own; you used those of the first twice",
             _row_with(np.exp2, second=(0, 2, 1)),
         ),
+        Mistake(
+            "mask kept in the second head",
+            'the first head is right; in the second, "is" may look at "well" too',
+            _row_with(np.exp2, second=(1, 1, -np.inf)),
+        ),
+        Mistake(
+            "no powers",
+            "you divided the scores by their sum; step 7 raises 2 to each one first",
+            _row_with(lambda s: s),
+        ),
+        Mistake(
+            'the row of "well"',
+            'that is the row of "well", which has no mask to lose',
+            (7 / 2, 7 / 2, 1 / 2, 1 / 2),
+        ),
+        Mistake(
+            "rounded",
+            "right to three decimals; on this sheet nothing is rounded",
+            (2.786, 4.071, -0.214, 1.071),
+        ),
     ),
     reread=_BY_HAND,
     praise="five lines of fractions, and no other tool than paper.",
@@ -110,14 +133,40 @@ def _heads(X, W_Q, W_K, W_V, n_heads, mask):
     return scaled_dot_product_attention(Q, K, V, mask)
 
 
-def _tri(n):
-    return np.tri(n, dtype=bool)
+def _ring(n):
+    """Each token sees itself and the next: its opposite leaves no row empty."""
+    eye = np.eye(n, dtype=bool)
+    return eye | np.roll(eye, 1, axis=1)
 
 
 def _layer_case(n, d_model, n_heads, d_k, d_v, mask, seed):
     widths = (n_heads * d_k, n_heads * d_k, n_heads * d_v)
     shapes = [(n, d_model), *((d_model, width) for width in widths)]
     return (*_random(*shapes, (n_heads * d_v, d_model), seed=seed), n_heads, mask)
+
+
+def _no_swap_at_all(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    """Let every token attend over its own heads: they stand where tokens should."""
+    Q, K, V = ((X @ W).reshape(len(X), n_heads, -1) for W in (W_Q, W_K, W_V))
+    return scaled_dot_product_attention(Q, K, V, mask).reshape(len(X), -1) @ W_O
+
+
+def _both_reshaped(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    Q, K, V = ((X @ W).reshape(n_heads, len(X), -1) for W in (W_Q, W_K, W_V))
+    return scaled_dot_product_attention(Q, K, V, mask).reshape(len(X), -1) @ W_O
+
+
+def _interleaved(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    Q, K, V = (
+        np.moveaxis((X @ W).reshape(len(X), -1, n_heads), -1, 0)
+        for W in (W_Q, W_K, W_V)
+    )
+    return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
+
+
+def _scaled_twice(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    W_Q = W_Q / np.sqrt(W_Q.shape[1] // n_heads)
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
 
 many_heads = Exercise(
@@ -128,8 +177,8 @@ many_heads = Exercise(
     cases=(
         _layer_case(2, 2, 1, 2, 2, None, seed=5),
         _layer_case(2, 4, 2, 2, 2, None, seed=6),
-        _layer_case(3, 4, 2, 2, 2, _tri(3), seed=7),
-        _layer_case(5, 3, 3, 2, 7, _tri(5), seed=8),
+        _layer_case(3, 4, 2, 2, 2, _ring(3), seed=7),
+        _layer_case(5, 3, 3, 2, 7, _ring(5), seed=8),
     ),
     mistakes=(
         Mistake(
@@ -141,6 +190,27 @@ many_heads = Exercise(
             "merge across the tokens",
             "on the way back the axes must be swapped too, before the reshape",
             _zoo("merge_without_transpose"),
+        ),
+        Mistake(
+            "both across the tokens",
+            "two reshapes without a swap give the right shape and mix the tokens",
+            _both_reshaped,
+        ),
+        Mistake(
+            "heads behind the tokens",
+            "each token attends over its own heads: the heads stand where the tokens "
+            "should",
+            _no_swap_at_all,
+        ),
+        Mistake(
+            "interleaved",
+            "each head takes every n_heads-th column; it should own neighbours",
+            _interleaved,
+        ),
+        Mistake(
+            "scaled twice",
+            "the scores are divided twice: the package's attention divides them too",
+            _scaled_twice,
         ),
         Mistake(
             "no W_O",
@@ -183,6 +253,18 @@ many_heads = Exercise(
             "True means may look; you have hidden what should be seen",
             _zoo("mask_inverted"),
         ),
+        Mistake(
+            "mask after the softmax",
+            "what is hidden must lose its share before the row is divided by its sum",
+            _zoo("mask_after_softmax"),
+        ),
+        Mistake(
+            "always causal",
+            "the mask decides who may look, and None hides nothing",
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
+                X, W_Q, W_K, W_V, W_O, n_heads, is_causal=True
+            ),
+        ),
     ),
     reread='chapter 9, "The equation"',
     praise="it agrees with the package, masks and unequal widths included.",
@@ -218,12 +300,32 @@ farthest_head = Exercise(
                 [[1, 1, 3, 3], [1, 1, 3, 3]],
             ),
         ),
+        (
+            # Three measures, three heads: sums, sums of squares, single differences.
+            _eighths(
+                [[0, 8, 0, 0], [2, 2, 0, 4]],
+                [[0, 0, 0, 8], [1, 5, 2, 0]],
+                [[0, 0, 0, 8], [8, 0, 0, 0]],
+                [[8, 0, 0, 0], [1, 2, 1, 4]],
+            ),
+        ),
     ),
     mistakes=(
         Mistake(
             "differences that cancel",
-            "the differences of a head add up to 0: take their absolute values first",
+            "always head 0? The differences of a head add up to 0: take their absolute "
+            "values first",
             lambda A: int((A - A.mean(axis=0)).sum(axis=(1, 2)).round(9).argmax()),
+        ),
+        Mistake(
+            "squares",
+            "squares give a few large differences the last word; asked is their sum",
+            lambda A: int(((A - A.mean(axis=0)) ** 2).sum(axis=(1, 2)).argmax()),
+        ),
+        Mistake(
+            "the largest difference",
+            "one cell decides for you; asked is the sum over all cells of a head",
+            lambda A: int(np.abs(A - A.mean(axis=0)).max(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "the nearest head",
@@ -263,8 +365,16 @@ def _thirds(w, axis=0):
     return tuple(np.split(w, 3, axis=axis))
 
 
+def _three_matrices(answer, w):
+    """Return a list or a stack of matrices as a tuple, for it unpacks like one."""
+    result = answer(w) if callable(answer) else answer
+    stack = getattr(result, "ndim", 0) == 3
+    return tuple(result) if stack or isinstance(result, list) else result
+
+
 matrices_of_torch = Exercise(
     task="W_Q, W_K and W_V from in_proj_weight",
+    observe=_three_matrices,
     right=lambda in_proj_weight: tuple(w.T for w in _thirds(in_proj_weight)),
     cases=(
         (np.arange(3.0)[:, None],),
@@ -301,6 +411,11 @@ matrices_of_torch = Exercise(
             "key, query, value",
             "the queries come first",
             lambda w: tuple(_thirds(w)[r].T for r in (1, 0, 2)),
+        ),
+        Mistake(
+            "value, key, query",
+            "they lie in the order query, key, value, from the top",
+            lambda w: tuple(part.T for part in reversed(_thirds(w))),
         ),
         Mistake(
             "not cut",

@@ -23,6 +23,7 @@ variance_left = Exercise(
     task="the variance that √d_model leaves",
     right=1 / 8,
     cases=((),),
+    observe=lambda answer: np.round(float(answer), 3),
     mistakes=(
         Mistake(
             "kept at one",
@@ -78,6 +79,11 @@ def _right_scaled(Q, K):
 
 def _promoted(Q, K):
     return _right_scaled(Q.astype(np.float64), K.astype(np.float64))
+
+
+def _reshaped(Q, K):
+    columns = K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+    return Q @ columns / math.sqrt(Q.shape[-1])
 
 
 def _with_dtype(answer, Q, K):
@@ -137,6 +143,23 @@ scaled_scores = Exercise(
             "all axes turned round",
             ".T reverses every axis; swap the last two of K and leave the leading ones",
             lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
+        ),
+        Mistake(
+            "all axes turned round, in float64",
+            "the dtype has changed, and .T reverses every axis: begin with the axes",
+            lambda Q, K: Q @ K.T / np.sqrt(Q.shape[-1]),
+        ),
+        Mistake(
+            "reshaped, not transposed",
+            "reshape lays the numbers down in the old order, so a column holds pieces "
+            "of several keys: chapter 1 transposes",
+            _reshaped,
+        ),
+        Mistake(
+            "an axis counted from the front",
+            "shape[1] is the width of a matrix only: with axes in front, count from "
+            "the end",
+            lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[1]),
         ),
         Mistake(
             "float32 became float64",
@@ -259,6 +282,12 @@ scale_for_variance = Exercise(
             "the size of a score grows with the root of d_k",
             lambda variance, d_k: 1 / (variance * d_k),
         ),
+        Mistake(
+            "no root at all",
+            "you divide by the variance of the raw scores; a factor acts on a variance "
+            "by its square",
+            lambda variance, d_k: 1 / (variance**2 * d_k),
+        ),
     ),
     reread='chapter 3, "The equation"',
     praise="for the 1/3 of torch.nn.Linear this gives 3/√d_k.",
@@ -341,6 +370,12 @@ def _queries_doubled(attend):
     return bool(np.allclose(attend(Q, K, V), twice[: len(Q)]))
 
 
+def _all_doubled(attend):
+    Q, K, V = _sample()
+    twice = attend(*(np.concatenate([x, x]) for x in (Q, K, V)))
+    return bool(np.allclose(attend(Q, K, V), twice[: len(Q)]))
+
+
 def _values_forgotten(attend):
     Q, K, V = _sample()
     return bool(np.allclose(attend(Q, K, V), attend(Q, np.concatenate([K, K]), V)))
@@ -364,8 +399,8 @@ doubling_law = Exercise(
         ),
         Mistake(
             "false alarm by rounding",
-            "right attention fails your law: doubling changes the order of additions, "
-            "so leave room for rounding",
+            "right attention fails your law: add rows and leave the numbers in them "
+            "alone, and leave room for rounding",
             _exactly_equal,
         ),
         Mistake(
@@ -381,8 +416,8 @@ doubling_law = Exercise(
         ),
         Mistake(
             "constant values",
-            "with equal values every set of shares gives the same output: draw them "
-            "at random",
+            "equal values or equal scores hide the difference: draw Q, K and V at "
+            "random",
             _constant_values,
         ),
         Mistake(
@@ -391,8 +426,14 @@ doubling_law = Exercise(
             _queries_doubled,
         ),
         Mistake(
+            "queries doubled too",
+            "a false alarm on divides_by_root_n_q: the queries should stay as they are",
+            _all_doubled,
+        ),
+        Mistake(
             "values forgotten",
-            "a key without its value cannot be looked up: double both",
+            "the shapes do not fit: each row of K needs its row of V, and Q stays as "
+            "it is",
             _values_forgotten,
         ),
         Mistake(

@@ -53,6 +53,19 @@ def _axis_dropped(x, axis):
     return e / e.sum(axis)
 
 
+def _both_axes_dropped(x, axis):
+    e = np.exp(x - x.max(axis))
+    return e / e.sum(axis)
+
+
+def _smallest_subtracted(x, axis):
+    return _shares(x, axis, x.min(axis, keepdims=True))
+
+
+def _not_divided(x, axis):
+    return np.exp(x - x.max(axis, keepdims=True))
+
+
 def _plain_fractions(x, axis):
     return x / x.sum(axis, keepdims=True)
 
@@ -74,6 +87,7 @@ stable_softmax = Exercise(
     cases=(
         (np.array([0.0, 1.0]), -1),
         (np.array([1000.0, 1001.0]), -1),
+        (np.array([-1000.0, 1000.0]), -1),
         (np.array([[0.0, 1.0], [-2000.0, -2001.0]]), -1),
         (np.array([[3.0, 2.0, 0.0], [1.0, 4.0, 1.0]]), -1),
         (np.array([[3.0, 2.0, 0.0], [1.0, 4.0, 1.0]]), 0),
@@ -112,6 +126,22 @@ stable_softmax = Exercise(
             "after the sum an axis is missing, so the division pairs the wrong "
             "entries: keep the axis with length 1",
             _axis_dropped,
+        ),
+        Mistake(
+            "the axis of maximum and sum is gone",
+            "the maximum of a row is subtracted from other rows here: after max and "
+            "sum an axis is missing",
+            _both_axes_dropped,
+        ),
+        Mistake(
+            "another number than the largest subtracted",
+            "a score can still overflow: after your shift some scores are large",
+            _smallest_subtracted,
+        ),
+        Mistake(
+            "not divided",
+            "these powers do not sum to 1 yet: what makes shares of them?",
+            _not_divided,
         ),
         Mistake(
             "no exponential",
@@ -172,6 +202,11 @@ score_for_half = Exercise(
             4.0,
         ),
         Mistake(
+            "the power for the score",
+            "this is the power e^s that food needs, asked for is s",
+            3 * np.exp(3),
+        ),
+        Mistake(
             "twice the score of the rivals",
             "shares follow the differences of the scores; twice a score means "
             "something else after every shift",
@@ -209,6 +244,12 @@ temperature_for = Exercise(
             "the leader counted as a rival",
             "the leader is not its own rival",
             lambda gap, n, share: gap / np.log(share * n / (1 - share)),
+        ),
+        Mistake(
+            "the rivals on the wrong side",
+            "the more rivals, the less is left for each: on which side of the "
+            "fraction do they stand?",
+            lambda gap, n, share: gap / np.log(share / ((1 - share) * (n - 1))),
         ),
         Mistake(
             "odds upside down",
@@ -278,6 +319,17 @@ def _exact_law(attend):
     return (_weights(attend, 47, 43).sum(-1) == 1).all()
 
 
+def _narrow_law(attend):
+    return np.allclose(_weights(attend).sum(-1), 1, rtol=0, atol=1e-12)
+
+
+def _hull_law(attend):
+    rng = np.random.default_rng(2)
+    Q, K = rng.normal(size=(2, 3)), rng.normal(size=(11, 3))
+    Y = attend(Q, K, np.linspace(-1, 2, 11)[:, None])
+    return ((Y > -1) & (Y < 2)).all()
+
+
 def _reversed_law(attend):
     return not _right_rows_law(attend)
 
@@ -327,8 +379,8 @@ rows_law = Exercise(
         ),
         Mistake(
             "only the grand total",
-            "with as many queries as keys both versions have the same total: look at "
-            "each row, or let n_q and n_k differ",
+            "with as many queries as keys the total is the same in both versions, and "
+            "with symmetric scores each row is: let n_q and n_k differ",
             _total_law,
         ),
         Mistake(
@@ -338,10 +390,22 @@ rows_law = Exercise(
             _own_favourite_law,
         ),
         Mistake(
-            "no room for rounding",
+            "false of right attention",
+            "a false alarm on right attention: look at what attend returns, and leave "
+            "room for rounding",
+            _exact_law,
+        ),
+        Mistake(
+            "no room for float32",
             "a false alarm: float32 rounds, so a sum of shares is 1 only up to about "
             "1e-6",
-            _exact_law,
+            _narrow_law,
+        ),
+        Mistake(
+            "too much room in the hull",
+            "rows that sum to less than 1 pass your law, because their outputs may "
+            "still lie between the values: which values leave them no room?",
+            _hull_law,
         ),
         Mistake(
             "verdict reversed",
@@ -376,6 +440,11 @@ def _diagonal_only(s):
 
 def _vector_of_slopes(s):
     return softmax(s) * (1 - softmax(s))
+
+
+def _ones_for_delta(s):
+    p = softmax(s)
+    return p[..., None] * (1 - p[..., None, :])
 
 
 def _without_diagonal_term(s):
@@ -430,6 +499,11 @@ softmax_jacobian = Exercise(
             "a vector of slopes",
             "every share depends on every score, so n scores give n by n slopes",
             _vector_of_slopes,
+        ),
+        Mistake(
+            "a 1 in every cell",
+            "here the other shares rise too: δ is 1 on the diagonal, and beside it?",
+            _ones_for_delta,
         ),
         Mistake(
             "the diagonal term is missing",

@@ -10,9 +10,14 @@ __all__ = ["fuse", "head_and_column", "strides_of_heads", "to_heads", "wrong_ste
 _BY_HAND, _STEP = 'chapter 7, "By hand"', 'chapter 7, "The step in the package"'
 
 
-def _whole_numbers(answer):
-    """Return a prediction of several numbers as a tuple, whatever holds them."""
-    return tuple(int(number) for number in answer)
+def _several_numbers(answer):
+    """Return a prediction of several numbers as an array, whatever holds them."""
+    return np.array([float(number) for number in answer])
+
+
+def _unquoted(answer):
+    """Return a text without the quotes and the full stop that it was copied with."""
+    return answer.strip(" .\"'") if isinstance(answer, str) else answer
 
 
 head_and_column = Exercise(
@@ -41,6 +46,11 @@ head_and_column = Exercise(
             (32, 5),
         ),
         Mistake(
+            "quotient not cut off",
+            "heads are whole: how many blocks are complete before column 389?",
+            (389 / 64, 5),
+        ),
+        Mistake(
             "exchanged",
             "those are the two numbers; first comes the head, then its column",
             (5, 6),
@@ -53,7 +63,7 @@ head_and_column = Exercise(
     ),
     reread=_BY_HAND,
     praise="a quotient for the head, a remainder for its column.",
-    observe=_whole_numbers,
+    observe=_several_numbers,
 )
 
 
@@ -70,6 +80,20 @@ def _interleaved(x, n_heads):
 def _one_sequence_only(x, n_heads):
     n, d_model = x.shape
     return x.reshape(n, n_heads, d_model // n_heads).transpose(1, 0, 2)
+
+
+def _one_batch_axis_only(x, n_heads):
+    batch, n, d_model = x.shape
+    return x.reshape(batch, n, n_heads, d_model // n_heads).swapaxes(1, 2)
+
+
+def _swapped(first, second):
+    """Return a split that counts the axes of its swap from the front."""
+
+    def split(x, n_heads):
+        return x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(first, second)
+
+    return split
 
 
 def _count(*shape):
@@ -99,6 +123,16 @@ to_heads = Exercise(
             _interleaved,
         ),
         Mistake(
+            "heads and columns exchanged",
+            "the new axes are exchanged: each head is now n_heads columns wide",
+            lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads).swapaxes(-3, -2),
+        ),
+        Mistake(
+            "columns swapped with heads",
+            "the swap took the wrong pair: heads and tokens should change places",
+            lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-2, -1),
+        ),
+        Mistake(
             "heads behind the tokens",
             "the columns are cut well, and the heads still stand behind the tokens",
             lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1),
@@ -108,6 +142,21 @@ to_heads = Exercise(
             "this works for one sequence; name the last axes by −1, −2, −3, so that a "
             "batch may stand in front",
             _one_sequence_only,
+        ),
+        Mistake(
+            "first two axes swapped",
+            "the swap counts its axes from the front, and there a batch may stand",
+            _swapped(0, 1),
+        ),
+        Mistake(
+            "one batch axis only",
+            "this works for exactly one axis in front of the tokens; there may be none",
+            _one_batch_axis_only,
+        ),
+        Mistake(
+            "second and third axis swapped",
+            "this is right behind one batch axis; count the axes from the end",
+            _swapped(1, 2),
         ),
         Mistake(
             "heads in front of the batch",
@@ -167,7 +216,7 @@ strides_of_heads = Exercise(
     ),
     reread=_STEP,
     praise="the next head is four columns on, the next token twelve.",
-    observe=_whole_numbers,
+    observe=_several_numbers,
 )
 
 wrong_step = Exercise(
@@ -204,6 +253,7 @@ wrong_step = Exercise(
     ),
     reread='chapter 7, "Break it"',
     praise="the columns stand where they should, and the tokens do not.",
+    observe=_unquoted,
 )
 
 
@@ -223,7 +273,7 @@ fuse = Exercise(
     task="one large matrix out of many small ones",
     right=lambda small: _side_by_side(small),
     cases=(
-        (_count(2, 2, 1),),
+        (_count(2, 3, 1),),
         (_count(2, 2, 2),),
         (_count(3, 4, 2),),
         (_count(2, 6, 3),),
