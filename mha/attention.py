@@ -97,7 +97,7 @@ def _attend(Q, K, V, mask):
     exponentiate_in_place(S)
     # A product with ones adds up each row in half the time of sum().
     total = never_zero(S @ np.ones((S.shape[-1], 1), S.dtype))
-    # Dividing the n_q × d_v result is cheaper than dividing the n_q × n_k weights.
+    # Dividing Y, n_q × d_v, is cheaper than dividing A, n_q × n_k.
     return S @ V / total, S, total
 
 

@@ -174,6 +174,6 @@ def mask_in_place(S, mask):
     if mask.dtype.kind == "b":
         np.copyto(S, -np.inf, where=~mask)
     else:
-        # A closed score is set before the sum: NaN - inf and inf - inf are NaN.
+        # Set before the sum, since NaN - inf and inf - inf are NaN.
         np.copyto(S, -np.inf, where=np.isneginf(mask))
         np.add(S, mask, out=S, casting="same_kind")

@@ -46,11 +46,11 @@ def softmax(x, axis=-1):
 
 def exponentiate_in_place(x, axis=-1):
     """Replace `x` by exp(x - max) in its own buffer; attention has no larger one."""
-    # initial makes an empty axis legal, and NumPy's reduction several times faster.
+    # initial makes an empty axis legal, and the reduction much faster.
     top = x.max(axis, keepdims=True, initial=-np.inf)
     # A row of -inf has no largest score; subtracting 0 leaves exp(-inf) = 0.
     top = np.where(np.isneginf(top), 0, top)
-    # The gap between two huge scores may overflow to -inf, and exp(-inf) = 0 is right.
+    # The gap of two huge scores may overflow to -inf; exp(-inf) = 0 is right.
     with np.errstate(over="ignore"):
         x -= top
     np.exp(x, out=x)
