@@ -10,16 +10,23 @@ from mha.softmax import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.attention import scaled_dot_product_attention
 from mha.heads import merge_heads, multi_head_attention, split_heads
+from mha.positions import sinusoidal_positional_encoding
+from mha.encoder import encoder, encoder_layer, feed_forward, layer_norm
 
 __all__ = [
     "causal_mask",
     "cosine_similarity",
     "dot_product_scores",
+    "encoder",
+    "encoder_layer",
+    "feed_forward",
+    "layer_norm",
     "masked_softmax",
     "merge_heads",
     "multi_head_attention",
     "padding_mask",
     "scaled_dot_product_attention",
+    "sinusoidal_positional_encoding",
     "softmax",
     "source",
     "split_heads",

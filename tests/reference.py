@@ -81,3 +81,62 @@ def hidden(mask, shape):
         return None
     mask = torch.as_tensor(mask).expand(shape).reshape(-1, *shape[-2:])
     return ~mask if mask.dtype == torch.bool else mask
+
+
+def encoder_with(
+    layers, n_heads, *, final_norm=None, eps=1e-5, batch_first=True, **options
+):
+    """Return nn.TransformerEncoder with weights in our convention, in train mode.
+
+    Without dropout train mode gives the same numbers, by the readable way.
+    """
+    norm = None if final_norm is None else _norm_with(*final_norm, eps)
+    module = torch.nn.TransformerEncoder(
+        _layer_with(layers[0], n_heads, eps, batch_first, **options), 1, norm, False
+    )
+    module.layers = torch.nn.ModuleList(
+        _layer_with(weights, n_heads, eps, batch_first, **options) for weights in layers
+    )
+    return module.train()
+
+
+def _layer_with(weights, n_heads, eps, batch_first, **options):
+    bias, (d_model, d_ff) = "b_1" in weights, weights["W_1"].shape
+    module = torch.nn.TransformerEncoderLayer(
+        d_model, n_heads, d_ff, 0.0, layer_norm_eps=eps, batch_first=batch_first,
+        bias=bias, dtype=torch.as_tensor(weights["W_1"]).dtype, **options,
+    )  # fmt: skip
+    of_attention = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+    module.self_attn = module_with(
+        **of_attention, n_heads=n_heads, batch_first=batch_first
+    )
+    with torch.no_grad():
+        for i, linear in (("1", module.linear1), ("2", module.linear2)):
+            linear.weight.copy_(torch.as_tensor(weights[f"W_{i}"].T))
+            if bias:
+                linear.bias.copy_(torch.as_tensor(weights[f"b_{i}"]))
+    module.norm1, module.norm2 = (
+        _norm_with(weights[f"gain_{i}"], weights.get(f"bias_{i}"), eps) for i in "12"
+    )
+    return module
+
+
+def _norm_with(gain, bias, eps):
+    gain = torch.as_tensor(np.array(gain))
+    norm = torch.nn.LayerNorm(len(gain), eps, bias=bias is not None, dtype=gain.dtype)
+    with torch.no_grad():
+        norm.weight.copy_(gain)
+        if bias is not None:
+            norm.bias.copy_(torch.as_tensor(np.array(bias)))
+    return norm
+
+
+def encode(module, X, mask=None):
+    """Return the output of PyTorch's encoder; leading axes and masks are ours."""
+    leading, n = X.shape[:-2], X.shape[-2]
+    attention = module.layers[0].self_attn
+    X = X.reshape(-1, *X.shape[-2:])
+    axis = 0 if attention.batch_first else 1
+    mask = hidden(mask, (*leading, attention.num_heads, n, n))
+    Y = module(X.transpose(0, axis), mask=mask).transpose(0, axis)
+    return Y.reshape(*leading, *Y.shape[-2:])

@@ -15,6 +15,7 @@ PACKAGE = Path(mha.__file__).parent
 
 STEPS = [
     "_arrays",
+    "_normal",
     "similarity",
     "softmax",
     "masks",
@@ -28,13 +29,24 @@ STEPS = [
 ]
 NEEDS_MORE_THAN_NUMPY = {"nn": {"torch"}, "pretrained": {"safetensors"}}
 
-# A step that is not built yet has no file; each that is built gets its tests here.
-MODULES = {name: PACKAGE / f"{name}.py" for name in STEPS}
-MODULES = {name: path for name, path in MODULES.items() if path.exists()}
+
+def modules_of(step):
+    """Return {name: path}; a step has one file, a folder of files, or none yet."""
+    file, folder = PACKAGE / f"{step}.py", PACKAGE / step
+    if file.exists():
+        return {step: file}
+    return {f"{step}/{path.stem}": path for path in sorted(folder.glob("*.py"))}
+
+
+MODULES = {name: path for step in STEPS for name, path in modules_of(step).items()}
 every_step = pytest.mark.parametrize("step", MODULES)
 
 PUBLIC = [getattr(mha, name) for name in mha.__all__]
 every_public_name = pytest.mark.parametrize("function", PUBLIC, ids=mha.__all__)
+
+
+def step_of(module):
+    return module.partition("/")[0]
 
 
 def parse(path):
@@ -114,14 +126,16 @@ def test_docstrings_comments_and_wrapping_are_no_lines_of_code():
 
 @every_step
 def test_a_step_imports_only_from_the_steps_below_it(step):
-    below = set(STEPS[: STEPS.index(step)])
-    assert steps_in(imported(parse(MODULES[step]))) <= below
+    at, in_a_folder = STEPS.index(step_of(step)), "/" in step
+    # The files of a folder may use each other.
+    allowed = set(STEPS[: at + in_a_folder])
+    assert steps_in(imported(parse(MODULES[step]))) <= allowed
 
 
 @every_step
 def test_a_step_needs_numpy_and_nothing_else_but_torch_in_nn(step):
     roots = {name.partition(".")[0] for name in imported(parse(MODULES[step]))}
-    allowed = {"mha", "numpy"} | NEEDS_MORE_THAN_NUMPY.get(step, set())
+    allowed = {"mha", "numpy"} | NEEDS_MORE_THAN_NUMPY.get(step_of(step), set())
     assert roots - set(sys.stdlib_module_names) <= allowed
 
 
@@ -161,7 +175,7 @@ def test_the_front_door_lists_what_it_imports_in_alphabetical_order():
 
 def test_every_documented_function_of_a_numpy_step_is_behind_the_front_door():
     """Helpers that steps lend each other have one line; what readers call has more."""
-    for step in [s for s in MODULES if STEPS.index(s) < STEPS.index("nn")]:
+    for step in [s for s in MODULES if STEPS.index(step_of(s)) < STEPS.index("nn")]:
         for node in parse(MODULES[step]).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 full = "Parameters" in sections(ast.get_docstring(node))

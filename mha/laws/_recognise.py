@@ -125,5 +125,5 @@ def _home(module):
     """Return the package one imports it from, with a dot."""
     root = module.partition(".")[0]
     if root == "mha":
-        return "mha.nn." if module == "mha.nn" else "mha."
+        return "mha.nn." if module.startswith("mha.nn") else "mha."
     return {"torch": "torch.nn."}.get(root, "") if ".nn." in module else ""

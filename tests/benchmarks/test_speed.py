@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 import mha
-from mha.nn import MultiHeadAttention
+from mha.nn import EncoderLayer, MultiHeadAttention, to_torch
 from tests.benchmarks.clock import ratio
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, min_rounds=5)
@@ -102,6 +102,45 @@ def test_at_2048_tokens_our_layer_beats_building_the_weights(benchmark, way, at_
     torch.testing.assert_close(layer(X), building_weights(layer, X))
     theirs = way(lambda X: building_weights(layer, X), X)
     judge(benchmark, way(layer, X), theirs, at_most)
+
+
+def encoder_layer_and_tokens(norm_first=False):
+    torch.manual_seed(0)
+    layer = EncoderLayer(512, 8, 2048, norm_first=norm_first)
+    return layer, torch.randn(1, 2048, 512)
+
+
+@pytest.mark.parametrize("way", [forward, forward_and_backward])
+@pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
+def test_at_2048_tokens_our_encoder_layer_costs_what_torchs_costs(
+    benchmark, norm_first, way
+):
+    layer, X = encoder_layer_and_tokens(norm_first)
+    theirs = to_torch(layer)
+    torch.testing.assert_close(layer(X), theirs(X))
+    judge(benchmark, way(layer, X), way(theirs, X), at_most=1.1)
+
+
+def test_at_2048_tokens_its_attention_takes_half_the_time_of_eager_attention(benchmark):
+    """Eager: with the weights built, as a layer must that is asked for them."""
+    layer, X = encoder_layer_and_tokens()
+    attention = layer.attention
+    torch.testing.assert_close(attention(X), building_weights(attention, X))
+    theirs = forward(lambda X: building_weights(attention, X), X)
+    judge(benchmark, forward(attention, X), theirs, at_most=0.5)
+
+
+@pytest.mark.parametrize("activation, at_most", [("relu", 2.0), ("gelu", 2.5)])
+def test_the_numpy_layer_keeps_within_sight_of_torchs(benchmark, activation, at_most):
+    torch.manual_seed(0)
+    layer, X = EncoderLayer(256, 8, 1024, activation=activation), torch.randn(128, 256)
+    weights, tokens = layer.numpy_weights(), X.numpy()
+    judge(
+        benchmark,
+        lambda: mha.encoder_layer(tokens, weights, 8, activation=activation),
+        forward(to_torch(layer), X),
+        at_most,
+    )
 
 
 def test_import_takes_less_than_a_third_of_a_second():

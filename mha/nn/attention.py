@@ -1,8 +1,4 @@
-"""Step 8: the same attention, ready to train. Chapters 9 and 12. Needs PyTorch.
-
-Names, arguments and the meaning of a mask are those of the NumPy functions: True means
-*may look*.
-"""
+"""Attention in PyTorch, step by step and through the fused kernel. Chapter 9."""
 
 import numbers
 
@@ -92,7 +88,7 @@ def scaled_dot_product_attention(
     options = {
         "is_causal": mask is None and bool(is_causal),
         "scale": as_scale(scale, Q.shape[-1]),
-        "dropout_p": _as_probability("dropout_p", dropout_p),
+        "dropout_p": as_probability("dropout_p", dropout_p),
     }
     if return_weights:
         return _attend_with_weights(Q, K, V, mask, empty, **options)
@@ -210,12 +206,13 @@ def _broadcasts(shape, target):
 def _same_dtype(Q, K, V):
     """Return the three in the dtype that NumPy would compute in."""
     for name, x in {"Q": Q, "K": K, "V": V}.items():
-        _check_tensor(name, x)
+        check_tensor(name, x)
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     return Q.to(dtype), K.to(dtype), V.to(dtype)
 
 
-def _check_tensor(name, x):
+def check_tensor(name, x):
+    """Refuse what is no floating-point tensor of shape (..., n, d)."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, got {type(x).__name__}; "
@@ -242,12 +239,30 @@ def _checked_leading(named):
     return broadcast_leading(named)
 
 
-def _as_probability(name, p):
+def as_probability(name, p):
+    """Return `p` as a float from 0 up to, and without, 1."""
     if isinstance(p, bool) or not isinstance(p, numbers.Real):
         raise TypeError(f"{name} must be a number, got {p!r}")
     if not 0 <= p < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
     return float(p)
+
+
+def check_tokens(name, x, d_model):
+    """Refuse what is no tensor of rows of this width."""
+    check_tensor(name, x)
+    if x.shape[-1] != d_model:
+        raise ValueError(
+            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
+            "they must be equal"
+        )
+
+
+def as_ndarray(parameter):
+    """Return a copy of a parameter as it stands on the right of X."""
+    if parameter.dtype == torch.bfloat16:
+        parameter = parameter.float()
+    return parameter.detach().cpu().numpy().T.copy()
 
 
 class MultiHeadAttention(nn.Module):
@@ -301,7 +316,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
-        self.dropout = _as_probability("dropout", dropout)
+        self.dropout = as_probability("dropout", dropout)
         options = {"bias": bias, "device": device, "dtype": dtype}
         self.W_Q = nn.Linear(d_model, d_model, **options)
         self.W_K = nn.Linear(d_model, d_model, **options)
@@ -403,9 +418,7 @@ class MultiHeadAttention(nn.Module):
         for name, parameter in self.named_parameters():
             letter, kind = name.removeprefix("W_").split(".")
             key = f"W_{letter}" if kind == "weight" else f"b_{letter}"
-            if parameter.dtype == torch.bfloat16:
-                parameter = parameter.float()
-            weights[key] = parameter.detach().cpu().numpy().T.copy()
+            weights[key] = as_ndarray(parameter)
         return weights
 
     def extra_repr(self):
@@ -418,135 +431,5 @@ class MultiHeadAttention(nn.Module):
 
     def _check(self, named):
         for name, x in named.items():
-            _check_tensor(name, x)
-            if x.shape[-1] != self.d_model:
-                raise ValueError(
-                    f"{name} has {x.shape[-1]} columns and d_model is {self.d_model}; "
-                    "they must be equal"
-                )
+            check_tokens(name, x, self.d_model)
         _checked_leading(named)
-
-
-def from_torch(module):
-    """Return our layer with the weights of one of PyTorch's.
-
-    Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
-    (chapter 9)
-
-    Parameters
-    ----------
-    module : torch.nn.MultiheadAttention
-        With or without bias, ``batch_first`` or not; ours always reads (batch, n, d).
-        Its bool masks say the opposite of ours: True means *hidden* there.
-
-    Returns
-    -------
-    layer : MultiHeadAttention
-        Same outputs, dtype, device, dropout and train/eval mode. The weights are
-        copies.
-
-    Raises
-    ------
-    ValueError
-        If `module` has what our layer has not: ``kdim`` or ``vdim`` other than
-        ``embed_dim``, ``add_bias_kv`` or ``add_zero_attn``.
-    TypeError
-        If `module` is no torch.nn.MultiheadAttention.
-
-    Examples
-    --------
-    >>> theirs, X = nn.MultiheadAttention(6, 2, batch_first=True), torch.ones(1, 3, 6)
-    >>> torch.allclose(from_torch(theirs)(X), theirs(X, X, X)[0], atol=1e-6)
-    True
-    """
-    _check_type("module", module, nn.MultiheadAttention)
-    _check_plain(module)
-    bias = module.in_proj_bias is not None
-    layer = MultiHeadAttention(
-        module.embed_dim, module.num_heads, bias=bias, **_common_options(module)
-    )
-    state = {}
-    for kind in ("weight", "bias") if bias else ("weight",):
-        W_Q, W_K, W_V = getattr(module, f"in_proj_{kind}").detach().chunk(3)
-        W_O = getattr(module.out_proj, kind).detach()
-        parts = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
-        state |= {f"{name}.{kind}": part for name, part in parts.items()}
-    layer.load_state_dict(state)
-    return layer.train(module.training)
-
-
-def to_torch(layer, batch_first=True):
-    """Return PyTorch's layer with the weights of one of ours; undoes `from_torch`.
-
-    Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
-    (chapter 9)
-
-    Parameters
-    ----------
-    layer : MultiHeadAttention
-        Ours.
-    batch_first : bool, default True
-        Whether the new layer reads (batch, n, d_model), as ours does, or
-        (n, batch, d_model).
-
-    Returns
-    -------
-    module : torch.nn.MultiheadAttention
-        Same dtype, device, dropout and train/eval mode. The weights are copies. It
-        differs in three ways: True in a bool mask means *hidden*, the weights it
-        returns are averaged over the heads by default, and a row that may look at
-        nothing can give NaN.
-
-    Raises
-    ------
-    TypeError
-        If `layer` is no MultiHeadAttention.
-
-    Examples
-    --------
-    >>> to_torch(MultiHeadAttention(6, 2)).in_proj_weight.shape
-    torch.Size([18, 6])
-    """
-    _check_type("layer", layer, MultiHeadAttention)
-    bias = layer.W_Q.bias is not None
-    module = nn.MultiheadAttention(
-        layer.d_model,
-        layer.n_heads,
-        bias=bias,
-        batch_first=batch_first,
-        **_common_options(layer),
-    )
-    state = {}
-    for kind in ("weight", "bias") if bias else ("weight",):
-        parts = [getattr(W, kind) for W in (layer.W_Q, layer.W_K, layer.W_V)]
-        state[f"in_proj_{kind}"] = torch.cat(parts).detach()
-        state[f"out_proj.{kind}"] = getattr(layer.W_O, kind).detach()
-    module.load_state_dict(state)
-    return module.train(layer.training)
-
-
-def _common_options(module):
-    W = next(module.parameters())
-    return {"dropout": module.dropout, "device": W.device, "dtype": W.dtype}
-
-
-def _check_type(name, x, kind):
-    if not isinstance(x, kind):
-        home = "mha.nn" if kind is MultiHeadAttention else "torch.nn"
-        raise TypeError(
-            f"{name} must be a {home}.{kind.__name__}, got {type(x).__name__}"
-        )
-
-
-def _check_plain(module):
-    """Refuse what `MultiHeadAttention` cannot express."""
-    d_model = module.embed_dim
-    if (module.kdim, module.vdim) != (d_model, d_model):
-        raise ValueError(
-            f"kdim ({module.kdim}) and vdim ({module.vdim}) must equal "
-            f"embed_dim ({d_model})"
-        )
-    if module.bias_k is not None:
-        raise ValueError("add_bias_kv must be False: our layer adds no learned token")
-    if module.add_zero_attn:
-        raise ValueError("add_zero_attn must be False: our layer adds no zero token")

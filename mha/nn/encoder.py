@@ -1,0 +1,309 @@
+"""The encoder in PyTorch. Chapters 11 and 12."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mha._arrays import as_count
+from mha.encoder import as_activation, as_eps
+from mha.nn.attention import (
+    MultiHeadAttention,
+    as_ndarray,
+    as_probability,
+    check_tokens,
+)
+
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+
+
+class EncoderLayer(nn.Module):
+    """Let the tokens look at each other, then let each think alone, and train both.
+
+    Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapter 11)
+
+    Parameters
+    ----------
+    d_model : int
+        Width of the tokens.
+    n_heads : int
+        Must divide d_model.
+    d_ff : int
+        Width of the hidden layer in the feed-forward part.
+    dropout : float, default 0.0
+        In train mode, the probability with which a number becomes 0, in four places:
+        the weights of attention, the output of either part before it is added (as in
+        the paper), and the hidden layer of feed-forward (as in PyTorch's layer; the
+        paper has none there). The paper also drops from the sum of embeddings and
+        positions; that is in front of this layer and left to you.
+    activation : {"relu", "gelu"}, default "relu"
+        The bend in the feed-forward part; "gelu" is the exact one.
+    norm_first : bool, default False
+        Normalise what goes *into* each part (pre-norm) instead of the sum behind it
+        (post-norm, as in the paper).
+    eps : float, default 1e-5
+        Is added to the variance in both norms.
+    bias : bool, default True
+        Give all projections and both norms a bias.
+    device, dtype : optional
+        Where and how the parameters are stored, as for every layer of PyTorch.
+
+    Attributes
+    ----------
+    attention : MultiHeadAttention
+    W_1, W_2 : torch.nn.Linear
+        The feed-forward part: out to d_ff and back.
+    norm_1, norm_2 : torch.nn.LayerNorm
+        The norm of attention and that of feed-forward.
+
+    Raises
+    ------
+    ValueError
+        If `n_heads` does not divide `d_model`, `dropout` lies outside [0, 1), `eps` is
+        negative or `activation` is not known.
+    TypeError
+        If a count is not an integer, or `dropout` or `eps` not a number.
+
+    Examples
+    --------
+    Attention has 4 · 8 · 8 weights, feed-forward 2 · 8 · 32 and the norms 2 · 8.
+
+    >>> layer = EncoderLayer(8, n_heads=2, d_ff=32, bias=False)
+    >>> sum(p.numel() for p in layer.parameters()) == 256 + 512 + 16
+    True
+    """
+
+    def __init__(
+        self, d_model, n_heads, d_ff, *, dropout=0.0, activation="relu",
+        norm_first=False, eps=1e-5, bias=True, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        self.d_model, self.d_ff = as_count("d_model", d_model), as_count("d_ff", d_ff)
+        self.dropout = as_probability("dropout", dropout)
+        self.activation = as_activation(activation)
+        self.norm_first, self.eps = bool(norm_first), as_eps(eps)
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.attention = MultiHeadAttention(
+            d_model, n_heads, dropout=dropout, **options
+        )
+        self.W_1 = nn.Linear(d_model, d_ff, **options)
+        self.W_2 = nn.Linear(d_ff, d_model, **options)
+        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **options)
+        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **options)
+
+    def forward(self, X, mask=None, *, is_causal=False, return_weights=False):
+        """Return the tokens after one layer.
+
+        Parameters
+        ----------
+        X : Tensor of shape (..., n, d_model)
+            The tokens.
+        mask : Tensor or ndarray, optional
+            Broadcasts to (..., n_heads, n, n). bool: True = may look. float: added to
+            the scores.
+        is_causal : bool, default False
+            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
+        return_weights : bool, default False
+            Return the weights of every head too, never averaged.
+
+        Returns
+        -------
+        Y : Tensor of shape (..., n, d_model)
+            Finite, and with finite gradients, even where a token may look at nothing.
+        A : Tensor of shape (..., n_heads, n, n)
+            Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
+            mode these are the weights before dropout.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit; if a float mask holds NaN or +inf.
+        TypeError
+            If `X` is no floating-point tensor, or `mask` holds integers.
+        """
+        check_tokens("X", X, self.d_model)
+        look = {"mask": mask, "is_causal": is_causal, "return_weights": return_weights}
+        if self.norm_first:
+            Y, *A = self._attend(self.norm_1(X), **look)
+            X = X + Y
+            X = X + self._feed(self.norm_2(X))
+        else:
+            Y, *A = self._attend(X, **look)
+            X = self.norm_1(X + Y)
+            X = self.norm_2(X + self._feed(X))
+        return (X, *A) if return_weights else X
+
+    def numpy_weights(self):
+        """Return the parameters as the dict that `mha.encoder_layer` takes.
+
+        Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
+        (chapter 11)
+
+        Returns
+        -------
+        weights : dict of ndarray
+            The names of the table in `mha.encoder_layer`; without bias no name begins
+            with ``b``. Copies: training on does not change them. `activation`,
+            `norm_first` and `eps` are no weights, so pass them too.
+
+        Examples
+        --------
+        >>> import mha
+        >>> layer, X = EncoderLayer(6, 2, 12, norm_first=True), torch.rand(3, 6)
+        >>> Y = mha.encoder_layer(X.numpy(), layer.numpy_weights(), 2, norm_first=True)
+        >>> torch.allclose(layer(X), torch.from_numpy(Y), atol=1e-6)
+        True
+        """
+        weights = self.attention.numpy_weights()
+        parts = (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2)
+        for i, W, norm in parts:
+            weights |= _present({f"W_{i}": W.weight, f"b_{i}": W.bias})
+            weights |= _present({f"gain_{i}": norm.weight, f"bias_{i}": norm.bias})
+        return weights
+
+    def extra_repr(self):
+        """Return the line that ``print(layer)`` shows above the parts."""
+        return (
+            f"activation={self.activation}, norm_first={self.norm_first}, "
+            f"dropout={self.dropout}"
+        )
+
+    def _attend(self, X, **look):
+        answer = self.attention(X, **look)
+        Y, *A = answer if look["return_weights"] else (answer,)
+        return self._drop(Y), *A
+
+    def _feed(self, X):
+        hidden = ACTIVATIONS[self.activation](self.W_1(X))
+        return self._drop(self.W_2(self._drop(hidden)))
+
+    def _drop(self, x):
+        return F.dropout(x, self.dropout, self.training)
+
+
+def _present(parameters):
+    return {name: as_ndarray(p) for name, p in parameters.items() if p is not None}
+
+
+class Encoder(nn.Module):
+    """Send the tokens through one encoder layer after the other.
+
+    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)  (chapter 12)
+
+    Parameters
+    ----------
+    n_layers : int
+        Number of layers. Each starts with its own random weights, while
+        `torch.nn.TransformerEncoder` starts with copies of one layer.
+    d_model, n_heads, d_ff : int
+        The sizes of each layer, see `EncoderLayer`.
+    dropout, activation, norm_first, eps, bias : optional
+        The same for each layer, see `EncoderLayer`.
+    final_norm : bool, default False
+        Normalise once more at the end, as pre-norm stacks do.
+    device, dtype : optional
+        Where and how the parameters are stored, as for every layer of PyTorch.
+
+    Attributes
+    ----------
+    layers : torch.nn.ModuleList of EncoderLayer
+    final_norm : torch.nn.LayerNorm or None
+
+    Raises
+    ------
+    ValueError
+        If `n_layers` is less than 1, or for the reasons of `EncoderLayer`.
+    TypeError
+        If a count is not an integer, or `dropout` or `eps` not a number.
+
+    Examples
+    --------
+    >>> model = Encoder(5, d_model=6, n_heads=2, d_ff=12, final_norm=True)
+    >>> Y, A = model(torch.rand(3, 6), return_weights=True)
+    >>> Y.shape, len(A), A[0].shape
+    (torch.Size([3, 6]), 5, torch.Size([2, 3, 3]))
+    """
+
+    def __init__(
+        self, n_layers, d_model, n_heads, d_ff, *, dropout=0.0, activation="relu",
+        norm_first=False, eps=1e-5, bias=True, final_norm=False, device=None,
+        dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        storage = {"bias": bias, "device": device, "dtype": dtype}
+        options = {"dropout": dropout, "activation": activation, **storage}
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                d_model, n_heads, d_ff, norm_first=norm_first, eps=eps, **options
+            )
+            for _ in range(as_count("n_layers", n_layers))
+        )
+        norm = nn.LayerNorm(d_model, eps=eps, **storage) if final_norm else None
+        self.final_norm = norm
+
+    def forward(self, X, mask=None, *, is_causal=False, return_weights=False):
+        """Return the tokens after the last layer.
+
+        Parameters
+        ----------
+        X : Tensor of shape (..., n, d_model)
+            The tokens. The encoder adds no positions to them.
+        mask : Tensor or ndarray, optional
+            Broadcasts to (..., n_heads, n, n) and holds in every layer. bool: True =
+            may look. float: added to the scores.
+        is_causal : bool, default False
+            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
+        return_weights : bool, default False
+            Return the weights of every head of every layer too.
+
+        Returns
+        -------
+        Y : Tensor of shape (..., n, d_model)
+            Finite, and with finite gradients, even where a token may look at nothing.
+        A : list of Tensor, each of shape (..., n_heads, n, n)
+            Only with `return_weights`. One entry for each layer, the first layer
+            first; see `EncoderLayer`.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit; if a float mask holds NaN or +inf.
+        TypeError
+            If `X` is no floating-point tensor, or `mask` holds integers.
+        """
+        maps = []
+        for layer in self.layers:
+            answer = layer(X, mask, is_causal=is_causal, return_weights=return_weights)
+            X, *A = answer if return_weights else (answer,)
+            maps += A
+        Y = X if self.final_norm is None else self.final_norm(X)
+        return (Y, maps) if return_weights else Y
+
+    def numpy_weights(self):
+        """Return the parameters as keyword arguments of `mha.encoder`.
+
+        Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
+        (chapter 12)
+
+        Returns
+        -------
+        weights : dict
+            ``layers``, a list of dicts as `mha.encoder_layer` takes them, and
+            ``final_norm``, a pair (gain, bias) or None. Copies: training on does not
+            change them. `activation`, `norm_first` and `eps` are no weights, so pass
+            them too.
+
+        Examples
+        --------
+        >>> import mha
+        >>> model, X = Encoder(2, 6, 2, 12, final_norm=True), torch.rand(3, 6)
+        >>> Y = mha.encoder(X.numpy(), n_heads=2, **model.numpy_weights())
+        >>> torch.allclose(model(X), torch.from_numpy(Y), atol=1e-6)
+        True
+        """
+        norm = self.final_norm
+        if norm is not None:
+            parts = (norm.weight, norm.bias)
+            norm = tuple(None if p is None else as_ndarray(p) for p in parts)
+        layers = [layer.numpy_weights() for layer in self.layers]
+        return {"layers": layers, "final_norm": norm}

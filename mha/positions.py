@@ -1,0 +1,53 @@
+"""Step 6: how does it know the order? Chapter 10."""
+
+import numpy as np
+
+from mha._arrays import as_count
+
+
+def sinusoidal_positional_encoding(n, d_model):
+    """Return one row of waves for each position, to be added to the tokens.
+
+    Equation: P[t, 2i] = sin(t ω_i), P[t, 2i + 1] = cos(t ω_i) with
+    ω_i = 10000^(-2i / d_model)  (chapter 10)
+
+    Parameters
+    ----------
+    n : int
+        Number of positions; the first is 0.
+    d_model : int
+        Width of the tokens. Even columns hold sines and odd ones cosines, so an odd
+        width ends with a sine that has no cosine.
+
+    Returns
+    -------
+    P : ndarray of float64, shape (n, d_model)
+        Between -1 and 1. Row ``t`` is all that position ``t`` adds, the same in every
+        sequence. Write ``X + P.astype(X.dtype)`` to keep float32 tokens in float32.
+
+    Raises
+    ------
+    ValueError
+        If `n` is negative or `d_model` is less than 1.
+    TypeError
+        If one of them is not an integer.
+
+    References
+    ----------
+    Vaswani et al. 2017, *Attention is all you need*, section 3.5.
+
+    Examples
+    --------
+    The first pair of columns turns by 1 radian a step, the second by 1/100.
+
+    >>> sinusoidal_positional_encoding(3, 4).round(3)
+    array([[ 0.   ,  1.   ,  0.   ,  1.   ],
+           [ 0.841,  0.54 ,  0.01 ,  1.   ],
+           [ 0.909, -0.416,  0.02 ,  1.   ]])
+    """
+    n, d_model = as_count("n", n, at_least=0), as_count("d_model", d_model)
+    angles = np.arange(n)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
+    P = np.empty((n, d_model))
+    P[:, 0::2] = np.sin(angles)
+    P[:, 1::2] = np.cos(angles)[:, : d_model // 2]
+    return P
