@@ -15,12 +15,13 @@ def share_below(z):
     NumPy has no error function and Python's, called entry by entry, takes 50 ns for
     each. This takes 12 in float32 and 25 in float64, and the layer half the time.
     """
+    held = np.clip(z, -REACH, REACH)
+    near = np.rint(held / STEP)
     # NaN has no nearest entry; it gets any, and stays NaN through the distance d.
     with np.errstate(invalid="ignore"):
-        near = np.rint(np.clip(z, -REACH, REACH) / STEP)
         i = (near + REACH / STEP).astype(np.int64)
     x = near * STEP
-    d = np.clip(z, -REACH, REACH) - x
+    d = held - x
     share, slope = (column.take(i, mode="clip") for column in _table())
     share = share + slope * d * (1 - x * d / 2 + (x * x - 1) * d * d / 6)
     return share.astype(z.dtype, copy=False)
