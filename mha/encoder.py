@@ -196,7 +196,7 @@ def encoder_layer(
     --------
     Matrices of zeros add nothing, so only the two norms are left.
 
-    >>> weights = dict.fromkeys(MATRICES, np.zeros((2, 2)))
+    >>> weights = dict.fromkeys("W_Q W_K W_V W_O W_1 W_2".split(), np.zeros((2, 2)))
     >>> encoder_layer([[1.0, 9.0], [40.0, 20.0]], weights, n_heads=1, eps=0)
     array([[-1.,  1.],
            [ 1., -1.]])
@@ -282,7 +282,7 @@ def encoder(
     --------
     Two layers of zeros: after the first norm nothing is left to do.
 
-    >>> weights = dict.fromkeys(MATRICES, np.zeros((2, 2)))
+    >>> weights = dict.fromkeys("W_Q W_K W_V W_O W_1 W_2".split(), np.zeros((2, 2)))
     >>> encoder([[1.0, 9.0], [40.0, 20.0]], [weights, weights], n_heads=1, eps=0)
     array([[-1.,  1.],
            [ 1., -1.]])

@@ -437,6 +437,9 @@ def test_a_float16_stack_is_computed_in_float32_and_rounded_once(rng, norm_first
     Y_2, A_2 = encoder(X.astype(np.float32), wide, N_HEADS, **options)
     np.testing.assert_array_equal(Y, Y_2.astype(np.float16))
     np.testing.assert_array_equal(A[1], A_2[1].astype(np.float16))
+    one = encoder_layer(X, layers[0], N_HEADS, norm_first=norm_first)
+    one_2 = encoder_layer(X.astype(np.float32), wide[0], N_HEADS, norm_first=norm_first)
+    np.testing.assert_array_equal(one, one_2.astype(np.float16))
 
 
 def test_the_squares_of_float16_do_not_overflow():

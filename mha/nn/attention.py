@@ -287,9 +287,15 @@ class MultiHeadAttention(nn.Module):
 
     Attributes
     ----------
-    W_Q, W_K, W_V, W_O : torch.nn.Linear
-        The projections. PyTorch stores a matrix as (out, in) and multiplies by its
-        transpose, so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
+    W_Q : torch.nn.Linear
+        The projection to queries. PyTorch stores a matrix as (out, in) and multiplies
+        by its transpose, so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
+    W_K : torch.nn.Linear
+        The projection to keys.
+    W_V : torch.nn.Linear
+        The projection to values.
+    W_O : torch.nn.Linear
+        The mix of the heads.
 
     Raises
     ------

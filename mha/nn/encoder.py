@@ -51,10 +51,15 @@ class EncoderLayer(nn.Module):
     Attributes
     ----------
     attention : MultiHeadAttention
-    W_1, W_2 : torch.nn.Linear
-        The feed-forward part: out to d_ff and back.
-    norm_1, norm_2 : torch.nn.LayerNorm
-        The norm of attention and that of feed-forward.
+        The part in which tokens meet.
+    W_1 : torch.nn.Linear
+        The way of feed-forward out to d_ff.
+    W_2 : torch.nn.Linear
+        The way back.
+    norm_1 : torch.nn.LayerNorm
+        The norm of attention.
+    norm_2 : torch.nn.LayerNorm
+        The norm of feed-forward.
 
     Raises
     ------
@@ -206,8 +211,10 @@ class Encoder(nn.Module):
 
     Attributes
     ----------
-    layers : torch.nn.ModuleList of EncoderLayer
+    layers : torch.nn.ModuleList
+        One `EncoderLayer` after the other.
     final_norm : torch.nn.LayerNorm or None
+        The norm at the end, if there is one.
 
     Raises
     ------
