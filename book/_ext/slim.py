@@ -1,0 +1,97 @@
+"""Sphinx extension: a page loads what it uses, and nothing else.
+
+The theme loads all 2000 icons of Font Awesome, the index of the search and the scripts
+of tabs and buttons on every page. Here the few icons become drawings within the page,
+and a script goes where nothing on the page needs it.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+# A file, and the text by which a page shows that it needs it.
+NEEDED_BY = {
+    "scripts/fontawesome.js": None,
+    "searchtools.js": 'id="search-results"',
+    "language_data.js": 'id="search-results"',
+    "searchindex.js": 'id="search-results"',
+    "design-tabs.js": "sd-tab-set",
+    "togglebutton.js": "admonition dropdown",
+    "clipboard.min.js": '<div class="highlight">',
+    "copybutton.js": '<div class="highlight">',
+}
+ICONS = "scripts/fontawesome.js"
+UNUSED = (ICONS, ICONS + ".map", "vendor", "sphinx-thebe.js", "sphinx-thebe.css")
+SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"?]*)[^>]*></script>')
+ICON = re.compile(r'<(i|span) class="([^"]*\bfa-[^"]*)"([^>]*)></\1>')
+
+
+class Icons:
+    """Draw the icons of Font Awesome (CC BY 4.0, fontawesome.com) from its script."""
+
+    def __init__(self, script):
+        # name: [width, height, [other names], code, outline]
+        self.all = re.findall(
+            r'["{,]([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"\w+","([^"]+)"\]', script
+        )
+
+    def shape(self, name):
+        """Return width, height and outline; the solid form stands last in the file."""
+        shapes = [
+            (width, height, outline)
+            for key, width, height, others, outline in self.all
+            if name == key or f'"{name}"' in others
+        ]
+        return shapes[-1]
+
+    def draw(self, found):
+        """Return an icon as SVG instead of the tag that a script would replace."""
+        classes, rest = " ".join(found[2].split()), found[3]
+        for name in re.findall(r"fa-([a-z-]+)", classes):
+            if name not in ("solid", "lg"):
+                width, height, outline = self.shape(name)
+                return (
+                    f'<svg class="svg-inline--fa {classes}"{rest} aria-hidden="true" '
+                    f'viewBox="0 0 {width} {height}">'
+                    f'<path fill="currentColor" d="{outline}"/></svg>'
+                )
+        return found[0]
+
+
+def keep_script(page, found):
+    """Return the script, deferred, if the page needs it."""
+    for name, sign in NEEDED_BY.items():
+        if found[1].endswith(name) and (sign is None or sign not in page):
+            return ""
+    if "defer" in found[0] or found[1].endswith("documentation_options.js"):
+        return found[0]
+    return found[0].replace("<script", "<script defer", 1)
+
+
+def slim(page, icons):
+    """Return the page without what it does not use."""
+    page = ICON.sub(icons.draw, page)
+    page = re.sub(
+        r'<script type="text/x-thebe-config">.*?</script>', "", page, flags=re.S
+    )
+    return SCRIPT.sub(lambda found: keep_script(page, found), page)
+
+
+def slim_all(app, exception):
+    """Rewrite every page, then drop the files that no page names."""
+    static = Path(app.outdir) / "_static"
+    if exception or app.builder.name != "html" or not (static / ICONS).exists():
+        return
+    icons = Icons((static / ICONS).read_text(encoding="utf-8"))
+    for path in Path(app.outdir).rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(slim(page, icons), encoding="utf-8")
+    for name in UNUSED:
+        path = static / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.connect("build-finished", slim_all)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
