@@ -22,6 +22,10 @@ MATHJAX = MATHJAX / "static" / "mathjax"
 FONTS = MATHJAX / "output" / "chtml" / "fonts" / "woff-v2"
 SCRIPT = Path(__file__).with_suffix(".js")
 CSS = "formulas.css"
+LICENCE = """The fonts in this folder and the rules in formulas.css come from MathJax 3,
+https://www.mathjax.org, copyright The MathJax Consortium, under the Apache License 2.0,
+https://www.apache.org/licenses/LICENSE-2.0.
+"""
 logger = logging.getLogger(__name__)
 
 
@@ -61,6 +65,7 @@ def write_styles(css, static):
     static.mkdir(parents=True, exist_ok=True)
     (static / CSS).write_text(css, encoding="utf-8")
     (static / "formulas").mkdir(exist_ok=True)
+    (static / "formulas" / "LICENSE.txt").write_text(LICENCE, encoding="utf-8")
     for name in sorted(set(re.findall(r"MathJax_[\w-]+\.woff", css))):
         shutil.copyfile(FONTS / name, static / "formulas" / name)
 

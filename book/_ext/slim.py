@@ -71,6 +71,8 @@ def keep_script(page, found):
 def slim(page, icons):
     """Return the page without what it does not use."""
     page = ICON.sub(icons.draw, page)
+    # read aloud, this label would hide the visible text "Show the solution"
+    page = page.replace('<summary aria-label="Toggle hidden content">', "<summary>")
     page = re.sub(
         r'<script type="text/x-thebe-config">.*?</script>', "", page, flags=re.S
     )
