@@ -20,8 +20,19 @@ NEEDED_BY = {
     "clipboard.min.js": '<div class="highlight">',
     "copybutton.js": '<div class="highlight">',
 }
+# What the theme writes and a screen reader stumbles over, or a browser waits for.
+MENDED = {
+    '<summary aria-label="Toggle hidden content">': "<summary>",  # it has a text
+    '<div id="pst-primary-sidebar" ': (
+        '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" '
+    ),
+    ' role="doc-biblioentry"': "",  # a role that is no longer one
+    '<div role="list" class="citation-list">': '<div class="citation-list">',
+    "styles/theme.css?": "basic.css?",  # which it does nothing but import
+}
 ICONS = "scripts/fontawesome.js"
-UNUSED = (ICONS, ICONS + ".map", "vendor", "sphinx-thebe.js", "sphinx-thebe.css")
+UNUSED = (ICONS, f"{ICONS}.map", "vendor", "sphinx-thebe.js", "sphinx-thebe.css")
+UNUSED += ("webpack-macros.html", "sbt-webpack-macros.html")
 SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"?]*)[^>]*></script>')
 ICON = re.compile(r'<(i|span) class="([^"]*\bfa-[^"]*)"([^>]*)></\1>')
 
@@ -71,8 +82,8 @@ def keep_script(page, found):
 def slim(page, icons):
     """Return the page without what it does not use."""
     page = ICON.sub(icons.draw, page)
-    # read aloud, this label would hide the visible text "Show the solution"
-    page = page.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+    for old, new in MENDED.items():
+        page = page.replace(old, new)
     page = re.sub(
         r'<script type="text/x-thebe-config">.*?</script>', "", page, flags=re.S
     )
