@@ -152,6 +152,12 @@ def test_a_larger_map_has_a_colour_bar_from_zero_to_one():
     assert {"weight", "0.0", "1.0"} <= set(words(picture))
 
 
+def test_the_colour_bar_says_what_a_number_is():
+    waves = np.full((7, 7), 0.5)
+    picture = plot.heatmap(waves, alt=SAYS, kind="scores", unit="height")
+    assert "height" in words(picture) and "score" not in words(picture)
+
+
 def test_the_shares_of_bars_are_written_above_them():
     assert {"0.10", "0.90", "0.00", *KEYS} <= set(words(drawn("bars")))
 

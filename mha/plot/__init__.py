@@ -3,17 +3,20 @@
 from mha.plot._picture import Picture
 from mha.plot.arrows import vectors
 from mha.plot.charts import bars, histogram, lines, points
+from mha.plot.diagrams import blocks, paths
 from mha.plot.matrices import heatmap, heatmaps
 from mha.plot.panels import moves
 
 __all__ = [
     "Picture",
     "bars",
+    "blocks",
     "heatmap",
     "heatmaps",
     "histogram",
     "lines",
     "moves",
+    "paths",
     "points",
     "vectors",
 ]

@@ -28,6 +28,7 @@ def heatmap(
     mask=None,
     xlabel="key",
     ylabel="query",
+    unit=None,
 ):
     """Show one matrix as a heat map.
 
@@ -46,6 +47,8 @@ def heatmap(
         Where it is False the cell is drawn as blocked.
     xlabel, ylabel : str
         What a column and a row stand for.
+    unit : str, optional
+        What a number is, for the colour bar; "weight" or "score" by default.
 
     Returns
     -------
@@ -73,6 +76,7 @@ def heatmap(
         mask=[mask],
         xlabel=xlabel,
         ylabel=ylabel,
+        unit=unit,
     )
 
 
@@ -86,6 +90,7 @@ def heatmaps(
     mask=None,
     xlabel="key",
     ylabel="query",
+    unit=None,
 ):
     """Show matrices of one shape side by side, with the same colours and limits.
 
@@ -93,7 +98,7 @@ def heatmaps(
     ----------
     panels : sequence of (ndarray of shape (n_q, n_k), str)
         Each matrix with the words that stand below it.
-    rows, cols, alt, kind, mask, xlabel, ylabel
+    rows, cols, alt, kind, mask, xlabel, ylabel, unit
         As in `heatmap`. `mask` may also be a list with one mask (or None) a panel.
 
     Returns
@@ -129,7 +134,7 @@ def heatmaps(
             ax.set(xlabel=xlabel, ylabel=ylabel if first else "")
             below = panels[place][1]
             ax.text(0.5, -0.04, below, transform=ax.transAxes, ha="center", va="top")
-        _legend(figure, image, kind)
+        _legend(figure, image, kind, unit)
         return Picture(figure, alt)
 
 
@@ -266,7 +271,7 @@ def _tokens(ax, rows, cols, cell, first):
             text.set(va="center", rotation_mode="anchor")
 
 
-def _legend(figure, image, kind):
+def _legend(figure, image, kind, unit):
     """Say what the colours mean, where no number does."""
     if kind == "mask":
         patches = [
@@ -275,7 +280,7 @@ def _legend(figure, image, kind):
         ]
         figure.legend(handles=patches, loc="outside lower center", ncols=2)
     elif max(image.get_array().shape) > NUMBERS_UP_TO:
-        name = "weight" if kind == "weights" else "score"
+        name = unit or ("weight" if kind == "weights" else "score")
         bar = figure.colorbar(image, ax=figure.axes, label=name, shrink=0.8, aspect=25)
         bar.solids.set_rasterized(True)  # one image instead of 256 slivers
         bar.outline.set_visible(False)

@@ -1,0 +1,143 @@
+"""Train readers that know positions in several ways: for chapter 10.
+
+python book/_data/trained_positions.py, five seeds, about three minutes on one core.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from mha import sinusoidal_positional_encoding
+from mha.nn import Encoder, MultiHeadAttention, scaled_dot_product_attention
+
+STORE = Path(__file__).with_suffix(".json")
+SEEDS = range(5)
+LETTERS, D_MODEL, N_HEADS = 10, 32, 4
+BATCH = 64  # in tests too: with "same for all" a reader sees its row of the batch
+SHORT, LONGER = 8, 12  # letters in training, and in the harder test
+LONG, LONGEST = 32, 48  # the same for the curves
+ROOM = 64  # rows of a learned table; only those of the training length get trained
+TASKS = {
+    "reverse": lambda letters: letters.flip(-1),
+    "previous": lambda letters: torch.cat([letters[:, :1], letters[:, :-1]], 1),
+}
+WAYS = ("none", "same for all", "learned", "sinusoids", "turned")
+
+
+class Reader(nn.Module):
+    """Embed letters, add where they stand, look once, and guess a letter for each."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+        self.embed = nn.Embedding(LETTERS, D_MODEL)
+        self.table = nn.Parameter(torch.randn(ROOM, D_MODEL) / 2)
+        self.encoder = Encoder(
+            1, D_MODEL, N_HEADS, 4 * D_MODEL, norm_first=True, final_norm=True
+        )
+        if way == "turned":
+            self.encoder.layers[0].attention = TurnedAttention(D_MODEL, N_HEADS)
+        self.guess = nn.Linear(D_MODEL, LETTERS)
+
+    def forward(self, letters):
+        X = self.embed(letters) + where(self.way, letters, self.table)
+        return self.guess(self.encoder(X))
+
+
+def where(way, letters, table):
+    """Return what is added to a batch of letters to say where each of them stands."""
+    batch, n = letters.shape
+    sinusoids = torch.from_numpy(sinusoidal_positional_encoding(max(batch, n), D_MODEL))
+    added = {
+        "sinusoids": sinusoids[:n].float(),
+        "learned": table[:n],
+        "same for all": sinusoids[:batch, None].float(),  # the bug
+    }
+    return added.get(way, 0)
+
+
+class TurnedAttention(MultiHeadAttention):
+    """Turn each query and key by its position before they meet (rotary positions)."""
+
+    def forward(self, X, mask=None, **look):
+        Q, K, V = (
+            W(X).unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)
+            for W in (self.W_Q, self.W_K, self.W_V)
+        )
+        heads = scaled_dot_product_attention(turn(Q), turn(K), V, mask)
+        return self.W_O(heads.transpose(-3, -2).flatten(-2))
+
+
+def turn(x):
+    """Turn each pair of columns of row t by t times its frequency."""
+    n, d = x.shape[-2:]
+    angle = torch.arange(n)[:, None] * 10000 ** (-torch.arange(0, d, 2) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack([a * cos + b * sin, b * cos - a * sin], -1).flatten(-2)
+
+
+def train(way, task, seed, n=SHORT, steps=600):
+    """Return a reader trained on fresh sequences of `n` letters."""
+    torch.manual_seed(seed)
+    reader = Reader(way)
+    adam = torch.optim.Adam(reader.parameters(), 3e-3)
+    for _ in range(steps):
+        letters = torch.randint(LETTERS, (BATCH, n))
+        guesses = reader(letters).flatten(0, 1)
+        loss = nn.functional.cross_entropy(guesses, TASKS[task](letters).flatten())
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    return reader
+
+
+@torch.no_grad()
+def right(reader, task, n):
+    """Return, for each of `n` positions, the share of letters that are right."""
+    rng = torch.Generator().manual_seed(99)
+    parts = torch.randint(LETTERS, (64, BATCH, n), generator=rng)
+    hits = [reader(x).argmax(-1) == TASKS[task](x) for x in parts]
+    return torch.cat(hits).float().mean(0)
+
+
+def run(way, task, seed):
+    """Return the share right at the trained length, and at new positions beyond it."""
+    reader = train(way, task, seed)
+    inside = right(reader, task, SHORT).mean()
+    beyond = right(reader, task, LONGER)[SHORT:].mean()
+    return [round(x.item(), 3) for x in (inside, beyond)]
+
+
+def curve(way, seed):
+    """Return the share right at each position from half of LONG on, of LONGEST."""
+    reader = train(way, "previous", seed, n=LONG, steps=800)
+    shares = right(reader, "previous", LONGEST)[LONG // 2 :]
+    return [round(x.item(), 3) for x in shares]
+
+
+def text_of(table):
+    """Return the table as it is stored, one training a line."""
+    blocks = []
+    for name, rows in table.items():
+        lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
+        blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def main():
+    """Train everything and write the table."""
+    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
+    cells = {f"{task} {way}": (run, way, task) for task in TASKS for way in WAYS}
+    cells |= {f"curve {way}": (curve, way) for way in WAYS[2:]}
+    table = {}
+    for name, (make, *how) in tqdm(cells.items(), disable=None):
+        table[name] = [make(*how, seed) for seed in SEEDS]
+        STORE.write_text(text_of(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

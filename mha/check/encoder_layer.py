@@ -1,0 +1,612 @@
+"""Checks for the exercises of chapter 11."""
+
+import numpy as np
+
+from mha.check._engine import Exercise, Mistake
+from mha.encoder import layer_norm
+
+__all__ = [
+    "batch_law",
+    "layer_parameters",
+    "length_after_norm",
+    "normalise_tokens",
+    "wire_layer",
+]
+
+_EQUATION, _BREAK_IT = 'chapter 11, "The equation"', 'chapter 11, "Break it"'
+_PARAMETERS = 'chapter 11, "Experiment: where do the parameters live?"'
+
+
+def _random(*shapes, seed):
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=shape).round(1) for shape in shapes)
+
+
+# ------------------------------------------------------- how long is a token afterwards
+
+length_after_norm = Exercise(
+    task="the length of a token of 64 numbers after layer norm",
+    right=8.0,
+    cases=((),),
+    mistakes=(
+        Mistake(
+            "length one",
+            "it is the variance that becomes 1, and not the sum of the squares",
+            1.0,
+        ),
+        Mistake(
+            "the squares",
+            "that is the sum of the squares; a length is its root",
+            64.0,
+        ),
+        Mistake(
+            "one number less",
+            "the sum of the squares is divided by the number of features, not one less",
+            63**0.5,
+        ),
+        Mistake(
+            "the mean",
+            "0 is the mean of the numbers; a token of length 0 would be nothing but 0",
+            0.0,
+        ),
+        Mistake(
+            "divided by the root",
+            "a number of variance 1 is about 1 in size, and there are 64 of them",
+            0.125,
+        ),
+        Mistake(
+            "it depends",
+            "the length that came in is divided out, so the token cannot matter",
+            float("nan"),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="√d_model: layer norm puts every token on one sphere, whatever came in.",
+)
+
+
+# ------------------------------------------------------- the norm of a token
+
+
+def _norm_over(axes, ddof=0, power=0.5, centre=True, inside=True, affine="both"):
+    """Return a norm whose mean and variance run over `axes`, right or wrong."""
+
+    def norm(x, gain, bias, eps):
+        along = tuple(range(x.ndim - 1)) if axes == "batch and tokens" else axes
+        mean = x.mean(along, keepdims=True) if centre else 0
+        spread = ((x - mean) ** 2).sum(along, keepdims=True)
+        count = np.prod([x.shape[a] for a in along])
+        variance = spread / (count - ddof)
+        size = (variance + eps) ** power if inside else variance**power + eps
+        return AFFINE[affine]((x - mean) / size, gain, bias)
+
+    return norm
+
+
+AFFINE = {
+    "both": lambda y, gain, bias: y * gain + bias,
+    "gain": lambda y, gain, bias: y * gain,
+    "bias": lambda y, gain, bias: y + bias,
+    "none": lambda y, gain, bias: y,
+    "bias first": lambda y, gain, bias: (y + bias) * gain,
+    "swapped": lambda y, gain, bias: y * bias + gain,
+}
+
+
+def _norm_case(*shape, eps, seed):
+    return (*_random(shape, shape[-1:], shape[-1:], seed=seed), eps)
+
+
+def _eps_ignored(x, gain, bias, eps):
+    return _norm_over((-1,))(x, gain, bias, 0)
+
+
+normalise_tokens = Exercise(
+    task="layer norm",
+    right=lambda x, gain, bias, eps: layer_norm(x, gain, bias, eps),
+    cases=(
+        (np.array([[1.0, 9.0]]), np.ones(2), np.zeros(2), 9.0),
+        (np.array([[1.0, 9.0], [4.0, 4.0]]), np.array([2.0, 3]), np.ones(2), 0.5),
+        _norm_case(3, 5, eps=0.5, seed=0),
+        _norm_case(2, 3, 5, eps=0.5, seed=1),
+    ),
+    mistakes=(
+        Mistake(
+            "over the tokens",
+            "you average each feature over the tokens; a token must be normalised by "
+            "its own numbers alone",
+            _norm_over((-2,)),
+        ),
+        Mistake(
+            "batch norm",
+            "you average over batch and tokens, which is batch norm: then sentences "
+            "meddle with each other",
+            _norm_over("batch and tokens"),
+        ),
+        Mistake(
+            "over the first axis",
+            "the first axis is the batch, or the tokens where there is no batch; the "
+            "features of a token lie along the last one",
+            _norm_over((0,)),
+        ),
+        Mistake(
+            "no keepdims",
+            "the mean has lost its axis and meets the wrong numbers, or none: keep it",
+            lambda x, gain, bias, eps: (
+                (x - x.mean(-1)) / np.sqrt(x.var(-1) + eps) * gain + bias
+            ),
+        ),
+        Mistake(
+            "over the whole sentence",
+            "all tokens of a sentence share one mean; each should have its own",
+            _norm_over((-2, -1)),
+        ),
+        Mistake(
+            "unbiased variance",
+            "divide the squares by the number of features, not one less: most `std` "
+            "and `var` outside NumPy do the latter unless told",
+            _norm_over((-1,), ddof=1),
+        ),
+        Mistake(
+            "eps outside the root",
+            "eps is added to the variance, under the root, and not to the root",
+            _norm_over((-1,), inside=False),
+        ),
+        Mistake(
+            "unbiased, and eps outside",
+            "two slips that often come together: the count less one, and eps outside "
+            "of the root",
+            _norm_over((-1,), ddof=1, inside=False),
+        ),
+        Mistake("eps ignored", "eps came in and was not used", _eps_ignored),
+        Mistake(
+            "divided by the variance",
+            "divide by the root of the variance: otherwise small tokens grow and "
+            "large ones shrink",
+            _norm_over((-1,), power=1),
+        ),
+        Mistake(
+            "not centred",
+            "the mean of the token has not been taken away",
+            _norm_over((-1,), centre=False),
+        ),
+        Mistake(
+            "mean left in",
+            "the size is right, but the token still has its mean",
+            lambda x, gain, bias, eps: (
+                x / np.sqrt(x.var(-1, keepdims=True) + eps) * gain + bias
+            ),
+        ),
+        Mistake(
+            "no gain",
+            "the gain came in and was not used",
+            _norm_over((-1,), affine="bias"),
+        ),
+        Mistake(
+            "no bias",
+            "the bias came in and was not used",
+            _norm_over((-1,), affine="gain"),
+        ),
+        Mistake(
+            "neither gain nor bias",
+            "the norm is right; stretch by the gain and shift by the bias afterwards",
+            _norm_over((-1,), affine="none"),
+        ),
+        Mistake(
+            "bias before gain",
+            "stretch first, then shift: yours stretches the bias too",
+            _norm_over((-1,), affine="bias first"),
+        ),
+        Mistake(
+            "gain and bias exchanged",
+            "the gain multiplies and the bias is added",
+            _norm_over((-1,), affine="swapped"),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="each token by its own numbers, a row of equal ones included.",
+)
+
+
+# ------------------------------------------------------- how many parameters
+
+
+def _attention(d):
+    return 4 * d * d + 4 * d
+
+
+def _feed(d, d_ff):
+    return 2 * d * d_ff + d_ff + d
+
+
+layer_parameters = Exercise(
+    task="how many numbers one layer learns",
+    right=lambda d_model, d_ff: (
+        _attention(d_model) + _feed(d_model, d_ff) + 4 * d_model
+    ),
+    cases=((2, 3), (5, 7), (512, 2048)),
+    mistakes=(
+        Mistake(
+            "half of the norms",
+            "there are two norms, and each has a gain and a bias for every feature",
+            lambda d, d_ff: _attention(d) + _feed(d, d_ff) + 2 * d,
+        ),
+        Mistake(
+            "no norms",
+            "the norms have parameters too: a gain and a bias for every feature",
+            lambda d, d_ff: _attention(d) + _feed(d, d_ff),
+        ),
+        Mistake(
+            "one gain and one bias a norm",
+            "a norm has a gain and a bias for every feature, not one for all of them",
+            lambda d, d_ff: _attention(d) + _feed(d, d_ff) + 4,
+        ),
+        Mistake(
+            "no biases at all",
+            "the six matrices have biases, one number for each column, and so have "
+            "the norms",
+            lambda d, d_ff: 4 * d * d + 2 * d * d_ff,
+        ),
+        Mistake(
+            "matrices without biases",
+            "each of the six matrices has a bias, one number for each column",
+            lambda d, d_ff: 4 * d * d + 2 * d * d_ff + 4 * d,
+        ),
+        Mistake(
+            "no W_O",
+            "attention has four matrices; the one that mixes the heads is missing",
+            lambda d, d_ff: 3 * d * d + 3 * d + _feed(d, d_ff) + 4 * d,
+        ),
+        Mistake(
+            "one way only",
+            "feed-forward goes out and comes back: there are two matrices",
+            lambda d, d_ff: _attention(d) + d * d_ff + d_ff + 4 * d,
+        ),
+        Mistake(
+            "both ways to d_ff",
+            "the second bias has one number for each column of W_2, and these are "
+            "d_model",
+            lambda d, d_ff: _attention(d) + 2 * d * d_ff + 2 * d_ff + 4 * d,
+        ),
+        Mistake(
+            "always four times as wide",
+            "d_ff is given; 4 d_model is only the usual choice",
+            lambda d, d_ff: 12 * d * d + 13 * d,
+        ),
+        Mistake(
+            "attention only",
+            "that is attention alone; feed-forward and the norms are missing",
+            lambda d, d_ff: _attention(d),
+        ),
+        Mistake(
+            "feed-forward for each token",
+            "all tokens share one feed-forward, so their number does not matter",
+            lambda d, d_ff: _attention(d) + 4 * d + d * _feed(d, d_ff),
+        ),
+    ),
+    reread=_PARAMETERS,
+    praise="two thirds of it in feed-forward as soon as d_ff is four times d_model.",
+)
+
+
+# ------------------------------------------------------- the wiring of a layer
+
+
+def mix(x):
+    """Stand in for attention: each token takes home twice the token before it."""
+    return 2 * np.roll(x, 1, axis=0) + 1
+
+
+def bend(x):
+    """Stand in for feed-forward: each number alone, and not in proportion."""
+    return np.maximum(3 * x, 0) - 1
+
+
+def centre(x):
+    """Stand in for the norm of attention."""
+    return x - x.mean(-1, keepdims=True)
+
+
+def shrink(x):
+    """Stand in for the norm of feed-forward."""
+    return x / (1 + np.abs(x).max(-1, keepdims=True))
+
+
+def _wired(post, pre):
+    """Return a layer that does `post` or `pre` with the four parts it is given."""
+
+    def layer(X, attend, feed, norm_1, norm_2, norm_first):
+        return (pre if norm_first else post)(X, attend, feed, norm_1, norm_2)
+
+    return layer
+
+
+def _post(X, attend, feed, norm_1, norm_2):
+    Z = norm_1(X + attend(X))
+    return norm_2(Z + feed(Z))
+
+
+def _pre(X, attend, feed, norm_1, norm_2):
+    Z = X + attend(norm_1(X))
+    return Z + feed(norm_2(Z))
+
+
+_X = np.array([[1.0, 9.0], [4.0, -2.0], [0.0, 3.0]])
+_PARTS = (mix, bend, centre, shrink)
+
+wire_layer = Exercise(
+    task="a layer from its four parts, post-norm and pre-norm",
+    right=lambda X, attend, feed, norm_1, norm_2, norm_first: (
+        _pre if norm_first else _post
+    )(X, attend, feed, norm_1, norm_2),
+    cases=(
+        (_X[:1], *_PARTS, False),
+        (_X[:1], *_PARTS, True),
+        (_X, *_PARTS, False),
+        (_X, *_PARTS, True),
+    ),
+    mistakes=(
+        Mistake(
+            "one Add & Norm",
+            "feed-forward has an Add & Norm of its own; yours ends without",
+            _wired(
+                lambda X, a, f, n_1, n_2: f(n_1(X + a(X))),
+                lambda X, a, f, n_1, n_2: f(X + a(n_1(X))),
+            ),
+        ),
+        Mistake(
+            "no second residual",
+            "what went into feed-forward must be added to what comes out",
+            _wired(
+                lambda X, a, f, n_1, n_2: n_2(f(n_1(X + a(X)))),
+                lambda X, a, f, n_1, n_2: f(n_2(X + a(n_1(X)))),
+            ),
+        ),
+        Mistake(
+            "no second norm",
+            "norm_2 came in and was not used",
+            _wired(
+                lambda X, a, f, n_1, n_2: (Z := n_1(X + a(X))) + f(Z),
+                lambda X, a, f, n_1, n_2: (Z := X + a(n_1(X))) + f(Z),
+            ),
+        ),
+        Mistake(
+            "no residual",
+            "nothing goes around the two parts: each should add to what went in",
+            _wired(
+                lambda X, a, f, n_1, n_2: n_2(f(n_1(a(X)))),
+                lambda X, a, f, n_1, n_2: f(n_2(a(n_1(X)))),
+            ),
+        ),
+        Mistake(
+            "the first tokens added twice",
+            "the second path around begins behind the first sum, not at X",
+            _wired(
+                lambda X, a, f, n_1, n_2: n_2(X + f(n_1(X + a(X)))),
+                lambda X, a, f, n_1, n_2: X + f(n_2(X + a(n_1(X)))),
+            ),
+        ),
+        Mistake(
+            "post-norm before the sum",
+            "in post-norm the sum is normalised, and not only what is added to it",
+            _wired(lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)), _pre),
+        ),
+        Mistake(
+            "pre-norm on the wrong stream",
+            "in pre-norm the path around carries X itself, not its norm",
+            _wired(
+                _post,
+                lambda X, a, f, n_1, n_2: (M := n_2((N := n_1(X)) + a(N))) + f(M),
+            ),
+        ),
+        Mistake(
+            "always post-norm",
+            "norm_first came in and changed nothing",
+            _wired(_post, _post),
+        ),
+        Mistake(
+            "always pre-norm",
+            "norm_first is False by default, and then the norms come behind the sums",
+            _wired(_pre, _pre),
+        ),
+        Mistake(
+            "norm_first inverted",
+            "norm_first=True means that a part sees normalised tokens",
+            _wired(_pre, _post),
+        ),
+        Mistake(
+            "norm_1 twice",
+            "the two norms have gains of their own: use both",
+            _wired(
+                lambda X, a, f, n_1, n_2: _post(X, a, f, n_1, n_1),
+                lambda X, a, f, n_1, n_2: _pre(X, a, f, n_1, n_1),
+            ),
+        ),
+        Mistake(
+            "norms exchanged",
+            "norm_1 belongs to attention and norm_2 to feed-forward",
+            _wired(
+                lambda X, a, f, n_1, n_2: _post(X, a, f, n_2, n_1),
+                lambda X, a, f, n_1, n_2: _pre(X, a, f, n_2, n_1),
+            ),
+        ),
+        Mistake(
+            "feed-forward first",
+            "tokens look first and think afterwards",
+            _wired(
+                lambda X, a, f, n_1, n_2: _post(X, f, a, n_1, n_2),
+                lambda X, a, f, n_1, n_2: _pre(X, f, a, n_1, n_2),
+            ),
+        ),
+        Mistake(
+            "side by side",
+            "feed-forward should work on what attention has brought, not on X",
+            _wired(
+                lambda X, a, f, n_1, n_2: n_2(n_1(X + a(X)) + f(X)),
+                lambda X, a, f, n_1, n_2: X + a(n_1(X)) + f(n_2(X)),
+            ),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="two parts, two paths around, two norms, in both orders.",
+)
+
+
+# ------------------------------------------------------- a law of the learner's own
+
+
+def _shared(axes, centre=True, divide=True, first_only=False):
+    """Return a norm of (batch, n, d_model) whose statistics run over `axes`."""
+
+    def norm(x):
+        source = x[:1] if first_only else x
+        mean = source.mean(axes, keepdims=True) if centre else 0
+        root = np.sqrt(source.var(axes, keepdims=True) + 1e-5) if divide else 1
+        return (x - mean) / root
+
+    return norm
+
+
+def _named(name, norm):
+    norm.__name__ = name
+    return norm
+
+
+def _root_mean_square(x):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+def _stored(x):
+    """Be a batch norm in eval mode, with numbers stored in training."""
+    features = np.arange(x.shape[-1])
+    return (x - 0.1 * features) / (1 + 0.2 * features)
+
+
+_LAWFUL = (
+    _named("layer norm", lambda x: layer_norm(x)),
+    _named("root mean square norm", _root_mean_square),
+    _named("norm over tokens", _shared(1)),
+    _named("norm over a sentence", _shared((1, 2))),
+    _named("batch norm with stored numbers", _stored),
+)
+_UNLAWFUL = (
+    _named("batch norm", _shared((0, 1))),
+    _named("norm over sentences", _shared(0)),
+    _named("batch mean taken away", _shared((0, 1), divide=False)),
+    _named("divided by batch spread", _shared((0, 1), centre=False)),
+    _named("mean of sentence 0 for all", _shared((0, 1), first_only=True)),
+)
+
+
+def _verdict(law, norm):
+    """Return what the law says: a plain True or False."""
+    said = law(norm) if callable(law) else law
+    return bool(said) if np.ndim(said) == 0 else said
+
+
+def _draw(n=3):
+    return np.random.default_rng(1).normal(size=(2, n, 5))
+
+
+def _law(norm):
+    """Change each sentence in turn; no other may move."""
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    y = norm(x)
+    for b in range(3):
+        other = x.copy()
+        other[b] = 2 * other[b] ** 2 + 1
+        kept = np.arange(3) != b
+        if not np.allclose(norm(other)[kept], y[kept]):
+            return False
+    return True
+
+
+def _all_outputs(norm):
+    x = _draw()
+    other = x.copy()
+    other[1] = 3 * other[1] + 1
+    return bool(np.allclose(norm(other), norm(x)))
+
+
+def _same_order(norm):
+    x = _draw()
+    return bool(np.allclose(norm(x[::-1]), norm(x)[::-1]))
+
+
+def _last_changed(norm):
+    x = _draw()
+    other = x.copy()
+    other[-1] = 3 * other[-1] ** 2 + 1
+    return bool(np.allclose(norm(other)[0], norm(x)[0]))
+
+
+def _rows_are_normal(norm):
+    y = norm(_draw())
+    return bool(np.allclose(y.mean(-1), 0) and np.allclose(y.var(-1), 1, atol=1e-3))
+
+
+def _features_are_not(norm):
+    return bool(not np.allclose(norm(_draw()).mean((0, 1)), 0))
+
+
+def _tokens_alone(norm):
+    x = _draw()
+    other = x.copy()
+    other[:, 1] = 3 * other[:, 1] ** 2 + 1
+    return bool(np.allclose(norm(other)[:, 0], norm(x)[:, 0]))
+
+
+batch_law = Exercise(
+    task="the law that the rest of the batch changes nothing",
+    right=_law,
+    cases=tuple((norm,) for norm in (*_LAWFUL, *_UNLAWFUL)),
+    observe=_verdict,
+    names=("norm",),
+    mistakes=(
+        Mistake(
+            "always True",
+            "your law lets everything pass",
+            lambda norm: norm(_draw()) is not None,
+        ),
+        Mistake(
+            "always False",
+            "your law finds fault with everything",
+            lambda norm: norm(_draw()) is None,
+        ),
+        Mistake(
+            "the changed sentence compared too",
+            "the sentence that you change may change: compare the others only",
+            _all_outputs,
+        ),
+        Mistake(
+            "sentences exchanged",
+            "a mean over the batch does not mind the order of the sentences: put other "
+            "numbers in",
+            _same_order,
+        ),
+        Mistake(
+            "only the last changed",
+            "a norm may take its mean from one sentence only: let each sentence change "
+            "in turn",
+            _last_changed,
+        ),
+        Mistake(
+            "rows of mean 0",
+            "you test whether it is layer norm; other norms leave the batch alone too",
+            _rows_are_normal,
+        ),
+        Mistake(
+            "features of mean 0",
+            "a mean of 0 over the batch is one symptom of one batch norm; change a "
+            "sentence and see who moves",
+            _features_are_not,
+        ),
+        Mistake(
+            "tokens instead of sentences",
+            "you change a token of the same sentence; the law is about other sentences",
+            _tokens_alone,
+        ),
+    ),
+    reread=_BREAK_IT,
+    praise="it convicts every norm that looks over the fence, and no other.",
+)

@@ -1,0 +1,440 @@
+"""Checks for the exercises of chapter 10: how does it know the order?"""
+
+import numpy as np
+
+from mha.attention import scaled_dot_product_attention
+from mha.check._engine import Exercise, Mistake
+from mha.positions import sinusoidal_positional_encoding
+
+__all__ = [
+    "encode_positions",
+    "likeness_of_positions",
+    "position_ids",
+    "tells_order",
+    "turn_by",
+]
+
+_EQUATION, _LAW = 'chapter 10, "The equation"', 'chapter 10, "The law"'
+_TURN = "chapter 10, the experiment with one matrix"
+
+
+# ------------------------------------------------------- the waves
+
+
+def _waves(even=np.sin, odd=np.cos, start=0, rate=None):
+    """Return a table of positions with something wrong about it.
+
+    `rate` maps a column and the width to the divisor of the position.
+    """
+    rate = rate or (lambda j, d: 10000 ** (2 * (j // 2) / d))
+
+    def encode_positions(n, d_model):
+        angle = (np.arange(n) + start)[:, None] / rate(np.arange(d_model), d_model)
+        P = even(angle)
+        P[:, 1::2] = odd(angle[:, 1::2])
+        return P
+
+    return encode_positions
+
+
+def _in_halves(n, d_model):
+    P = sinusoidal_positional_encoding(n, d_model)
+    return np.concatenate([P[:, 0::2], P[:, 1::2]], axis=1)
+
+
+encode_positions = Exercise(
+    task="a table of sines and cosines, one row for each position",
+    right=sinusoidal_positional_encoding,
+    cases=((2, 2), (3, 4), (5, 6), (7, 12), (1, 8)),
+    mistakes=(
+        Mistake(
+            "in halves",
+            "all sines first and all cosines behind them: some libraries do so, but in "
+            "our table they take turns",
+            _in_halves,
+        ),
+        Mistake(
+            "counted from one",
+            "the first position is 0, and its hands all point straight up",
+            _waves(start=1),
+        ),
+        Mistake(
+            "a frequency for each column",
+            "sine and cosine of a pair belong to one hand and share its frequency",
+            _waves(rate=lambda j, d: 10000 ** (j / d)),
+        ),
+        Mistake(
+            "exponent not doubled",
+            "your slow hands are too fast: the exponent grows by 2 / d_model from pair "
+            "to pair",
+            _waves(rate=lambda j, d: 10000 ** ((j // 2) / d)),
+        ),
+        Mistake(
+            "sine and cosine exchanged",
+            "the even columns, from 0 on, hold the sines",
+            _waves(np.cos, np.sin),
+        ),
+        Mistake(
+            "axes exchanged",
+            "a row is a position and a column is a wave; yours are the other way round",
+            lambda n, d_model: sinusoidal_positional_encoding(n, d_model).T.copy(),
+        ),
+        Mistake(
+            "hands speed up",
+            "the frequency falls from pair to pair: divide by the power of 10000",
+            _waves(rate=lambda j, d: 10000 ** (-2 * (j // 2) / d)),
+        ),
+        Mistake(
+            "degrees",
+            "the angles are radians: the fast hand comes round every 6.28 positions",
+            _waves(
+                lambda a: np.sin(np.deg2rad(a)),
+                lambda a: np.cos(np.deg2rad(a)),
+            ),
+        ),
+        Mistake(
+            "sines only",
+            "the odd columns hold cosines; with sines alone a hand has no direction",
+            _waves(np.sin, np.sin),
+        ),
+    ),
+    names=("n", "d_model"),
+    reread=_EQUATION,
+    praise="each row is a set of clock hands, from fast to slow.",
+)
+
+
+# ------------------------------------------------------- a likeness
+
+
+likeness_of_positions = Exercise(
+    task="the dot product of positions 103 and 107 at width 4",
+    right=np.cos(4) + np.cos(0.04),
+    cases=((),),
+    observe=lambda answer: np.round(float(answer), 2),
+    mistakes=(
+        Mistake(
+            "the sum of the positions",
+            "the angles are subtracted: what counts is how far apart the two are",
+            np.cos(210) + np.cos(2.1),
+        ),
+        Mistake(
+            "only the fast hand",
+            "width 4 has two hands, and the slow one adds its cosine too",
+            np.cos(4),
+        ),
+        Mistake(
+            "only the slow hand",
+            "width 4 has two hands; the fast one turns by 4 radians on the way",
+            np.cos(0.04),
+        ),
+        Mistake(
+            "divided by the lengths",
+            "that is the cosine of the angle between the rows; asked for is the dot "
+            "product, and each hand adds up to 1",
+            (np.cos(4) + np.cos(0.04)) / 2,
+        ),
+        Mistake(
+            "sines",
+            "sin·sin + cos·cos is the cosine of the difference, not its sine",
+            np.sin(4) + np.sin(0.04),
+        ),
+        Mistake(
+            "a position with itself",
+            "2 is the likeness of a position with itself; or were those degrees?",
+            2.0,
+        ),
+        Mistake(
+            "the wrong sign of a product",
+            "sin·sin is added to cos·cos, and not taken away from it",
+            np.cos(103) * np.cos(107)
+            - np.sin(103) * np.sin(107)
+            + np.cos(1.03) * np.cos(1.07)
+            + np.sin(1.03) * np.sin(1.07),
+        ),
+    ),
+    reread=_EQUATION,
+    praise="the same as for positions 3 and 7, since only the distance counts.",
+)
+
+
+# ------------------------------------------------------- a rotation
+
+
+def _turn(sign=1, back=-1, steps=lambda k: k, rate=lambda i, d: 10000 ** (-2 * i / d)):
+    """Return a function that makes R_k, or something like it."""
+
+    def turn_by(k, d_model):
+        R = np.zeros((d_model, d_model))
+        for i in range(d_model // 2):
+            angle = steps(k) * rate(i, d_model)
+            cos, sin = np.cos(angle), np.sin(angle)
+            block = [[cos, back * sin], [sign * sin, cos]]
+            R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
+        return R
+
+    return turn_by
+
+
+_right_turn = _turn()
+
+
+def _turn_of_halves(k, d_model):
+    order = np.r_[0:d_model:2, 1:d_model:2]
+    return _right_turn(k, d_model)[np.ix_(order, order)]
+
+
+turn_by = Exercise(
+    task="a matrix that moves every position k steps on",
+    right=_right_turn,
+    cases=((0, 2), (1, 2), (2, 4), (-1, 4), (3, 6), (7, 8)),
+    mistakes=(
+        Mistake(
+            "turned back",
+            "yours goes k steps back: rows are multiplied from the left",
+            _turn(sign=-1, back=1),
+        ),
+        Mistake(
+            "no minus",
+            "a rotation has one minus: check cos(a + b) = cos a cos b - sin a sin b",
+            _turn(back=1),
+        ),
+        Mistake(
+            "one frequency for all",
+            "every pair of columns turns at its own frequency",
+            _turn(rate=lambda i, d: 1.0),
+        ),
+        Mistake(
+            "always one step",
+            "your matrix does not depend on k as it should",
+            _turn(steps=lambda k: 1),
+        ),
+        Mistake(
+            "the pairs in halves",
+            "a pair is columns 2i and 2i + 1, side by side",
+            _turn_of_halves,
+        ),
+        Mistake(
+            "cosines only",
+            "the sine of a pair needs its cosine too: the blocks are not diagonal",
+            _turn(sign=0, back=0),
+        ),
+        Mistake(
+            "exponent not doubled",
+            "the frequency of pair i is 10000 to the power -2i / d_model",
+            _turn(rate=lambda i, d: 10000 ** (-i / d)),
+        ),
+    ),
+    names=("k", "d_model"),
+    reread=_TURN,
+    praise="one matrix for every position, and k = -1 is 'one back'.",
+)
+
+
+# ------------------------------------------------------- positions under padding
+
+
+def _count_real(mask):
+    return np.where(mask, np.cumsum(mask, axis=-1) - 1, 0)
+
+
+def _after_the_first(mask):
+    """Count from the first real token, the filler behind it included."""
+    first = mask.argmax(-1)[:, None]
+    return np.where(mask, np.arange(mask.shape[-1]) - first, 0)
+
+
+_MASKS = tuple(
+    (np.array(rows, dtype=bool),)
+    for rows in (
+        [[1, 1]],
+        [[0, 1, 1]],
+        [[1, 1, 1], [0, 0, 1]],
+        [[1, 1, 0, 0], [0, 0, 1, 1]],
+        [[0, 1, 0, 1, 1], [1, 0, 0, 1, 0]],
+    )
+)
+
+position_ids = Exercise(
+    task="the position of every real token, not counting filler",
+    right=_count_real,
+    cases=_MASKS,
+    mistakes=(
+        Mistake(
+            "filler counted",
+            "your first real word is not always at position 0: who is in front of it?",
+            lambda mask: np.where(mask, np.arange(mask.shape[-1]), 0),
+        ),
+        Mistake(
+            "counted from one",
+            "the first real token of a row has position 0",
+            lambda mask: np.where(mask, np.cumsum(mask, axis=-1), 0),
+        ),
+        Mistake(
+            "filler keeps a number",
+            "the real tokens are right; filler should have position 0",
+            lambda mask: np.cumsum(mask, axis=-1) - 1,
+        ),
+        Mistake(
+            "counted down the batch",
+            "you count from sentence to sentence: which axis holds the words?",
+            lambda mask: np.where(mask, np.cumsum(mask, axis=0) - 1, 0),
+        ),
+        Mistake(
+            "counted on in the next sentence",
+            "every sentence starts at 0 again; a cumsum without an axis does not",
+            lambda mask: np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, 0),
+        ),
+        Mistake(
+            "counted from the end",
+            "the words are numbered from the last one backwards",
+            lambda mask: np.where(
+                mask, np.cumsum(mask[:, ::-1], axis=-1)[:, ::-1] - 1, 0
+            ),
+        ),
+        Mistake(
+            "only the first filler left out",
+            "filler may also stand between words, and is not counted there either",
+            _after_the_first,
+        ),
+        Mistake(
+            "mask inverted",
+            "you number the filler; True means a real token",
+            lambda mask: _count_real(~mask),
+        ),
+    ),
+    names=("mask",),
+    reread='chapter 4, "The step in the package"',
+    praise="a sentence gets the same positions wherever its filler stands.",
+)
+
+
+# ------------------------------------------------------- a law
+
+
+def plain(X):
+    """Attend as in chapter 5, with no position anywhere."""
+    return scaled_dot_product_attention(X, X, X)
+
+
+def with_positions(X):
+    """Add sinusoids before attending."""
+    return plain(X + sinusoidal_positional_encoding(*X.shape))
+
+
+def same_for_all(X):
+    """Add the row of position 0 to every token."""
+    return plain(X + sinusoidal_positional_encoding(1, X.shape[-1]))
+
+
+def causal(X):
+    """Attend to the past, with no position added."""
+    return scaled_dot_product_attention(X, X, X, is_causal=True)
+
+
+def there_and_back(X):
+    """Turn the sentence round, attend, and turn it back: the order is lost."""
+    return plain(X[::-1])[::-1]
+
+
+def stamped(X):
+    """Stamp the outputs with positions whose mean is zero."""
+    P = sinusoidal_positional_encoding(*X.shape)
+    return plain(X) + P - P.mean(0)
+
+
+def handed_on(X):
+    """Give every token the output of the token before it."""
+    return np.roll(plain(X), 1, axis=0)
+
+
+def last_marked(X):
+    """Mark the last token and no other."""
+    Y = plain(X)
+    Y[-1] += 1.0
+    return Y
+
+
+def from_both_ends(X):
+    """Add positions that count from the nearer end."""
+    t = np.arange(len(X))
+    P = sinusoidal_positional_encoding(*X.shape)
+    return plain(X + P[np.minimum(t, t[::-1])])
+
+
+_ORDER = [1, 2, 4, 0, 3]
+
+
+def _tells(order=_ORDER, agree=np.allclose, wanted=False, put_in_order=True):
+    """Return a law that shuffles by `order` and compares by `agree`."""
+
+    def tells_order(model):
+        X = np.random.default_rng(6).normal(size=(5, 6))
+        before, after = model(X), model(X[order])
+        before = before[order] if put_in_order else before
+        return bool(agree(after, before)) is wanted
+
+    return tells_order
+
+
+def _same_set(a, b):
+    """Compare the rows, in whatever order they come."""
+    return np.allclose(np.sort(a, axis=0), np.sort(b, axis=0))
+
+
+tells_order = Exercise(
+    task="a law: does the order of the tokens matter to this model?",
+    right=_tells(),
+    cases=(
+        (plain,),
+        (same_for_all,),
+        (with_positions,),
+        (there_and_back,),
+        (causal,),
+        (stamped,),
+        (handed_on,),
+        (last_marked,),
+        (from_both_ends,),
+    ),
+    mistakes=(
+        Mistake(
+            "false alarm",
+            "plain attention does not know the order: are its outputs shuffled as the "
+            "tokens were before you compare, and is rounding forgiven?",
+            _tells(put_in_order=False),
+        ),
+        Mistake(
+            "never True",
+            "nothing ever tells the order: do the tokens really change places?",
+            _tells(order=[0, 1, 2, 3, 4]),
+        ),
+        Mistake(
+            "only a mean compared",
+            "two models keep the mean of their outputs: compare every number",
+            _tells(agree=lambda a, b: np.allclose(a.mean(0), b.mean(0))),
+        ),
+        Mistake(
+            "rows compared in any order",
+            "one model hands each output to the wrong token: whose row is it?",
+            _tells(agree=_same_set),
+        ),
+        Mistake(
+            "only the first two exchanged",
+            "one model marks the last token alone: move all of them",
+            _tells(order=[1, 0, 2, 3, 4]),
+        ),
+        Mistake(
+            "only the mirror image",
+            "one model counts from both ends: try a less regular order",
+            _tells(order=[4, 3, 2, 1, 0]),
+        ),
+        Mistake(
+            "True and False exchanged",
+            "True should mean that the order matters to the model",
+            _tells(wanted=True),
+        ),
+    ),
+    names=("model",),
+    reread=_LAW,
+    praise="it finds out who knows the order, and accuses nobody else.",
+)

@@ -1,0 +1,210 @@
+"""Diagrams: the parts of a layer, and which numbers of a block belong together."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch, Polygon
+
+from mha.plot._picture import INK, WIDTH, Picture, house_style
+
+COLUMN, STEP = 2.3, 0.52  # inches
+BOX, BESIDE = (1.94, 0.56), 1.15  # in steps: width and height, and the path around
+FILLS = ("#56B4E9", "#E69F00", "#7BC8A4", "#CC9BC1")  # light: the ink on them is dark
+PLUS, DARK = "#F0E442", "#111111"
+DEPTH = np.array([0.55, 0.42])  # where one step into the picture leads on paper
+
+
+def paths(columns, *, alt, names=("X", "Y")):
+    """Show what happens on the way through a layer, from the bottom to the top.
+
+    Parameters
+    ----------
+    columns : dict {label: sequence of str}
+        One way for each label, its steps in order. ``"("`` is where a path around the
+        next steps begins, ``"+"`` where it joins again and is added. Any other word
+        is a box.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    names : pair of str
+        What goes in and what comes out.
+
+    Returns
+    -------
+    picture : Picture
+        Boxes with the same word have the same colour.
+
+    Raises
+    ------
+    ValueError
+        If there is no column, a path joins that did not begin or begins and does not
+        join, or `alt` is empty.
+
+    Examples
+    --------
+    >>> paths({"residual": ["(", "attention", "+"]}, alt="The input goes around, too.")
+    Picture: The input goes around, too.
+    """
+    columns = {label: _checked(label, steps) for label, steps in columns.items()}
+    if not columns:
+        raise ValueError("columns must hold at least one way through a layer")
+    known = [word for steps in columns.values() for word in steps if word not in "(+"]
+    words = enumerate(dict.fromkeys(known))
+    colours = {word: FILLS[k % len(FILLS)] for k, word in words}
+    height = 2 + max(map(_height, columns.values()))
+    with house_style():
+        figure = Figure((COLUMN * len(columns), STEP * (height + 1.5)))
+        axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+        for ax, (label, steps) in zip(axes, columns.items(), strict=True):
+            half = COLUMN / STEP / 2
+            ax.set(xlim=(-half, half), ylim=(-1.1, height + 0.4), aspect="equal")
+            ax.axis("off")
+            _draw_path(ax, steps, colours, names)
+            ax.text(0, -0.5, label, ha="center", va="top")
+        return Picture(figure, alt)
+
+
+def blocks(panels, *, alt, axes=("batch", "token", "feature")):
+    """Show which numbers of a block belong together.
+
+    Parameters
+    ----------
+    panels : dict {label: bool ndarray of shape (a, b, c)}
+        True for a number that belongs to the group. The first axis leads into the
+        picture, the second downwards, the third to the right. Only the front, the top
+        and the right side are seen, so choose a group that shows there.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    axes : three str
+        What the three axes stand for.
+
+    Returns
+    -------
+    picture : Picture
+        The group is filled, the other numbers are empty.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel, one is not a boolean block, or `alt` is empty.
+
+    Examples
+    --------
+    >>> row = np.zeros((2, 3, 4), dtype=bool)
+    >>> row[0, 1] = True
+    >>> blocks({"layer norm": row}, alt="One token of one sentence.")
+    Picture: One token of one sentence.
+    """
+    panels = {label: _as_block(label, block) for label, block in panels.items()}
+    if not panels:
+        raise ValueError("panels must hold at least one block")
+    with house_style():
+        width = min(WIDTH, 1.7 * len(panels))
+        figure = Figure((width, width / len(panels) + 0.35))
+        places = figure.subplots(1, len(panels), squeeze=False)[0]
+        for ax, (label, block) in zip(places, panels.items(), strict=True):
+            _draw_block(ax, block)
+            _name_axes(ax, block.shape, axes)
+            ax.text(0.5, -0.04, label, transform=ax.transAxes, ha="center", va="top")
+        return Picture(figure, alt)
+
+
+def _checked(label, steps):
+    """Return `steps` as a list in which each path that begins also joins."""
+    steps, around = list(steps), 0
+    for step in steps:
+        around += (step == "(") - (step == "+")
+        if around not in (0, 1):
+            raise ValueError(f'{label}: "(" and "+" must take turns, got {steps}')
+    if around:
+        raise ValueError(f'{label}: a path begins with "(" and never joins, {steps}')
+    return steps
+
+
+def _height(steps):
+    return sum(_rise(step) for step in steps)
+
+
+def _rise(step):
+    """Return how far up a step takes the path; a fork needs little room."""
+    return 0.4 if step == "(" else 1
+
+
+def _draw_path(ax, steps, colours, names):
+    top = 2 + _height(steps)
+    arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", (0, top - 0.35), (0, 0.25), arrowprops=arrow, zorder=1)
+    for name, y in zip(names, (0, top), strict=True):
+        ax.text(0, y, name, ha="center", va="center", style="italic")
+    y, fork = 0.8, None
+    for step in steps:
+        middle = y + _rise(step) / 2
+        if step == "(":
+            fork = middle
+        elif step == "+":
+            _join(ax, fork, middle, arrow)
+        else:
+            _box(ax, middle, step, colours[step])
+        y += _rise(step)
+
+
+def _join(ax, fork, y, arrow):
+    """Draw the path around, from the fork to the sum."""
+    line = {"color": INK, "lw": 1.2, "solid_capstyle": "butt", "zorder": 1}
+    ax.plot([0, -BESIDE, -BESIDE], [fork, fork, y], **line)
+    ax.annotate("", (-0.2, y), (-BESIDE, y), arrowprops=arrow, zorder=1)
+    ax.add_patch(Circle((0, y), 0.24, fc=PLUS, ec=INK, lw=1, zorder=2))
+    ax.text(0, y, "+", ha="center", va="center_baseline", color=DARK, zorder=3)
+
+
+def _box(ax, y, word, colour):
+    width, height = BOX
+    ax.add_patch(
+        FancyBboxPatch(
+            (-width / 2, y - height / 2), width, height,
+            boxstyle="round,pad=0.06", fc=colour, ec=INK, lw=1, zorder=2,
+        )
+    )  # fmt: skip
+    ax.text(0, y, word, size=8.5, ha="center", va="center", color=DARK, zorder=3)
+
+
+def _as_block(label, block):
+    block = np.asarray(block)
+    if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
+        raise ValueError(
+            f"{label} must be a boolean block with three axes, got {block.dtype} of "
+            f"shape {block.shape}"
+        )
+    return block
+
+
+def _faces(block):
+    """Yield each cell that is seen: is it True, its corner, and its two edges."""
+    across, down = np.array([1.0, 0]), np.array([0, -1.0])
+    a, b, c = block.shape
+    for j, k in np.ndindex(b, c):
+        yield block[0, j, k], k * across + j * down, across, down
+    for i, k in np.ndindex(a, c):
+        yield block[i, 0, k], k * across + i * DEPTH, across, DEPTH
+    for i, j in np.ndindex(a, b):
+        yield block[i, j, -1], c * across + j * down + i * DEPTH, down, DEPTH
+
+
+def _draw_block(ax, block):
+    a, b, c = block.shape
+    for together, corner, first, second in _faces(block):
+        cell = [corner, corner + first, corner + first + second, corner + second]
+        fill = FILLS[0] if together else "none"
+        ax.add_patch(Polygon(cell, fc=fill, ec=INK, lw=0.8, zorder=1 + together))
+    far = np.array([c, 0]) + a * DEPTH
+    ax.set(xlim=(-1.1, far[0] + 0.3), ylim=(-b - 1.0, far[1] + 0.3), aspect="equal")
+    ax.axis("off")
+
+
+def _name_axes(ax, shape, axes):
+    a, b, c = shape
+    batch, token, feature = axes
+    x, y = a / 2 * DEPTH + (-0.1, 0.1)
+    slope = np.degrees(np.arctan2(DEPTH[1], DEPTH[0]))
+    style = {"size": 9, "rotation_mode": "anchor"}
+    ax.text(c / 2, -b - 0.2, feature, ha="center", va="top", **style)
+    ax.text(-0.2, -b / 2, token, ha="center", va="bottom", rotation=90, **style)
+    ax.text(x, y, batch, ha="center", va="bottom", rotation=slope, **style)

@@ -1,0 +1,166 @@
+"""The exercises of chapter 10 tell right answers from mistakes."""
+
+import math
+
+import numpy as np
+import torch
+
+import mha
+from mha import check
+from tests.proof import prove
+
+
+def by_loops(n, d_model):
+    P = []
+    for t in range(n):
+        row = []
+        for i in range(d_model // 2):
+            angle = t / 10000 ** (2 * i / d_model)
+            row += [math.sin(angle), math.cos(angle)]
+        P.append(row)
+    return P
+
+
+def by_complex_numbers(n, d_model):
+    rate = np.exp(-np.arange(0, d_model, 2) * math.log(10000) / d_model)
+    z = np.exp(1j * np.outer(np.arange(n), rate))
+    return np.stack([z.imag, z.real], axis=-1).reshape(n, d_model)
+
+
+def by_torch(n, d_model):
+    P = torch.zeros(n, d_model, dtype=torch.float64)
+    i = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angle = torch.arange(n)[:, None] / 10000 ** (i / d_model)
+    P[:, 0::2], P[:, 1::2] = angle.sin(), angle.cos()
+    return P
+
+
+def in_halves_by_torch(n, d_model):
+    P = by_torch(n, d_model)
+    return torch.cat([P[:, 0::2], P[:, 1::2]], dim=1)
+
+
+def test_encode_positions_accepts_loops_complex_numbers_and_torch():
+    prove(
+        check.encode_positions,
+        by_loops,
+        by_complex_numbers,
+        by_torch,
+        wrong_ways={
+            "in halves": [in_halves_by_torch],
+            "counted from one": [lambda n, d: by_torch(n + 1, d)[1:]],
+            "axes exchanged": [lambda n, d: by_torch(n, d).T],
+        },
+    )
+
+
+def test_likeness_of_positions_accepts_a_formula_a_product_and_two_decimals():
+    P = mha.sinusoidal_positional_encoding(108, 4)
+    prove(
+        check.likeness_of_positions,
+        P[103] @ P[107],
+        P[3] @ P[7],
+        0.35,
+        torch.tensor(0.3455),
+        wrong_ways={
+            "only the fast hand": [-0.65],
+            "divided by the lengths": [mha.cosine_similarity(P[[103]], P[[107]])[0, 0]],
+        },
+    )
+
+
+def turn_from_the_table(k, d_model):
+    """Solve P[t] R = P[t + k] for R, k of either sign."""
+    P = mha.sinusoidal_positional_encoding(4 * d_model + 10, d_model)
+    first, last = max(0, -k), len(P) - max(0, k)
+    return np.linalg.lstsq(P[first:last], P[first + k : last + k], rcond=None)[0]
+
+
+def turn_by_blocks(k, d_model):
+    blocks = []
+    for i in range(d_model // 2):
+        a = torch.tensor(k / 10000 ** (2 * i / d_model), dtype=torch.float64)
+        blocks.append(torch.stack([a.cos(), -a.sin(), a.sin(), a.cos()]).view(2, 2))
+    return torch.block_diag(*blocks)
+
+
+def test_turn_by_accepts_blocks_and_a_least_squares_fit():
+    prove(
+        check.turn_by,
+        turn_by_blocks,
+        lambda k, d: np.linalg.matrix_power(turn_by_blocks(1, d).numpy(), k),
+        wrong_ways={
+            "turned back": [lambda k, d: turn_by_blocks(k, d).T],
+            "always one step": [lambda k, d: turn_by_blocks(1, d)],
+        },
+    )
+    np.testing.assert_allclose(
+        turn_from_the_table(2, 4), turn_by_blocks(2, 4), atol=1e-6
+    )
+
+
+def count_by_loops(mask):
+    rows = []
+    for row in mask:
+        seen, ids = 0, []
+        for real in row:
+            ids.append(seen if real else 0)
+            seen += int(real)
+        rows.append(ids)
+    return rows
+
+
+def test_position_ids_accepts_loops_sums_and_torch():
+    prove(
+        check.position_ids,
+        count_by_loops,
+        lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,
+        lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1) * torch.from_numpy(mask),
+        lambda mask: mask @ np.triu(np.ones(2 * mask.shape[-1:])) * mask - mask,
+        wrong_ways={
+            "filler counted": [
+                lambda mask: np.arange(mask.shape[1]) * mask,
+            ],
+            "filler keeps a number": [
+                lambda mask: torch.from_numpy(mask).cumsum(-1) - 1,
+            ],
+        },
+    )
+
+
+def by_every_pair(model):
+    """Exchange each pair of neighbours in turn."""
+    X = np.random.default_rng(0).normal(size=(4, 8))
+    for a in range(3):
+        order = list(range(4))
+        order[a], order[a + 1] = order[a + 1], order[a]
+        if not np.allclose(model(X[order]), model(X)[order]):
+            return True
+    return False
+
+
+def by_undoing(model):
+    """Shuffle, and put the outputs back with the inverse order."""
+    rng = np.random.default_rng(1)
+    X, order = rng.normal(size=(7, 4)), rng.permutation(7)
+    back = np.argsort(order)
+    return bool(np.abs(model(X[order])[back] - model(X)).max() > 1e-9)
+
+
+def without_forgiving(model):
+    X = np.random.default_rng(2).normal(size=(7, 4))
+    order = np.array([3, 0, 6, 1, 5, 2, 4])
+    return not (model(X[order])[order] == model(X)).all()
+
+
+def test_tells_order_accepts_pairs_and_an_undone_shuffle():
+    prove(
+        check.tells_order,
+        by_every_pair,
+        by_undoing,
+        wrong_ways={
+            "false alarm": [without_forgiving],
+            "never True": [lambda model: False],
+            "True and False exchanged": [lambda model: not by_undoing(model)],
+        },
+    )
