@@ -69,6 +69,7 @@ BANNED = (
     "it is important to note",
     "let[’']s",
 )
+DRAWN = r"(Picture|View):"  # what figures print, before their alt text
 PROSE_IN = ("dropdown", "note", "tip", "admonition", "hint", "exercise", "solution")
 CHAPTER_RULES, PROSE_RULES = [], []
 
@@ -190,15 +191,14 @@ def experiments_ask_for_a_prediction(chapter):
 
 @chapter_rule
 def cells_are_short(chapter):
-    lengths = [
-        sum(bool(line.strip()) for line in c.source.split("\n")) for c in chapter.code
-    ]
-    for cell, length in zip(chapter.code, lengths, strict=True):
-        if length > MAX_LINES:
-            yield f"{length} lines, at most {MAX_LINES}:\n{cell.source}"
-    usual = sum(length <= USUAL_LINES for length in lengths)
-    if usual < USUAL_SHARE * len(lengths):
-        yield f"{usual} of {len(lengths)} cells have up to {USUAL_LINES} lines"
+    sources = [c.source.split("\n") for c in chapter.code]
+    for lines in sources:
+        if len(lines) > MAX_LINES:
+            yield f"{len(lines)} lines, at most {MAX_LINES}:\n" + "\n".join(lines)
+    usual = sum(sum(map(bool, map(str.strip, x))) <= USUAL_LINES for x in sources)
+    if usual < USUAL_SHARE * len(sources):
+        share = f"{usual} of {len(sources)} cells"
+        yield f"{share} have up to {USUAL_LINES} lines, blank ones aside"
 
 
 @chapter_rule
@@ -282,7 +282,7 @@ def outputs_are_committed(chapter):
     if counts != list(range(1, len(counts) + 1)):
         yield f"cells must be executed in order, got {counts}; run .ci/refresh"
     for cell in chapter.code:
-        shows = re.search(r"^(print|plot\.|check\.)", cell.source, re.M)
+        shows = re.search(r"^(print|plot\.|view\.|check\.)", cell.source, re.M)
         if shows and not cell.outputs:
             yield f"no output, run .ci/refresh:\n{cell.source}"
 
@@ -349,7 +349,8 @@ def figures_are_pictures_with_alt_text(chapter):
     for cell in chapter.code:
         caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
         for data in (output.get("data", {}) for output in cell.outputs):
-            alt = data.get("text/plain", "").partition("Picture: ")[2].strip()
+            alt = re.sub(DRAWN, "", data.get("text/plain", "")).strip()
+            alt = alt if is_drawn(data) else ""
             drawn = {"image/png", "image/svg+xml", "image/jpeg"} & set(data)
             if (drawn or is_picture(cell)) and not alt:
                 yield f"a figure that is no Picture with alt text:\n{cell.source}"
@@ -449,10 +450,12 @@ def shown(cell):
 
 
 def is_picture(cell):
-    return any(
-        o.get("data", {}).get("text/plain", "").startswith("Picture:")
-        for o in cell.outputs
-    )
+    return any(is_drawn(output.get("data", {})) for output in cell.outputs)
+
+
+def is_drawn(data):
+    """Return whether an output is a Picture, or a View to move."""
+    return re.match(DRAWN, data.get("text/plain", "")) is not None
 
 
 def is_check(cell):

@@ -205,6 +205,7 @@ def clear_count(notebook):
 
 
 PICTURE = result("Picture: One bar of height three.")
+VIEW = result("View: One bar of height three.")
 CAPTION = {"caption": "The bar ends at three.", "name": "fig-three"}
 BAD = {
     "title_is_a_question_with_a_promise": [
@@ -229,6 +230,7 @@ BAD = {
     "experiments_ask_for_a_prediction": [replace("What do you expect?", "We draw.")],
     "cells_are_short": [
         replace("assert seconds < 9", "\n".join(["assert True"] * 21)),
+        replace("assert seconds < 9", "\n".join(["assert True", ""] * 10 + ["1"])),
         both(
             replace("three = 1 + 1 + 1", "\n".join(["three = 3"] * 13)),
             replace("assert seconds < 9", "\n".join(["assert True"] * 13)),
@@ -289,6 +291,7 @@ BAD = {
     ],
     "figures_have_caption_and_name": [
         metadata("plot.bars", {}),
+        both(output("plot.bars", [VIEW]), metadata("plot.bars", {})),
         metadata("plot.bars", {"mystnb": {"figure": CAPTION | {"caption": ""}}}),
         metadata("plot.bars", {"mystnb": {"figure": CAPTION | {"name": "three"}}}),
         output("plot.bars", []),
@@ -298,6 +301,8 @@ BAD = {
         output("plot.bars", [result("Picture: ")]),
         output("plot.bars", [result("<Figure size 640x480>", **{"image/png": "iVBO"})]),
         output("plot.bars", [result("Picture: The bar ends at three.")]),
+        output("plot.bars", [result("View: ")]),
+        output("plot.bars", [result("View: The bar ends at three.")]),
     ],
     "exercises_are_three_to_five": [metadata("answer_1 = None", {})],
     "exercises_have_check_hint_and_solution": [
@@ -325,6 +330,7 @@ HARMLESS = [
     prose("Half a sentence of twenty words. " * 9),
     add_to("assert three == 3", "squares = [three * k for k in range(3)]"),
     add_to("def count_by_hand(words):", "    three = 2"),
+    both(replace("plot.bars", "view.bars"), output("view.bars", [VIEW])),
 ]
 
 

@@ -89,6 +89,7 @@ def test_fold_value_bias_accepts_every_product_and_names_each_mistake():
         lambda b_V, W_O, b_O: as_a_zero_token(b_V, W_O, b_O)[0],
         wrong_ways={
             "wrong side of W_O": [lambda b_V, W_O, b_O: b_V @ W_O.T + b_O],
+            "b_V dropped": [lambda b_V, W_O, b_O: b_O + 0 * b_V.sum()],
             "old bias lost": [lambda b_V, W_O, b_O: np.einsum("a,ab->b", b_V, W_O)],
         },
     )
@@ -107,6 +108,10 @@ def test_head_that_wrote_accepts_several_methods_and_names_each_mistake():
         ]
         return ranks.index(0)
 
+    def largest_number_of_each_slot(before, after, W_O, n_heads):
+        concat = (after - before) @ np.linalg.inv(W_O)
+        return concat.reshape(len(before), n_heads, -1).max((0, 2)).argmax()
+
     def columns_that_move_most(before, after, W_O, n_heads):
         change = ((after - before) ** 2).sum(0).reshape(n_heads, -1)
         return int(change.sum(1).argmax())
@@ -118,6 +123,12 @@ def test_head_that_wrote_accepts_several_methods_and_names_each_mistake():
         wrong_ways={
             "largest change of columns": [columns_that_move_most],
             "counted from one": [lambda *given: by_rank(*given) + 1],
+            "largest number upwards": [largest_number_of_each_slot],
+            "W_O once more": [
+                lambda before, after, W_O, n_heads: columns_that_move_most(
+                    0, (after - before) @ W_O, W_O, n_heads
+                )
+            ],
         },
     )
 
@@ -141,6 +152,13 @@ def test_own_block_law_accepts_other_cuts_and_names_each_mistake():
         silent[:, 2:] = 0
         return np.allclose(layer(X, W_Q, W_K, silent, one_head, 2), 0)
 
+    def parts_of_W_O_add_up(layer):
+        rng = np.random.default_rng(9)
+        X, W_Q, W_K, W_V, W_O = (rng.normal(size=(4, 4)) for _ in range(5))
+        upper = np.diag([1, 1, 0, 0]) @ W_O
+        parts = (layer(X, W_Q, W_K, W_V, W, 2) for W in (upper, W_O - upper))
+        return np.allclose(sum(parts), layer(X, W_Q, W_K, W_V, W_O, 2))
+
     prove(
         check.own_block_law,
         by_moving_the_first_head_with_its_block_closed,
@@ -148,5 +166,6 @@ def test_own_block_law_accepts_other_cuts_and_names_each_mistake():
         wrong_ways={
             "passes everything": [lambda layer: True],
             "nothing closed": [lambda layer: False],
+            "blind to averaged heads": [parts_of_W_O_add_up],
         },
     )

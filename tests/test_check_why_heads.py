@@ -42,6 +42,14 @@ def test_rebuild_accepts_every_way_to_least_squares_and_names_each_mistake():
                     + contents.sum(0) / len(contents)
                 )
             ],
+            "a constant as well": [
+                lambda home, contents, new_home: (
+                    contents.mean(0)
+                    + by_normal_equations(
+                        home - home.mean(0), contents, new_home - home.mean(0)
+                    )
+                )
+            ],
             "the old nights": [
                 lambda home, contents, _: by_normal_equations(home, contents, home)
             ],
@@ -61,6 +69,9 @@ def test_unmix_accepts_inverse_and_solver_and_names_each_mistake():
         by_fitting_nights,
         wrong_ways={
             "not transposed": [lambda A: np.linalg.solve(A, np.eye(len(A)))],
+            "rows and columns undone": [
+                lambda A: np.linalg.solve(A, np.linalg.inv(A.T))
+            ],
             "nothing undone": [lambda A: np.diag(np.ones(len(A)))],
         },
     )
@@ -86,6 +97,12 @@ def test_heads_needed_accepts_every_rank_and_names_each_mistake():
         wrong_ways={
             "one for each wish": [lambda wanted: sum(1 for _ in wanted)],
             "one head always": [lambda wanted: np.int64(1)],
+            "one for each different column": [
+                lambda wanted: len(np.unique(wanted[:, wanted.any(0)], axis=1).T)
+            ],
+            "only who is wanted counts": [
+                lambda wanted: np.linalg.matrix_rank(np.sign(wanted))
+            ],
         },
     )
 
@@ -112,8 +129,36 @@ def test_break_the_theorem_accepts_every_telling_weight_and_names_each_mistake()
                 lambda contents: (np.full(contents.shape, 0.5), 1)
             ],
             "rows that do not sum to one": [lambda contents: (contents, 1)],
+            "weights that do not help": [
+                lambda contents: (
+                    np.abs(contents) / np.abs(contents).sum(1, keepdims=True),
+                    1,
+                )
+            ],
             "blamed on the Gaussians": [
                 lambda contents: (winner_takes_all(contents)[0], 3)
             ],
         },
     )
+
+
+def test_break_the_theorem_says_what_an_answer_has_to_look_like():
+    def by_softmax(contents):
+        raised = np.exp(contents)
+        return raised / raised.sum(1, keepdims=True)
+
+    for answer, message in (
+        (by_softmax, "return two things"),
+        (lambda contents: (by_softmax(contents)[:, 0], 1), "weights of shape"),
+        (lambda contents: (by_softmax(contents), 1.5), "1, 2 or 3, and not 1.5"),
+        (lambda contents: (by_softmax(contents), None), "1, 2 or 3, and not None"),
+    ):
+        verdict = check.break_the_theorem(answer)
+        assert verdict.status == "not yet"
+        assert message in verdict.text
+
+
+def test_break_the_theorem_does_not_tell_the_premise():
+    verdict = check.break_the_theorem(lambda contents: (np.full((1000, 2), 0.5), 2))
+    assert verdict.status == "not yet"
+    assert "premise 1" not in verdict.text

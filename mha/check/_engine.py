@@ -262,7 +262,7 @@ def general_hint(got, want, outcomes, wanted):
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
         return "the result is not of the kind that is asked for"
     if got.dtype.kind == "O":
-        return "the result is None: is a return missing?"
+        return _hint_for_an_object(got)
     if got.shape != want.shape:
         return f"the result has shape {got.shape}, asked for is {want.shape}"
     if got.dtype.kind not in "biuf" or want.dtype.kind not in "uif":
@@ -270,6 +270,12 @@ def general_hint(got, want, outcomes, wanted):
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is due here"
     return _numeric_hint(got, want, outcomes, wanted)
+
+
+def _hint_for_an_object(got):
+    if got.shape == () and got.item() is not None:
+        return f"a {type(got.item()).__name__} is not of the kind that is asked for"
+    return "the result is None: is a return missing?"
 
 
 def _numeric_hint(got, want, outcomes, wanted):

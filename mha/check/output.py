@@ -4,7 +4,7 @@ import numpy as np
 
 from mha import zoo
 from mha.check._engine import Exercise, Mistake
-from mha.heads import multi_head_attention
+from mha.heads import merge_heads, multi_head_attention
 
 __all__ = [
     "count_parameters",
@@ -80,6 +80,26 @@ sum_of_heads = Exercise(
             lambda heads, W_O: _messages(heads, W_O, _rows)[-1],
         ),
         Mistake(
+            "only the first head",
+            "you stop after one message: does a return stand inside a loop?",
+            lambda heads, W_O: _messages(heads, W_O, _rows)[0],
+        ),
+        Mistake(
+            "the last head left out",
+            "one message is missing, that of the last head",
+            lambda heads, W_O: sum(_messages(heads, W_O, _rows)[:-1]),
+        ),
+        Mistake(
+            "W_O never met",
+            "the heads lie side by side, and none has gone through its block of W_O",
+            lambda heads, W_O: merge_heads(heads),
+        ),
+        Mistake(
+            "blocks in the opposite order",
+            "each head goes through the block of another: head 0 has the first rows",
+            lambda heads, W_O: sum(_messages(heads[..., ::-1, :, :], W_O, _rows)),
+        ),
+        Mistake(
             "heads mixed with tokens",
             "a reshape cannot lay heads side by side; you need no concatenation here",
             lambda heads, W_O: (
@@ -150,6 +170,53 @@ count_parameters = Exercise(
             ),
         ),
         Mistake(
+            "biases in any case",
+            "with bias=False there are no biases to count",
+            lambda d, h, d_k, d_v, bias: _count(d, h, d_k, d_v, True),
+        ),
+        Mistake(
+            "bias of the output forgotten",
+            "three biases are there; W_O has one too",
+            lambda d, h, d_k, d_v, bias: _count(d, h, d_k, d_v, bias) - bias * d,
+        ),
+        Mistake(
+            "biases as long as rows",
+            "a bias is added to the result: one number for each column, not each row",
+            lambda d, h, d_k, d_v, bias: (
+                _count(d, h, d_k, d_v, False) + bias * (3 * d + h * d_v)
+            ),
+        ),
+        Mistake(
+            "four biases of width d_model",
+            "a bias is as wide as the result of its matrix; only that of W_O has "
+            "d_model",
+            lambda d, h, d_k, d_v, bias: _count(d, h, d_k, d_v, False) + bias * 4 * d,
+        ),
+        Mistake(
+            "one number a bias",
+            "a bias is a row of numbers, one for each column of its matrix",
+            lambda d, h, d_k, d_v, bias: _count(d, h, d_k, d_v, False) + bias * 4,
+        ),
+        Mistake(
+            "biases of one head",
+            "the matrices are right; each head has its share of the biases too",
+            lambda d, h, d_k, d_v, bias: (
+                _count(d, h, d_k, d_v, False) + bias * (2 * d_k + d_v + d)
+            ),
+        ),
+        Mistake(
+            "W_O square",
+            "W_O takes h·d_v columns to d_model; that is a square only if they agree",
+            lambda d, h, d_k, d_v, bias: (
+                _count(d, h, d_k, d_v, bias) + d * d - h * d_v * d
+            ),
+        ),
+        Mistake(
+            "keys as wide as values",
+            "queries and keys go with d_k; only W_V and W_O go with d_v",
+            lambda d, h, d_k, d_v, bias: _count(d, h, d_v, d_v, bias),
+        ),
+        Mistake(
             "values as wide as keys",
             "W_V and W_O go with d_v; only queries and keys must have one width",
             lambda d, h, d_k, d_v, bias: _count(d, h, d_k, d_k, bias),
@@ -200,6 +267,22 @@ fold_value_bias = Exercise(
             lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
         ),
         Mistake(
+            "the wrong one pushed through W_O",
+            "two biases, and you send the other one through W_O: which of them comes "
+            "first in the layer?",
+            lambda b_V, W_O, b_O: b_V + b_O @ W_O,
+        ),
+        Mistake(
+            "b_V dropped",
+            "b_V is not inert: the weights of a row sum to one, so it comes through",
+            lambda b_V, W_O, b_O: b_O,
+        ),
+        Mistake(
+            "b_V summed to a number",
+            "b_V stays a row on its way: each of its numbers meets a row of W_O",
+            lambda b_V, W_O, b_O: b_O + b_V.sum(),
+        ),
+        Mistake(
             "subtracted",
             "the new bias must do what b_V did, and not undo it",
             lambda b_V, W_O, b_O: b_O - b_V @ W_O,
@@ -245,6 +328,20 @@ def _overlap(before, after, W_O, n_heads):
     return int(np.argmax(overlaps))
 
 
+def _columns_of_the_concatenation(before, after, W_O):
+    return np.abs((after - before) @ np.linalg.inv(W_O)).sum(0)
+
+
+def _without_signs(before, after, W_O, n_heads):
+    change = (after - before) @ np.linalg.inv(W_O)
+    return int(change.reshape(len(change), n_heads, -1).sum((0, 2)).argmax())
+
+
+def _largest_entry(before, after, W_O, n_heads):
+    change = (after - before) @ np.linalg.inv(W_O)
+    return int(change.max(0).argmax() * n_heads // len(W_O))
+
+
 def _written(n_heads, d_v, head, seed):
     """Return outputs of a random layer before and after one head has changed."""
     d = n_heads * d_v
@@ -260,6 +357,7 @@ head_that_wrote = Exercise(
     cases=(
         (np.array([[5.0, 1.0]]), np.array([[7.0, -1.0]]), _PAIR, 2),
         (np.array([[5.0, 1.0]]), np.array([[8.0, 4.0]]), _PAIR, 2),
+        (np.array([[5.0, 1.0]]), np.array([[3.0, 3.0]]), _PAIR, 2),
         _written(2, 2, 0, seed=17),
         _written(3, 2, 2, seed=5),
         _written(3, 2, 1, seed=8),
@@ -284,6 +382,40 @@ head_that_wrote = Exercise(
             lambda before, after, W_O, n_heads: int(
                 np.argmin(_per_head(_left_over, after - before, W_O, n_heads, _columns))
             ),
+        ),
+        Mistake(
+            "W_O once more",
+            "you multiply by W_O a second time; it has to be undone",
+            lambda before, after, W_O, n_heads: _own_columns(
+                before @ W_O, after @ W_O, W_O, n_heads
+            ),
+        ),
+        Mistake(
+            "a column instead of a head",
+            "that is the column of the concatenation; which head owns it?",
+            lambda before, after, W_O, n_heads: int(
+                _columns_of_the_concatenation(before, after, W_O).argmax()
+            ),
+        ),
+        Mistake(
+            "every h-th column",
+            "the columns of one head stand side by side: the first d_v are of head 0",
+            lambda before, after, W_O, n_heads: int(
+                _columns_of_the_concatenation(before, after, W_O)
+                .reshape(-1, n_heads)
+                .sum(0)
+                .argmax()
+            ),
+        ),
+        Mistake(
+            "signs left in",
+            "changes up and down cancel in a sum: take them without their signs",
+            _without_signs,
+        ),
+        Mistake(
+            "largest number upwards",
+            "a head may also have written less than before: look at sizes, not signs",
+            _largest_entry,
         ),
         Mistake(
             "outputs instead of their difference",
@@ -347,6 +479,11 @@ def _exchanged(layer):
     return np.allclose(moved, layer(X, W_Q, W_K, W_V, W_O, 2))
 
 
+def _silent_without_W_O(layer):
+    X, (W_Q, W_K, W_V, W_O) = _layer_inputs()
+    return np.allclose(layer(X, W_Q, W_K, W_V, 0 * W_O, 2), 0)
+
+
 def _slices(layer):
     X, (W_Q, W_K, W_V, _) = _layer_inputs()
     changed = W_V.copy()
@@ -388,6 +525,12 @@ own_block_law = Exercise(
             "W_O left out",
             "the layer that never uses W_O passes: something in W_O has to be closed",
             _slices,
+        ),
+        Mistake(
+            "blind to averaged heads",
+            "averaged heads pass: to close all of W_O, to add its parts up again or "
+            "to look at a lone head does not tell whose block is whose",
+            _silent_without_W_O,
         ),
         Mistake(
             "nothing closed",

@@ -42,6 +42,17 @@ two_of_three = Exercise(
             5 / 6,
         ),
         Mistake(
+            "not shared out",
+            "that is what comes home in dragons' worths; R² is a share of all that is "
+            "wanted",
+            2,
+        ),
+        Mistake(
+            "shared among ten",
+            "the heads may leave out whom he does not want: only three are asked for",
+            2 / 10,
+        ),
+        Mistake(
             "squared",
             "R² is a share of the variance already; nothing needs to be squared",
             4 / 9,
@@ -62,6 +73,16 @@ def _nights(weights, seed, count=7):
 
 def _fit(x, y):
     return np.linalg.lstsq(x, y, rcond=None)[0]
+
+
+def _with_constant(home, contents, new_home):
+    home, new_home = (np.column_stack([x, np.ones(len(x))]) for x in (home, new_home))
+    return new_home @ _fit(home, contents)
+
+
+def _nearest(home, contents, new_home):
+    gaps = ((new_home[:, None] - home) ** 2).sum(-1)
+    return contents[gaps.argmin(1)]
 
 
 def _alone(home, contents):
@@ -113,6 +134,42 @@ rebuild = Exercise(
             lambda home, contents, new_home: new_home @ (home.T @ contents),
         ),
         Mistake(
+            "divided by the number of nights",
+            "homeᵀ contents / nights is not the fit yet: homes have a size, and they "
+            "overlap",
+            lambda home, contents, new_home: new_home @ (home.T @ contents) / len(home),
+        ),
+        Mistake(
+            "a constant as well",
+            "you fit a constant too, and the task is without one",
+            _with_constant,
+        ),
+        Mistake(
+            "mean taken off",
+            "taking off the means is the same as fitting a constant, and the task is "
+            "without one",
+            lambda home, contents, new_home: (
+                new_home @ _fit(home - home.mean(0), contents - contents.mean(0))
+            ),
+        ),
+        Mistake(
+            "the nearest night",
+            "you repeat the contents of one old night; a linear guess learns from all",
+            _nearest,
+        ),
+        Mistake(
+            "contents of the old nights",
+            "these are the contents that were given; guess those of the new nights",
+            lambda home, contents, new_home: contents,
+        ),
+        Mistake(
+            "always zero",
+            "to guess 0 is to know nothing; what came home is not used",
+            lambda home, contents, new_home: np.zeros(
+                (len(new_home), contents.shape[1])
+            ),
+        ),
+        Mistake(
             "always the mean",
             "you guess the same every night; what came home is not used",
             lambda home, contents, new_home: np.tile(
@@ -155,6 +212,21 @@ unmix = Exercise(
             lambda A: 1 / A.T,
         ),
         Mistake(
+            "one over each weight, not transposed",
+            "to undo a matrix is more than to undo its entries one by one",
+            lambda A: 1 / A,
+        ),
+        Mistake(
+            "only the sign turned",
+            "minus the weights is not what undoes them; the product with Aᵀ must be I",
+            lambda A: -A.T,
+        ),
+        Mistake(
+            "rows and columns undone",
+            "you invert a product of A with its transpose; one mixing is to be undone",
+            lambda A: np.linalg.inv(A.T @ A),
+        ),
+        Mistake(
             "determinant forgotten",
             "the right directions, the wrong size: divide by the determinant",
             lambda A: np.linalg.det(A) * np.linalg.inv(A).T,
@@ -183,6 +255,9 @@ heads_needed = Exercise(
             [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 2, 2]],
             [[1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [1, 1, 1, 1, 1]],
             [[1, 1], [2, 2], [3, 3]],
+            [[1, 2, 3]],
+            [[1, 1], [1, 2]],
+            [[2, 1, 0], [0, 1, 2], [1, 1, 1]],
         )
     ),
     mistakes=(
@@ -206,6 +281,27 @@ heads_needed = Exercise(
             "one for each different wish",
             "twice a sum is no new wish, though its row looks different",
             lambda wanted: len(np.unique(wanted, axis=0)),
+        ),
+        Mistake(
+            "one for each direction",
+            "a wish that is a multiple of another is free, and so is one that is a sum "
+            "of others",
+            lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0)),
+        ),
+        Mistake(
+            "one for each different column",
+            "creatures with different shares in a sum still come home in one mixture",
+            lambda wanted: len({tuple(x) for x in wanted.T if x.any()}),
+        ),
+        Mistake(
+            "only who is wanted counts",
+            "you look at where the zeros are; the sizes of the entries count too",
+            lambda wanted: np.linalg.matrix_rank(wanted > 0),
+        ),
+        Mistake(
+            "one head for each entry",
+            "a row is one thing to know, however many creatures it holds",
+            np.count_nonzero,
         ),
         Mistake(
             "one head always",
@@ -236,12 +332,22 @@ def _above_the_bound(weights, contents):
     return 1 - (error**2).sum() / (contents**2).sum() > 0.6
 
 
+def _taken_apart(answer, contents):
+    """Return weights and premise, or say what an answer has to look like."""
+    given = answer(contents)
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError("return two things: the weights and the number of a premise")
+    weights, premise = np.asarray(given[0], dtype=float), given[1]
+    if weights.shape != contents.shape:
+        raise ValueError(f"weights of shape {contents.shape} are due: {weights.shape}")
+    if str(premise) not in ("1", "2", "3"):
+        raise ValueError(f"the premise is 1, 2 or 3, and not {premise!r}")
+    return weights, int(premise)
+
+
 def _judged(answer, contents):
     """Return in words what became of the theorem."""
-    weights, premise = answer(contents)
-    weights = np.asarray(weights, dtype=float)
-    if weights.shape != contents.shape:
-        return f"weights of shape {weights.shape}"
+    weights, premise = _taken_apart(answer, contents)
     if not np.allclose(weights.sum(1), 1, atol=1e-5):
         return "no weights: some rows do not sum to one"
     if (weights < 0).any():
@@ -252,7 +358,8 @@ def _judged(answer, contents):
         found = "r² above 0.6"
     else:
         found = "r² not above 0.6"
-    return f"{found}, and premise {int(premise)} fell"
+    fell = "the premise you name fell" if premise == 1 else f"premise {premise} holds"
+    return f"{found}, and {fell}"
 
 
 def _logistic(x):
@@ -278,9 +385,9 @@ break_the_theorem = Exercise(
             lambda contents: (np.tile([0.8, 0.2], (len(contents), 1)), 1),
         ),
         Mistake(
-            "weights that follow the sum",
-            "the mixture tells about the sum already; let the weights tell what it "
-            "cannot",
+            "weights that do not help",
+            "the weights move, and this linear reader is not helped: he has the sum of "
+            "the glows already, so what should the weights tell him?",
             _whisper(1, lambda contents: contents.sum(1)),
         ),
         Mistake(

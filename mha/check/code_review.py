@@ -1,0 +1,182 @@
+"""The code review of chapter 14: one layer, three planted mistakes."""
+
+import functools
+
+from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+
+__all__ = ["code_review", "layer_in_review"]
+
+_CODE = """\
+def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, is_causal=False):
+    d_head = W_Q.shape[-1] // n_heads
+
+    def to_heads(W):
+        x = X @ W
+        return x.reshape(*x.shape[:-2], n_heads, -1, d_head)
+
+    Q, K, V = to_heads(W_Q), to_heads(W_K), to_heads(W_V)
+    S = Q @ K.swapaxes(-1, -2)
+    S = S / K.shape[-2] ** 0.5
+
+    if is_causal:
+        past = np.tri(S.shape[-2], S.shape[-1], dtype=bool)
+        mask = past if mask is None else past & mask
+    if mask is None:
+        mask = np.ones((1, 1), dtype=bool)
+
+    S = np.where(mask, S, -np.inf)
+    S = S - np.maximum(S.max(axis=-1, keepdims=True), -1e30)
+    E = np.exp(S)
+    total = E.sum(axis=-1, keepdims=True)
+    A = E / np.where(total == 0, 1, total)
+
+    heads = A @ V
+    Y = heads.reshape(*X.shape[:-1], -1)
+    return (Y @ W_O).astype(X.dtype)
+"""
+# What stands in the line when the mistake is mended.
+_REPAIRS = {
+    6: "        return x.reshape(*x.shape[:-1], n_heads, d_head).swapaxes(-3, -2)",
+    10: "    S = S / K.shape[-1] ** 0.5",
+    25: "    Y = heads.swapaxes(-3, -2).reshape(*X.shape[:-1], -1)",
+}
+_INNOCENT = {
+    2: "each head gets an equal share of the columns",
+    5: "the tokens are projected whole, and cut afterwards",
+    8: "three matrices for three roles; nothing is mixed up here",
+    9: "every query meets every key, and the last two axes are the right ones",
+    13: "np.tri keeps the diagonal: a token may look at itself",
+    14: "a key must be open in both masks, so & is right",
+    18: "True may look; the others get a score of -∞ before the softmax",
+    19: "the largest score is taken away, and -∞ must not meet -∞ in an empty row",
+    21: "each row of weights is divided by its own sum",
+    22: "an empty row has the sum 0, and 0 divided by 1 is 0",
+    24: "weights times values, head by head",
+    26: "the heads are mixed at the end, and float32 stays float32",
+}
+
+
+class LayerInReview:
+    """Compute multi-head attention as its author wrote it, three mistakes included.
+
+    It is called like `mha.multi_head_attention` and can be put to any law.
+
+    Attributes
+    ----------
+    source : str
+        The code, with line numbers.
+
+    Examples
+    --------
+    >>> print(layer_in_review.source.splitlines()[1])
+     2      d_head = W_Q.shape[-1] // n_heads
+    """
+
+    def __init__(self, mended=()):
+        # Reports call a subject by these two.
+        names = " and ".join(map(str, mended))
+        self.__name__ = f"the layer, line {names} mended" if mended else "the layer"
+        self.__module__ = ""
+        self._mended = mended
+
+    def __call__(self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, is_causal=False):
+        """Return what the layer takes for `mha.multi_head_attention`."""
+        run = _compiled(self._mended)
+        return run(X, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal)
+
+    @property
+    def source(self):
+        """The code, with line numbers."""
+        lines = enumerate(_lines(self._mended), start=1)
+        return "\n".join(f"{k:2}  {line}".rstrip() for k, line in lines)
+
+    def mend(self, *lines):
+        """Return the layer with the mistakes in these lines mended.
+
+        Equation: none; a repair is tried, and the laws are asked again  (chapter 14)
+
+        Parameters
+        ----------
+        *lines : int
+            Numbers of lines. One without a mistake stays as it is.
+
+        Returns
+        -------
+        layer : LayerInReview
+            The other lines are as they were.
+        """
+        found = {*self._mended, *lines} & set(_REPAIRS)
+        return LayerInReview(tuple(sorted(found)))
+
+    def __repr__(self):
+        return self.__name__
+
+
+def _lines(mended):
+    lines = _CODE.splitlines()
+    for k in mended:
+        lines[k - 1] = _REPAIRS[k]
+    return lines
+
+
+@functools.cache
+def _compiled(mended):
+    import numpy as np
+
+    scope = {"np": np}
+    exec("\n".join(_lines(mended)), scope)
+    return scope["layer"]
+
+
+layer_in_review = LayerInReview()
+
+
+def _numbers(answer):
+    """Return the accused lines in order, whatever they came in."""
+    lines = [answer] if isinstance(answer, int | str) else answer
+    return tuple(sorted({int(line) for line in lines}))
+
+
+class Review(Exercise):
+    """Reply to each accused line by itself."""
+
+    def __call__(self, answer):
+        """Return the `Verdict` on a list of line numbers."""
+        if is_stub(answer):
+            return Verdict("not attempted yet", self.task)
+        accused = _numbers(answer)
+        if not accused:
+            return Verdict("not attempted yet", self.task)
+        if accused == _numbers(self.right):
+            return Verdict("passed", self.praise)
+        lines = [_reply(k) for k in accused]
+        hits = len(set(accused) & set(_REPAIRS))
+        if missing := len(_REPAIRS) - hits:
+            lines.append(f"mistakes not found yet: {missing}")
+        lines.append(f"  reread    {self.reread}")
+        innocent = next((k for k in accused if k in _INNOCENT), None)
+        mistake = None if innocent is None else _accusation(innocent)
+        return Verdict("not yet", "\n".join(lines), mistake)
+
+
+def _accusation(line):
+    return f"line {line} accused"
+
+
+def _reply(line):
+    if line in _REPAIRS:
+        return f"line {line}: yes, and `mend({line})` repairs it"
+    return f"line {line}: innocent, {_INNOCENT.get(line, 'nothing happens there')}"
+
+
+code_review = Review(
+    task="the numbers of the three lines that are wrong",
+    right=tuple(_REPAIRS),
+    cases=((),),
+    mistakes=tuple(
+        Mistake(_accusation(line), reason, (6, 10, line))
+        for line, reason in _INNOCENT.items()
+    ),
+    reread='chapter 14, "Experiment: how few laws are enough?"',
+    praise="three lines of twenty-six, and no innocent one.",
+)

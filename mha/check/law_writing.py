@@ -1,0 +1,594 @@
+"""Checks for chapter 14: how many inputs, which numbers, and laws of your own."""
+
+import functools
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from mha.softmax import softmax
+
+__all__ = ["grade_laws", "inputs_needed", "shrink"]
+
+# ------------------------------------------------------- how many inputs
+
+inputs_needed = Exercise(
+    task="how many random inputs find a bug that shows on one of a hundred",
+    right=459,
+    cases=((),),
+    mistakes=(
+        Mistake(
+            "a hundred",
+            "each input misses with probability 0.99, so a hundred of them all miss "
+            "with 0.99 to the power 100: that is still more than one time in three",
+            100,
+        ),
+        Mistake(
+            "ninety-nine",
+            "the chances do not add up: two inputs find it with 1 - 0.99², not 0.02",
+            99,
+        ),
+        Mistake(
+            "an even chance",
+            "so many find it one time in two; wanted are 99 times in 100",
+            69,
+        ),
+        Mistake(
+            "95 percent",
+            "so many find it 95 times in 100; wanted are 99",
+            299,
+        ),
+        Mistake(
+            "rounded down",
+            "nearly: with so many the chance is a little below 0.99, so one more",
+            458,
+        ),
+        Mistake(
+            "the logarithm approximated",
+            "ln 0.99 is a little more than 0.01 below 0; take the logarithm itself",
+            461,
+        ),
+        Mistake(
+            "a hundred hundreds",
+            "so many would find it for sure in practice; wanted is the fewest",
+            10_000,
+        ),
+    ),
+    reread='chapter 14, "Experiment: how many inputs does it take?"',
+    praise="0.99 to the power 459 is the first below 0.01.",
+)
+
+
+# ------------------------------------------------------- shrinking
+
+
+def sum_is_above_six(x):
+    return bool(x.sum() > 6)
+
+
+def first_is_above_six(x):
+    return bool(x[0] > 6)
+
+
+def two_are_not_zero(x):
+    return bool(np.count_nonzero(x) >= 2)
+
+
+def always(x):
+    return True
+
+
+def _shrunk(numbers, fails, order=1):
+    smaller = numbers.copy()
+    for k in range(len(smaller))[::order]:
+        attempt = smaller.copy()
+        attempt[k] = 0
+        if fails(attempt):
+            smaller = attempt
+    return smaller
+
+
+def _first_only(numbers, fails):
+    for k in range(len(numbers)):
+        attempt = numbers.copy()
+        attempt[k] = 0
+        if fails(attempt):
+            return attempt
+    return numbers
+
+
+def _one_by_one(numbers, fails):
+    smaller = numbers.copy()
+    for k in range(len(numbers)):
+        attempt = numbers.copy()
+        attempt[k] = 0
+        if fails(attempt):
+            smaller[k] = 0
+    return smaller
+
+
+def _in_place(numbers, fails):
+    for k in range(len(numbers)):
+        kept, numbers[k] = numbers[k], 0
+        if not fails(numbers):
+            numbers[k] = kept
+    return numbers
+
+
+def _without_taking_back(numbers, fails):
+    smaller = numbers.copy()
+    for k in range(len(smaller)):
+        before = smaller.copy()
+        smaller[k] = 0
+        if not fails(smaller):
+            return before
+    return smaller
+
+
+shrink = Exercise(
+    task="the input with every number at 0 that need not be there",
+    right=_shrunk,
+    names=("numbers", "fails"),
+    cases=(
+        (np.array([9.0, 1.0]), first_is_above_six),
+        (np.array([1.0, 9.0, 1.0]), sum_is_above_six),
+        (np.array([3.0, 4.0, 5.0]), sum_is_above_six),
+        (np.array([1.0, 2.0, 3.0, 4.0]), two_are_not_zero),
+        (np.array([5.0, 7.0]), always),
+    ),
+    mistakes=(
+        Mistake(
+            "all zeros",
+            "does it still fail? A smaller input that no longer fails shows nothing",
+            lambda numbers, fails: np.zeros_like(numbers),
+        ),
+        Mistake(
+            "nothing tried",
+            "that is the input as it came: try to set each number to 0",
+            lambda numbers, fails: numbers,
+        ),
+        Mistake(
+            "kept where it passes",
+            "you keep a 0 where the law then holds: keep it where the law still fails",
+            lambda numbers, fails: _shrunk(numbers, lambda x: not fails(x)),
+        ),
+        Mistake(
+            "one number only",
+            "after the first 0 that may stay the others want their turn too",
+            _first_only,
+        ),
+        Mistake(
+            "each tried alone",
+            "two numbers may each be spared, and not both: try the next 0 on the input "
+            "that is already smaller",
+            _one_by_one,
+        ),
+        Mistake(
+            "given up at the first",
+            "one number is needed; those after it may still be spared",
+            _without_taking_back,
+        ),
+        Mistake(
+            "from the right",
+            "that is small too; asked is the way from left to right",
+            lambda numbers, fails: _shrunk(numbers, fails, order=-1),
+        ),
+        Mistake(
+            "numbers thrown away",
+            "a number that is not needed becomes 0 and keeps its place",
+            lambda numbers, fails: _shrunk(numbers, fails)[
+                _shrunk(numbers, fails) != 0
+            ],
+        ),
+        Mistake(
+            "into the input",
+            "the input is written into: work on a copy",
+            _in_place,
+        ),
+    ),
+    reread='chapter 14, "By hand"',
+    praise="what is left is what the bug needs.",
+)
+
+
+# ------------------------------------------------------- laws of the reader's own
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Attention under a name, right or wrong, for the laws of a reader.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    run : callable
+        ``run(Q, K, V, mask, is_causal)``.
+    right : bool
+        Whether a law should let it go.
+    tip : str
+        What to look at where a law judges it wrongly.
+    """
+
+    name: str
+    run: callable
+    right: bool
+    tip: str
+
+    def __call__(self, Q, K, V, mask=None, is_causal=False):
+        """Return what it takes for attention."""
+        return self.run(Q, K, V, mask, is_causal)
+
+
+def _visible(Q, K, mask, is_causal):
+    """Return where a query may look, or None where it may look everywhere."""
+    if not is_causal:
+        return mask
+    causal = np.tri(Q.shape[-2], K.shape[-2], dtype=bool)
+    return causal if mask is None else causal & mask
+
+
+def _numpy(Q, K, V, mask, is_causal):
+    from mha import scaled_dot_product_attention
+
+    return scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal)
+
+
+def _loops(Q, K, V, mask, is_causal):
+    mask = _visible(Q, K, mask, is_causal)
+    if mask is None:
+        mask = np.ones((1, 1), bool)
+    mask = np.broadcast_to(mask, (*Q.shape[:-1], K.shape[-2]))
+    Y = np.zeros((*Q.shape[:-1], V.shape[-1]), Q.dtype)
+    for place in np.ndindex(Q.shape[:-1]):
+        leading, seen = place[:-1], np.flatnonzero(mask[place])
+        scores = [float(Q[place] @ K[*leading, j]) / Q.shape[-1] ** 0.5 for j in seen]
+        shares = [np.exp(s - max(scores)) for s in scores]
+        for share, j in zip(shares, seen, strict=True):
+            Y[place] += share / sum(shares) * V[*leading, j]
+    return Y
+
+
+def _einsum(Q, K, V, mask, is_causal):
+    mask = _visible(Q, K, mask, is_causal)
+    scale = Q.dtype.type(Q.shape[-1] ** -0.5)
+    S = np.einsum("...ic,...jc->...ij", scale * Q, K)
+    A = softmax(S if mask is None else np.where(mask, S, -np.inf))
+    empty = np.zeros(1, bool) if mask is None else ~mask.any(-1, keepdims=True)
+    return np.einsum("...ij,...jc->...ic", np.where(empty, 0, A).astype(S.dtype), V)
+
+
+def _torch(Q, K, V, mask, is_causal):
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    mask = _visible(Q, K, mask, is_causal)
+    mask = None if mask is None else torch.from_numpy(np.array(mask))
+    Q, K, V = (torch.from_numpy(np.array(x)) for x in (Q, K, V))
+    return scaled_dot_product_attention(Q, K, V, mask).numpy()
+
+
+def _float32(Q, K, V, mask, is_causal):
+    small = (x.astype(np.float32) for x in (Q, K, V))
+    return _numpy(*small, mask, is_causal).astype(Q.dtype)
+
+
+_RIGHT = (
+    ("the NumPy version", _numpy, "it is that of the package"),
+    ("the version with loops", _loops, "the same numbers, from plain Python"),
+    ("the einsum version", _einsum, "it sums in another order: compare with allclose"),
+    ("the torch version", _torch, "it sums in another order: compare with allclose"),
+    (
+        "the float32 version",
+        _float32,
+        "it is right to six digits, and that is as right as float32 can be",
+    ),
+)
+
+# What to try against each wrong version. The last two change what they are given.
+_TIPS = {
+    "no_scale": "scores at several widths, or numbers you know",
+    "scale_sqrt_n": "the same keys twice, with their values",
+    "scale_sqrt_d_model": "more than one head: Q, K, V of shape (heads, n, d)",
+    "scale_by_d_k": "scores at several widths, or numbers you know",
+    "scale_after_softmax": "values that are all 1",
+    "key_reshaped": "the same keys in another order, with their values",
+    "softmax_over_queries": "values that are all 1, and more queries than keys",
+    "softmax_over_heads": "values that are all 1, and several heads",
+    "no_max_subtraction": "a score of 1000",
+    "nan_on_empty_rows": "a mask with a row that is False throughout",
+    "mask_ignored": "a mask, and new numbers behind it",
+    "mask_inverted": "a mask, and new numbers behind it",
+    "mask_after_softmax": "a mask, and values that are all 1",
+    "mask_zero_score": "a mask, and new numbers behind it",
+    "minus_1e9_mask": "a mask with a row that is False throughout",
+    "causal_without_diagonal": "is_causal=True, and what the first token gets",
+    "padding_hides_queries": "a mask of shape (1, n), as padding_mask makes it",
+    "mask_in_wrong_order": "a batch of two, with a padding mask for each",
+    "attends_across_batch": "a batch of two, and a change in one of them",
+    "promotes_to_float64": "float32 with a mask, and the dtype of what comes out",
+    "writes_into_its_input": "the mask, before the call and after it",
+}
+
+
+@functools.cache
+def subjects():
+    """Return all versions, the right ones first."""
+    from mha import zoo  # only the grading needs it
+
+    def as_run(member):
+        def run(Q, K, V, mask, is_causal):
+            return member.attention(Q, K, V, mask, is_causal=is_causal)
+
+        return run
+
+    right = [Subject(name, run, True, tip) for name, run, tip in _RIGHT]
+    members = [getattr(zoo, slug) for slug in _TIPS]
+    wrong = [
+        Subject(member.name, as_run(member), False, _TIPS[member.name])
+        for member in members
+    ]
+    return tuple(right + wrong)
+
+
+def _near_sighted(Q, K, V, mask, is_causal):
+    near = abs(np.arange(Q.shape[-2])[:, None] - np.arange(K.shape[-2])) < 64
+    return _numpy(Q, K, V, near if mask is None else near & mask, is_causal)
+
+
+STRANGER = Subject("near_sighted", _near_sighted, False, "more than 64 tokens")
+
+
+def convicts(law, subject):
+    """Return why `law` convicts `subject`, or an empty text where it lets it go."""
+    try:
+        with np.errstate(all="ignore"):
+            answer = law(subject)
+        if answer is None:
+            return "it returned None"
+        return "" if np.asarray(answer).all() else "it returned False"
+    except AssertionError:
+        return "its assertion failed"
+    except Exception as error:  # a law that stops has not let anybody go
+        return f"it stopped with {type(error).__name__}: {error}"
+
+
+def _convicted(laws, subject):
+    return any(convicts(law, subject) for law in laws)
+
+
+class Grading(Exercise):
+    """Grade laws by whom they convict: the wrong, all of them, and nobody else."""
+
+    def __call__(self, answer):
+        """Return the `Verdict` on a list of laws."""
+        if is_stub(answer):
+            return Verdict("not attempted yet", self.task)
+        laws = list(answer) if isinstance(answer, list | tuple | set) else [answer]
+        if not laws or all(is_stub(law) for law in laws):
+            return Verdict("not attempted yet", self.task)
+        for law in laws:
+            if not callable(law):
+                raise TypeError(f"a law is a function of attend, got {law!r}")
+        table = [[convicts(law, s) for law in laws] for s in subjects()]
+        outcomes = [np.array(any(row)) for row in table]
+        wanted = [np.array(not s.right) for s in subjects()]
+        if all(a == b for a, b in zip(outcomes, wanted, strict=True)):
+            return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
+        mistake = self._recognise(outcomes)
+        lines = [_score(table), *([mistake.hint] if mistake else [])]
+        lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
+        lines.append(f"  reread    {self.reread}")
+        return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
+
+    def _recognise(self, outcomes):
+        """Return the mistake that convicts the same ones."""
+        found = tuple(map(bool, outcomes))
+        return next((m for m in self.mistakes if found == _pattern(m.answer)), None)
+
+
+@functools.cache
+def _pattern(laws):
+    return tuple(_convicted(laws, subject) for subject in subjects())
+
+
+def _score(table):
+    pairs = list(zip(subjects(), map(any, table), strict=True))
+    caught = sum(dead for s, dead in pairs if not s.right)
+    alarms = sum(dead for s, dead in pairs if s.right)
+    n_right = sum(s.right for s in subjects())
+    n_wrong = len(pairs) - n_right
+    return (
+        f"{caught} of {n_wrong} wrong versions caught, "
+        f"{alarms} of {n_right} right ones accused"
+    )
+
+
+def _law_lines(laws, table):
+    """Yield, for each law, whom it alone convicts."""
+    width = max(len(_name(law)) for law in laws)
+    for k, law in enumerate(laws):
+        dead = [s for s, row in zip(subjects(), table, strict=True) if row[k]]
+        alarms = sum(s.right for s in dead)
+        kills = len(dead) - alarms
+        yield f"  {_name(law):<{width}}  kills {kills:2}, false alarms {alarms}"
+
+
+def _next_lines(laws, table):
+    """Yield one false alarm and one survivor, and what is expected of both."""
+    rows = list(zip(subjects(), table, strict=True))
+    yield "  expected  every wrong version caught, no right one accused"
+    if alarm := next(((s, row) for s, row in rows if s.right and any(row)), None):
+        subject, row = alarm
+        k, why = next((k, why) for k, why in enumerate(row) if why)
+        text = f"{_name(laws[k])} accuses {subject.name}: {why} ({subject.tip})"
+        yield _wrapped("alarm", text)
+    if free := next((s for s, row in rows if not (s.right or any(row))), None):
+        from mha import zoo
+
+        wrong = getattr(zoo, free.name).wrong
+        yield _wrapped("at large", f"{free.name}. {wrong} Try {free.tip}.")
+
+
+def _wrapped(head, text):
+    return textwrap.fill(text, 64, initial_indent=f"  {head:<10}").replace(
+        "\n", "\n" + " " * 12
+    )
+
+
+def _farewell(laws):
+    if _convicted(laws, STRANGER):
+        return "And one that stands in no zoo, blind past 64 tokens: caught as well."
+    return (
+        "One that stands in no zoo still walks free: right up to 64 tokens, and blind "
+        "beyond.\nIt will not be the only one."
+    )
+
+
+def _name(law):
+    return getattr(law, "__name__", repr(law))
+
+
+# ------------------------------------------------------- laws that people write
+
+
+def _drawn(*shape, dtype=float):
+    return np.random.default_rng(14).normal(size=(3, *shape)).astype(dtype)
+
+
+def _close(attend, Q, K, V, mask=None, is_causal=False, **tolerance):
+    kept = None if mask is None else mask.copy()
+    want = _numpy(Q, K, V, mask, is_causal)
+    return np.allclose(attend(Q, K, V, kept, is_causal), want, **tolerance)
+
+
+def _equals_reference(attend):
+    Q, K, V = _drawn(2, 3, 5, 7)
+    lengths = np.arange(5) < np.array([3, 5])[:, None]
+    masks = np.tri(5, dtype=bool), lengths[:, None, None]
+    causal = _close(attend, Q, K, V, is_causal=True, atol=1e-5)
+    one_row = _close(attend, Q[0, 0], K[0, 0], V[0, 0], lengths[:1], atol=1e-5)
+    kept = all(_close(attend, Q, K, V, mask, atol=1e-5) for mask in masks)
+    return causal and one_row and kept
+
+
+def _huge_scores(attend):
+    Q, K, _ = 1000 * _drawn(5, 7)
+    return np.allclose(attend(Q, K, np.ones((5, 1))), 1)
+
+
+def _empty_rows(attend):
+    Q, K, V = _drawn(5, 7)
+    return np.all(attend(Q, K, V, np.zeros((5, 5), bool)) == 0)
+
+
+def _untouched(attend):
+    Q, K, V = _drawn(5, 7)
+    mask = np.tri(5, dtype=bool)
+    attend(Q, K, V, mask)
+    return np.array_equal(mask, np.tri(5, dtype=bool))
+
+
+def _dtype(attend):
+    Q, K, V = _drawn(5, 7, dtype=np.float32)
+    return attend(Q, K, V, np.tri(5, dtype=bool)).dtype == np.float32
+
+
+def _plain(attend, **tolerance):
+    return _close(attend, *_drawn(5, 7), **{"atol": 1e-5} | tolerance)
+
+
+def _masked(attend, **tolerance):
+    mask = np.tri(5, dtype=bool)
+    return _close(attend, *_drawn(5, 7), mask, **{"atol": 1e-5} | tolerance)
+
+
+def _rows(attend):
+    Q, K, _ = _drawn(5, 7)
+    return np.allclose(attend(Q, K, np.ones((5, 1))), 1)
+
+
+def _shape(attend):
+    return attend(*_drawn(5, 7)).shape == (5, 7)
+
+
+def _future(attend):
+    mask = np.tri(5, dtype=bool)
+    Q, K, V = _drawn(5, 7)
+    before = attend(Q, K, V, mask.copy())
+    K, V = K.copy(), V.copy()
+    K[4] = V[4] = 9
+    return np.allclose(before[:4], attend(Q, K, V, mask.copy())[:4], atol=1e-5)
+
+
+def _nan_wanted(attend):
+    return np.isnan(attend(*_drawn(5, 7), np.zeros((5, 5), bool))).all()
+
+
+grade_laws = Grading(
+    task="a list of functions law(attend) that return True or False",
+    right=(_equals_reference, _huge_scores, _empty_rows, _untouched, _dtype),
+    cases=(("every version of attention",),),
+    observe=lambda laws, subject: None,
+    mistakes=(
+        Mistake(
+            "shapes only",
+            "nobody is caught: every one of them returns the right shape",
+            (_shape,),
+        ),
+        Mistake(
+            "everybody accused",
+            "all are accused, right ones too: a law returns True where it holds",
+            (lambda attend: print(end=""),),
+        ),
+        Mistake(
+            "upside down",
+            "it frees the wrong and accuses the right: True means that the law holds",
+            (lambda attend: not _masked(attend),),
+        ),
+        Mistake(
+            "exactly equal",
+            "two right programs round differently, so == tells them apart",
+            (lambda attend: _masked(attend, rtol=0, atol=0),),
+        ),
+        Mistake(
+            "too strict",
+            "a tolerance below 1e-7 convicts what is as right as float32 can be",
+            (lambda attend: _masked(attend, rtol=0, atol=1e-12),),
+        ),
+        Mistake(
+            "no mask",
+            "a comparison with the reference, and no mask in it: half of the zoo waits "
+            "behind masks",
+            (_plain,),
+        ),
+        Mistake(
+            "one mask, one head",
+            "a comparison on two axes: some go wrong only with heads or in a batch",
+            (_masked,),
+        ),
+        Mistake(
+            "no corners",
+            "a comparison on ordinary numbers: five bugs live in the corners",
+            (_equals_reference,),
+        ),
+        Mistake(
+            "rows only",
+            "the sum of a row is one law, and what sums to one may still lie elsewhere",
+            (_rows,),
+        ),
+        Mistake(
+            "the future only",
+            "a change of the future finds leaks; who scales wrongly leaks nothing",
+            (_future,),
+        ),
+        Mistake(
+            "NaN wanted",
+            "a token that may look at nothing gets zeros here: NaN would spread",
+            (_nan_wanted,),
+        ),
+    ),
+    reread='chapter 14, "Experiment: how few laws are enough?"',
+    praise="",
+)
