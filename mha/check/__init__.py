@@ -27,6 +27,13 @@ from mha.check.encoder_stack import (
     mirror_queries,
 )
 from mha.check.law_writing import grade_laws, inputs_needed, shrink
+from mha.check.long import (
+    cache_bytes,
+    decode_step,
+    long_text_law,
+    merge_answers,
+    scores_memory,
+)
 from mha.check.masks import (
     batch_mask,
     causal_row,
@@ -105,11 +112,13 @@ __all__ = [
     "best_unit_key",
     "break_the_theorem",
     "bug_hunt",
+    "cache_bytes",
     "causal_row",
     "code_review",
     "convict_ten",
     "cosine",
     "count_parameters",
+    "decode_step",
     "decoder_masks",
     "denominator_law",
     "detour",
@@ -131,8 +140,10 @@ __all__ = [
     "layer_parameters",
     "length_after_norm",
     "likeness_of_positions",
+    "long_text_law",
     "many_heads",
     "matrices_of_torch",
+    "merge_answers",
     "mirror_queries",
     "mystery_divisor",
     "normalise_tokens",
@@ -147,6 +158,7 @@ __all__ = [
     "scaled_scores",
     "score_for_half",
     "scores",
+    "scores_memory",
     "self_attention",
     "sentence_vectors",
     "share_used",

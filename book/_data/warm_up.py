@@ -1,0 +1,135 @@
+"""Train deep stacks with and without warm-up: python book/_data/warm_up.py
+
+For chapter 12. Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
+about four minutes on one core.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import nn
+
+from mha.nn import Encoder
+
+STORE = Path(__file__).with_suffix(".json")
+SEEDS = range(3)
+N_LAYERS, D_MODEL, N_HEADS = 12, 32, 4
+STEPS, WARM_UP, BATCH = 300, 100, 64
+
+
+def split(seed):
+    """Return the images and classes to train on, and those to judge by."""
+    found = load_digits()
+    images = torch.tensor(found.images / 16, dtype=torch.float32)
+    classes = torch.tensor(found.target)
+    train, test = train_test_split(
+        range(len(classes)), test_size=500, random_state=seed, stratify=found.target
+    )
+    return (images[train], classes[train]), (images[test], classes[test])
+
+
+class DeepReader(nn.Module):
+    """Read an image row by row through many layers, then name it."""
+
+    def __init__(self, norm_first, n_layers=N_LAYERS):
+        super().__init__()
+        self.embed = nn.Linear(8, D_MODEL)
+        self.places = nn.Parameter(0.3 * torch.randn(8, D_MODEL))
+        self.encoder = Encoder(
+            n_layers, D_MODEL, N_HEADS, 2 * D_MODEL, norm_first=norm_first,
+            final_norm=norm_first,
+        )  # fmt: skip
+        self.answer = nn.Linear(D_MODEL, 10)
+        for part in self.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.xavier_normal_(part.weight)
+                nn.init.zeros_(part.bias)
+
+    def forward(self, images):
+        tokens = self.encoder(self.embed(images) + self.places)
+        return self.answer(tokens.mean(1))
+
+
+def make(seed, norm_first, n_layers=N_LAYERS):
+    torch.manual_seed(seed)
+    return DeepReader(norm_first, n_layers)
+
+
+def train(model, images, classes, seed, rate, warm_up=0, steps=STEPS):
+    """Climb to the rate in `warm_up` steps, then keep it; return the losses."""
+    rng = torch.Generator().manual_seed(seed)
+    adam = torch.optim.Adam(model.parameters(), rate, betas=(0.9, 0.98))
+    losses = []
+    for step in range(1, steps + 1):
+        for group in adam.param_groups:
+            group["lr"] = rate * min(1, step / warm_up) if warm_up else rate
+        batch = torch.randint(len(images), (BATCH,), generator=rng)
+        loss = nn.functional.cross_entropy(model(images[batch]), classes[batch])
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    return losses
+
+
+@torch.no_grad()
+def accuracy(model, images, classes):
+    """Return the share of digits that are named rightly."""
+    return (model(images).argmax(-1) == classes).float().mean().item()
+
+
+def gradient_norms(seed, norm_first, n_layers):
+    """Return the norm of the gradient of every layer's W_2 before the first step."""
+    model = make(seed, norm_first, n_layers)
+    (images, classes), _ = split(seed)
+    nn.functional.cross_entropy(model(images[:128]), classes[:128]).backward()
+    return [layer.W_2.weight.grad.norm().item() for layer in model.encoder.layers]
+
+
+def cells():
+    """Return {name: (norm_first, rate, warm_up)}."""
+    return {
+        f"{'pre' if norm_first else 'post'} {rate:g} warm-up {warm_up}": (
+            norm_first,
+            rate,
+            warm_up,
+        )
+        for norm_first in (False, True)
+        for rate in (1e-3, 3e-3)
+        for warm_up in (0, WARM_UP)
+    }
+
+
+def run(seed, norm_first, rate, warm_up, steps=STEPS):
+    """Return the accuracy of one training, and its loss, a mean for each 20 steps."""
+    known, fresh = split(seed)
+    model = make(seed, norm_first)
+    losses = torch.tensor(train(model, *known, seed, rate, warm_up, steps))
+    curve = [round(x, 3) for x in losses.reshape(-1, 20).mean(1).tolist()]
+    return round(accuracy(model, *fresh), 3), curve
+
+
+def text_of(table):
+    """Return the table as it is stored, one training a line."""
+    blocks = []
+    for name, runs in table.items():
+        lines = ["    " + json.dumps(result) for result in runs]
+        blocks.append(f"  {json.dumps(name)}: [\n" + ",\n".join(lines) + "\n  ]")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def main():
+    """Train everything and write the table."""
+    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
+    table = {}
+    for name, setting in cells().items():
+        table[name] = [run(seed, *setting) for seed in SEEDS]
+        print(name, [accuracy for accuracy, _ in table[name]], flush=True)
+    STORE.write_text(text_of(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+"""Checks for the exercises of chapter 12."""
+
+import functools
+
+import numpy as np
+
+from mha.check._engine import Exercise, Mistake
+from mha.masks import causal_mask, padding_mask
+from mha.softmax import softmax
+
+__all__ = [
+    "convict_ten",
+    "decoder_masks",
+    "detour",
+    "drop_twin",
+    "mirror_queries",
+]
+
+_BREAK_IT = 'chapter 12, "Break it"'
+_PRUNING = 'chapter 12, "Which heads can go?"'
+
+
+# ------------------------------------------------------- reversal, sharp as you like
+
+
+def _mirrored(n, factor):
+    return factor * np.eye(n)[::-1]
+
+
+def _needed(n, share):
+    """Return the score that lifts one key to `share` where all others score 0."""
+    return np.log(share * (n - 1) / (1 - share))
+
+
+def _weights(answer, n, share):
+    """Return what token i gives token j; W_Q itself is not the only one that does."""
+    S = np.asarray(answer(n, share), dtype=float) / np.sqrt(n)
+    return softmax(S) if S.shape == (n, n) else S
+
+
+mirror_queries = Exercise(
+    task="W_Q with which every place looks at its mirror",
+    right=lambda n, share: _mirrored(n, np.sqrt(n) * _needed(n, share)),
+    cases=((2, 0.75), (3, 0.5), (5, 0.9)),
+    names=("n", "share"),
+    observe=_weights,
+    mistakes=(
+        Mistake(
+            "copy",
+            "every place looks at itself: that is copy, and the mirror of the first "
+            "is the last",
+            lambda n, share: np.sqrt(n) * _needed(n, share) * np.eye(n),
+        ),
+        Mistake(
+            "no root",
+            "the scores are divided by √d_k on their way, and here d_k is n",
+            lambda n, share: _mirrored(n, _needed(n, share)),
+        ),
+        Mistake(
+            "n others",
+            "a row has n keys, so only n - 1 share what is left",
+            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share * n / (1 - share))),
+        ),
+        Mistake(
+            "one other",
+            "the rest is shared by all other keys; your formula knows a single one",
+            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share / (1 - share))),
+        ),
+        Mistake(
+            "the share as a score",
+            "a softmax makes shares from scores; put in is the score, not the share",
+            lambda n, share: _mirrored(n, np.sqrt(n) * share),
+        ),
+        Mistake(
+            "the log of the share",
+            "the log of the share alone says nothing of what the others score",
+            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share)),
+        ),
+        Mistake(
+            "shifted",
+            "the mirror of i is n - 1 - i, counted from 0: you are off by one",
+            lambda n, share: np.roll(
+                _mirrored(n, np.sqrt(n) * _needed(n, share)), 1, axis=1
+            ),
+        ),
+    ),
+    reread='chapter 12, "By hand"',
+    praise="a layer that reverses any sentence, and nothing was trained.",
+)
+
+
+# ------------------------------------------------------- how a bug is worked around
+
+
+def _slots(n, n_heads):
+    """Number the rows of all heads as they lie in memory, head by head."""
+    return np.arange(n_heads * n).reshape(n_heads, n)
+
+
+detour = Exercise(
+    task="where each query looks, if the merge lacks its transpose",
+    right=lambda n, n_heads: n - 1 - _slots(n, n_heads) // n_heads,
+    cases=((2, 2), (6, 3), (12, 4), (5, 2)),
+    mistakes=(
+        Mistake(
+            "no bug",
+            "so would a right layer look; here row i of a head does not end in token i",
+            lambda n, n_heads: np.tile(np.arange(n)[::-1], (n_heads, 1)),
+        ),
+        Mistake(
+            "copy",
+            "you say in which token each row ends; that token wants its mirror",
+            lambda n, n_heads: _slots(n, n_heads) // n_heads,
+        ),
+        Mistake(
+            "the place within the token",
+            "the remainder says which piece of its token a row is, not which token",
+            lambda n, n_heads: n - 1 - _slots(n, n_heads) % n_heads,
+        ),
+        Mistake(
+            "cut by the number of tokens",
+            "a token is made of n_heads rows, not of n",
+            lambda n, n_heads: n - 1 - _slots(n, n_heads) // n,
+        ),
+        Mistake(
+            "the same for all heads",
+            "the second head begins where the first ends: count its rows on",
+            lambda n, n_heads: np.tile(n - 1 - np.arange(n) // n_heads, (n_heads, 1)),
+        ),
+        Mistake(
+            "n must divide",
+            "a token may get its last rows from one head and its first from the one "
+            "before",
+            lambda n, n_heads: (
+                n
+                - 1
+                - np.arange(n) // n_heads
+                - (n // n_heads) * np.arange(n_heads)[:, None]
+            ),
+        ),
+        Mistake(
+            "heads turned round",
+            "the first head lies first in memory, so it serves the first tokens",
+            lambda n, n_heads: (n - 1 - _slots(n, n_heads) // n_heads)[::-1],
+        ),
+    ),
+    reread=_BREAK_IT,
+    praise="so a bug is learned: where to look instead.",
+)
+
+
+# ------------------------------------------------------- three laws for ten mistakes
+
+_TEN = (
+    "no_scale",
+    "scale_sqrt_n",
+    "scale_sqrt_d_model",
+    "scale_after_softmax",
+    "softmax_over_queries",
+    "merge_without_transpose",
+    "split_without_transpose",
+    "input_split_before_projection",
+    "tied_query_key",
+    "no_output_projection",
+)
+
+
+@functools.cache
+def _spares(slug, name):
+    from mha import laws, zoo
+
+    law = next(law for law in laws.ALL if law.slug == slug)
+    return law.check(getattr(zoo, name)).holds
+
+
+def _trial(slugs):
+    """Return how many laws were called, whether one compares, and who gets away."""
+    from mha import laws
+
+    called = [getattr(law, "slug", law) for law in slugs]
+    if unknown := set(called) - {law.slug for law in laws.ALL}:
+        raise ValueError(f"no law is called {min(unknown)!r}")
+    free = tuple(name for name in _TEN if all(_spares(slug, name) for slug in called))
+    compares = "with the comparison" if "equals_reference" in called else "own laws"
+    return (f"{min(len(set(called)), 4)} laws", compares, *free)
+
+
+convict_ten = Exercise(
+    task="three laws that convict all ten",
+    right=(
+        "scores_keep_unit_variance",
+        "parameters_ignore_heads",
+        "future_leaves_past_alone",
+    ),
+    cases=((),),
+    observe=_trial,
+    mistakes=(
+        Mistake(
+            "the comparison",
+            "equals_reference convicts them all, but it needs the right answer beside "
+            "it: do without",
+            ("equals_reference",),
+        ),
+        Mistake(
+            "too many",
+            "they are all convicted; three laws are enough for that",
+            (
+                "scores_keep_unit_variance",
+                "parameters_ignore_heads",
+                "future_leaves_past_alone",
+                "rows_sum_to_one",
+            ),
+        ),
+        Mistake(
+            "rows for variance",
+            "three wrong scales get away: their rows still sum to one",
+            ("rows_sum_to_one", "parameters_ignore_heads", "future_leaves_past_alone"),
+        ),
+        Mistake(
+            "causality alone",
+            "a causal mask is kept by all who err within one row or one matrix",
+            ("future_leaves_past_alone",),
+        ),
+        Mistake(
+            "rows alone",
+            "the law of chapter 2 convicts two of the ten: read the row of each name",
+            ("rows_sum_to_one",),
+        ),
+        Mistake(
+            "variance alone",
+            "the four with the wrong scale are caught; six are still free",
+            ("scores_keep_unit_variance",),
+        ),
+        Mistake(
+            "no law against the matrices",
+            "three of them err in neither scale nor order: look at their matrices",
+            (
+                "scores_keep_unit_variance",
+                "rows_sum_to_one",
+                "future_leaves_past_alone",
+            ),
+        ),
+    ),
+    reread='chapter 12, "The law"',
+    praise="ten convictions by three laws, and no reference implementation was asked.",
+)
+
+
+# ------------------------------------------------------- a head too many
+
+
+def _blocks(W_O, n_heads, *heads):
+    width = len(W_O) // n_heads
+    return [slice(r * width, (r + 1) * width) for r in heads]
+
+
+def _drop(W_O, n_heads, keep, drop, change):
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    answer = np.array(W_O, dtype=float)
+    answer[kept] = change(answer[kept], answer[dropped])
+    answer[dropped] = 0
+    return answer
+
+
+def _drop_columns(W_O, n_heads, keep, drop):
+    return _drop(W_O.T, n_heads, keep, drop, lambda a, b: a + b).T
+
+
+def _drop_in_place(W_O, n_heads, keep, drop):
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    W_O[kept] += W_O[dropped]
+    W_O[dropped] = 0
+    return W_O
+
+
+def _drop_rows(W_O, n_heads, keep, drop):
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    answer = np.array(W_O, dtype=float)
+    answer[kept] += answer[dropped]
+    return np.delete(answer, dropped, axis=0)
+
+
+def _matrix(n_heads, width, seed):
+    rng = np.random.default_rng(seed)
+    d_model = n_heads * width
+    return rng.integers(-9, 10, size=(d_model, d_model)).astype(float)
+
+
+drop_twin = Exercise(
+    task="W_O for a layer that has lost one of two equal heads",
+    right=lambda W_O, n_heads, keep, drop: _drop(
+        W_O, n_heads, keep, drop, lambda a, b: a + b
+    ),
+    cases=(
+        (_matrix(2, 1, 0), 2, 0, 1),
+        (_matrix(3, 2, 1), 3, 2, 0),
+        (_matrix(4, 2, 2), 4, 1, 2),
+    ),
+    mistakes=(
+        Mistake(
+            "only silenced",
+            "its block is 0, but what it used to write is now missing from the sum",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: a
+            ),
+        ),
+        Mistake(
+            "doubled",
+            "twice the block of the one that stays is right only if both blocks of W_O "
+            "were equal",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: 2 * a
+            ),
+        ),
+        Mistake(
+            "mean",
+            "the output adds what the heads write; a mean keeps half of it",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: (a + b) / 2
+            ),
+        ),
+        Mistake(
+            "columns",
+            "a head owns rows of W_O; its columns are shared by all heads",
+            _drop_columns,
+        ),
+        Mistake(
+            "the wrong one went",
+            "you have silenced the head that should stay",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, drop, keep, lambda a, b: a + b
+            ),
+        ),
+        Mistake(
+            "rows deleted",
+            "keep the shape: the silent head stays in its place, with zeros",
+            _drop_rows,
+        ),
+        Mistake(
+            "in place",
+            "return a new matrix and leave W_O as it came",
+            _drop_in_place,
+        ),
+    ),
+    reread=_PRUNING,
+    praise="the layer computes what it did, with one head less.",
+)
+
+
+# ------------------------------------------------------- what a decoder may see
+
+
+def _masks(lookers, sources):
+    """Return a function of the lengths from what target and source may be seen."""
+    return lambda n_target, lengths: (lookers(n_target), sources(n_target, lengths))
+
+
+def _source(n_target, lengths):
+    return padding_mask(lengths)
+
+
+decoder_masks = Exercise(
+    task="the two masks of a decoder that reads a padded source",
+    right=_masks(causal_mask, _source),
+    cases=((2, np.array([1])), (3, np.array([2, 4])), (4, np.array([3, 1, 2]))),
+    names=("n_target", "lengths"),
+    mistakes=(
+        Mistake(
+            "no causal mask",
+            "a target token must not see the targets behind it: it has to guess them",
+            _masks(lambda n: np.ones((n, n), dtype=bool), _source),
+        ),
+        Mistake(
+            "without the diagonal",
+            "a target token may see itself, or the first one sees nothing",
+            _masks(lambda n: np.tri(n, k=-1, dtype=bool), _source),
+        ),
+        Mistake(
+            "the future only",
+            "rows are queries: below the diagonal lies the past",
+            _masks(lambda n: np.triu(np.ones((n, n), dtype=bool)), _source),
+        ),
+        Mistake(
+            "causal source",
+            "the whole source is known before the first word is written: hide its "
+            "padding, and nothing else",
+            _masks(
+                causal_mask,
+                lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths)),
+            ),
+        ),
+        Mistake(
+            "padding seen",
+            "some sources are shorter than others, and nobody may look at padding",
+            _masks(
+                causal_mask,
+                lambda n, lengths: np.ones_like(padding_mask(lengths)),
+            ),
+        ),
+        Mistake(
+            "padding turned round",
+            "True means may look; you have opened the padding and closed the words",
+            _masks(causal_mask, lambda n, lengths: ~padding_mask(lengths)),
+        ),
+        Mistake(
+            "rows hidden",
+            "padding hides keys, that is columns; which queries look is another matter",
+            _masks(
+                causal_mask,
+                lambda n, lengths: padding_mask(lengths).swapaxes(-1, -2),
+            ),
+        ),
+    ),
+    reread='chapter 12, "In practice"',
+    praise="a causal mask at home and a padding mask abroad: that makes a decoder.",
+)

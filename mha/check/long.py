@@ -1,0 +1,439 @@
+"""Checks for the exercises of chapter 15."""
+
+import numpy as np
+
+from mha.attention import scaled_dot_product_attention
+from mha.check._engine import Exercise, Mistake
+from mha.chunked import chunked_attention
+from mha.softmax import softmax
+
+__all__ = [
+    "cache_bytes",
+    "decode_step",
+    "long_text_law",
+    "merge_answers",
+    "scores_memory",
+]
+
+_BY_HAND = 'chapter 15, "By hand"'
+_CACHE = 'chapter 15, "Must the old tokens be asked again?"'
+
+
+# ------------------------------------------------------- what all scores take
+
+scores_memory = Exercise(
+    task="the GiB of all scores of 65,536 tokens",
+    right=16,
+    cases=((),),
+    # Nobody should fail for writing 17.2 in place of 17.18.
+    observe=lambda answer: round(float(answer), 1),
+    mistakes=(
+        Mistake(
+            "linear",
+            "32 times the text has 32 times the rows of scores, and 32 times the "
+            "columns",
+            0.5,
+        ),
+        Mistake(
+            "numbers instead of bytes",
+            "so many scores there are, in units of 2³⁰; each takes four bytes",
+            4,
+        ),
+        Mistake(
+            "half of them",
+            "a mask closes half of the scores, and they stay where they are",
+            8,
+        ),
+        Mistake("float64", "a number in float32 takes four bytes, not eight", 32),
+        Mistake(
+            "billions of bytes",
+            "that is right in GB, which count 10⁹ bytes; a GiB has 2³⁰",
+            2**34 / 1e9,
+        ),
+        Mistake(
+            "three arrays",
+            "scores, exponentials and weights together take that; asked are the scores",
+            48,
+        ),
+        Mistake("MiB", "these are MiB, and 1024 of them make a GiB", 16384),
+    ),
+    reread='chapter 15, "What does a text of twice the length cost?"',
+    praise="16 GiB, for one head of one layer; the book of the question needs more.",
+)
+
+
+# ------------------------------------------------------- what a cache takes
+
+
+def _cache(n, n_layers, n_heads, n_kv_heads, d_head, n_bytes):
+    return 2 * n_layers * n_kv_heads * n * d_head * n_bytes
+
+
+cache_bytes = Exercise(
+    task="the bytes of a cache of keys and values",
+    right=_cache,
+    cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
+    mistakes=(
+        Mistake(
+            "keys only",
+            "a query meets keys, and takes values home: both have to wait for it",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                n_layers * n_kv_heads * n * d_head * n_bytes
+            ),
+        ),
+        Mistake(
+            "a pair for each query head",
+            "query heads of one group share their keys and values: count those once",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * n_heads * n * d_head * n_bytes
+            ),
+        ),
+        Mistake(
+            "a pair for each member of a group",
+            "n_heads / n_kv_heads says how many share; stored is what they share",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * (n_heads // n_kv_heads) * n * d_head * n_bytes
+            ),
+        ),
+        Mistake(
+            "one layer",
+            "each layer has keys of its own",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_kv_heads * n * d_head * n_bytes
+            ),
+        ),
+        Mistake(
+            "numbers instead of bytes",
+            "so many numbers there are; asked are their bytes",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * n_kv_heads * n * d_head
+            ),
+        ),
+        Mistake(
+            "scores",
+            "a score is used once and forgotten; what waits is d_head numbers a token",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * n_kv_heads * n * n * n_bytes
+            ),
+        ),
+        Mistake(
+            "queries too",
+            "a query is asked when its token arrives, and never again",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                n_layers * (2 * n_kv_heads + n_heads) * n * d_head * n_bytes
+            ),
+        ),
+    ),
+    reread='chapter 15, "In practice"',
+    praise="the last case is that of a Llama 2 with 70 billion numbers: 1.3 GB a text.",
+)
+
+
+# ------------------------------------------------------- two answers made one
+
+
+def _shares(lse_a, lse_b):
+    top = np.maximum(lse_a, lse_b)
+    a, b = (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
+    return a, b, top
+
+
+def _merged(Y_a, lse_a, Y_b, lse_b):
+    a, b, _ = _shares(lse_a, lse_b)
+    return (a * Y_a + b * Y_b) / (a + b), np.logaddexp(lse_a, lse_b)
+
+
+def _merged_without_a_shift(Y_a, lse_a, Y_b, lse_b):
+    a, b = np.exp(lse_a), np.exp(lse_b)
+    Y = (a[:, None] * Y_a + b[:, None] * Y_b) / (a + b)[:, None]
+    return Y, np.log(a + b)
+
+
+def _merged_from_the_first(Y_a, lse_a, Y_b, lse_b):
+    b = np.exp(lse_b - lse_a)
+    return (Y_a + b[:, None] * Y_b) / (1 + b)[:, None], lse_a + np.log(1 + b)
+
+
+def _merged_undivided(Y_a, lse_a, Y_b, lse_b):
+    a, b, _ = _shares(lse_a, lse_b)
+    return a * Y_a + b * Y_b, np.logaddexp(lse_a, lse_b)
+
+
+def _merged_by_logs(Y_a, lse_a, Y_b, lse_b):
+    Y = (lse_a[:, None] * Y_a + lse_b[:, None] * Y_b) / (lse_a + lse_b)[:, None]
+    return Y, np.logaddexp(lse_a, lse_b)
+
+
+def _halves(*lse, seed=0):
+    rng = np.random.default_rng(seed)
+    lse_a, lse_b = np.array(lse[::2], float), np.array(lse[1::2], float)
+    Y_a, Y_b = rng.integers(-9, 10, (2, len(lse_a), 3)).astype(float)
+    return Y_a, lse_a, Y_b, lse_b
+
+
+_CLOSED = (np.zeros((1, 2)), np.array([-np.inf]), np.ones((1, 2)), np.array([1.0]))
+
+merge_answers = Exercise(
+    task="one answer from the answers of two machines",
+    right=_merged,
+    cases=(
+        (np.array([[0.0]]), np.array([0.0]), np.array([[4.0]]), np.log([3.0])),
+        _halves(1.0, 2.5, -1.0, 0.5),
+        _halves(-1.5, -2.0, 0.7, 0.1, seed=1),
+        _halves(1000.0, 1001.0, seed=2),
+        _halves(0.0, 1000.0, seed=3),
+        _CLOSED,
+    ),
+    mistakes=(
+        Mistake(
+            "plain mean",
+            "the machines have seen different scores: the one with the larger sum "
+            "weighs more",
+            lambda Y_a, lse_a, Y_b, lse_b: (
+                (Y_a + Y_b) / 2,
+                np.logaddexp(lse_a, lse_b),
+            ),
+        ),
+        Mistake(
+            "weighted by the logs",
+            "lse is the logarithm of a sum, and it is the sums that weigh",
+            _merged_by_logs,
+        ),
+        Mistake(
+            "no shift",
+            "that is right until a score is large: e¹⁰⁰⁰ is too much for a float",
+            _merged_without_a_shift,
+        ),
+        Mistake(
+            "shifted by the first",
+            "the first lse may be far below the second, or -∞: shift by the larger one",
+            _merged_from_the_first,
+        ),
+        Mistake(
+            "not divided",
+            "the weights of the two machines have to sum to one",
+            _merged_undivided,
+        ),
+        Mistake(
+            "exchanged",
+            "each answer got the weight of the other",
+            lambda Y_a, lse_a, Y_b, lse_b: _merged(Y_b, lse_a, Y_a, lse_b),
+        ),
+        Mistake(
+            "logs added",
+            "the sums add up; adding their logarithms would multiply them",
+            lambda Y_a, lse_a, Y_b, lse_b: (
+                _merged(Y_a, lse_a, Y_b, lse_b)[0],
+                lse_a + lse_b,
+            ),
+        ),
+        Mistake(
+            "the larger log",
+            "Y is right; but the new lse counts the exponentials of both machines",
+            lambda Y_a, lse_a, Y_b, lse_b: (
+                _merged(Y_a, lse_a, Y_b, lse_b)[0],
+                np.maximum(lse_a, lse_b),
+            ),
+        ),
+    ),
+    reread=_BY_HAND,
+    praise="so a text can be cut between machines, and nobody can tell.",
+)
+
+
+# ------------------------------------------------------- one more token
+
+
+def _ask(q, K, V, **options):
+    return scaled_dot_product_attention(q[None], K, V, **options)[0]
+
+
+def _step(x, K, V, W_Q, W_K, W_V, **options):
+    K, V = np.vstack([K, x @ W_K]), np.vstack([V, x @ W_V])
+    return _ask(x @ W_Q, K, V, **options), K, V
+
+
+def _step_backwards(x, K, V, W_Q, W_K, W_V):
+    K, V = np.vstack([x @ W_K, K]), np.vstack([x @ W_V, V])
+    return _ask(x @ W_Q, K, V), K, V
+
+
+def _text(n, d, seed):
+    rng = np.random.default_rng(seed)
+    x, K, V = rng.normal(size=d), rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    return (x.round(1), K.round(1), V.round(1), *rng.integers(-2, 3, (3, d, d)) / 2.0)
+
+
+decode_step = Exercise(
+    task="the answer to a new token, and the cache after it",
+    right=_step,
+    cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2)),
+    names=("x", "K", "V", "W_Q", "W_K", "W_V"),
+    mistakes=(
+        Mistake(
+            "not itself",
+            "a token may look at itself: its key and value come into the cache first",
+            lambda x, K, V, W_Q, W_K, W_V: (
+                _ask(x @ W_Q, K, V),
+                *_step(x, K, V, W_Q, W_K, W_V)[1:],
+            ),
+        ),
+        Mistake(
+            "is_causal",
+            "with a single query is_causal leaves the first key open and no other; "
+            "nothing in the cache lies in the future",
+            lambda *args: _step(*args, is_causal=True),
+        ),
+        Mistake(
+            "no scale",
+            "the scores are divided by √d_k",
+            lambda *args: _step(*args, scale=1.0),
+        ),
+        Mistake(
+            "the old cache",
+            "the answer is right, but the next token needs the new rows too",
+            lambda x, K, V, W_Q, W_K, W_V: (
+                _step(x, K, V, W_Q, W_K, W_V)[0],
+                K,
+                V,
+            ),
+        ),
+        Mistake(
+            "put in front",
+            "the new token comes last; positions are rows",
+            _step_backwards,
+        ),
+        Mistake(
+            "the token itself",
+            "keys and values are projected: store x @ W_K and x @ W_V",
+            lambda x, K, V, W_Q, W_K, W_V: _step(
+                x, K, V, W_Q, np.eye(len(x)), np.eye(len(x))
+            ),
+        ),
+        Mistake(
+            "an unprojected query",
+            "who asks is x @ W_Q, not x",
+            lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, np.eye(len(x)), W_K, W_V),
+        ),
+        Mistake(
+            "keys and values exchanged",
+            "W_K makes what is looked at, W_V what is taken home",
+            lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, W_Q, W_V, W_K),
+        ),
+    ),
+    reread=_CACHE,
+    praise="one row of scores for a new token, and the past was not asked again.",
+)
+
+
+# ------------------------------------------------------- a law for long texts
+
+
+def forgetful(block_size):
+    """Return an attention that never rescales what it has gathered."""
+
+    def attend(Q, K, V):
+        S = Q @ K.T / np.sqrt(K.shape[-1])
+        top, total, mix = -np.inf, 0, 0
+        for start in range(0, len(K), block_size):
+            keys = slice(start, start + block_size)
+            top = np.maximum(top, S[:, keys].max(1, keepdims=True))
+            E = np.exp(S[:, keys] - top)
+            total, mix = total + E.sum(1, keepdims=True), mix + E @ V[keys]
+        return mix / total
+
+    attend.__name__ = f"forgets_to_rescale_in_blocks_of_{block_size}"
+    return attend
+
+
+def loses_the_last_weight(Q, K, V):
+    A = softmax(Q @ K.T / np.sqrt(K.shape[-1]))
+    return A[:, :-1] @ V[:-1]
+
+
+def loses_the_last_key(Q, K, V):
+    return scaled_dot_product_attention(Q, K[:-1], V[:-1])
+
+
+def draw_text(n, d=8, seed=0):
+    """Return queries, and keys and values of n tokens."""
+    rng = np.random.default_rng(seed)
+    Q, K, V = rng.normal(size=(7, d)), rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    return Q, K, V
+
+
+def _agrees(attend, Q, K, V, atol=1e-9):
+    expected = scaled_dot_product_attention(Q, K, V)
+    return bool(np.abs(attend(Q, K, V) - expected).max() <= atol)
+
+
+def _order_is_free(attend, n):
+    Q, K, V = draw_text(n)
+    return np.allclose(attend(Q, K, V), attend(Q, K[::-1], V[::-1]), rtol=0, atol=1e-9)
+
+
+def _agrees_in_falling_order(attend):
+    Q, K, V = draw_text(1100)
+    order = np.argsort(-(K @ Q[0]))
+    return _agrees(attend, Q[:1], K[order], V[order])
+
+
+def _constants_stay(attend):
+    Q, K, V = draw_text(1100)
+    return bool(np.allclose(attend(Q, K, np.ones_like(V)), 1))
+
+
+long_text_law = Exercise(
+    task="a law that convicts an attention which is wrong on long texts only",
+    right=lambda attend: _order_is_free(attend, 1100),
+    cases=(
+        (scaled_dot_product_attention,),
+        (chunked_attention,),
+        (loses_the_last_weight,),
+        (loses_the_last_key,),
+        (forgetful(4),),
+        (forgetful(512),),
+    ),
+    names=("attend",),
+    observe=lambda law, attend: bool(law(attend)),
+    mistakes=(
+        Mistake(
+            "passes everything",
+            "a law that nobody breaks says nothing: compare numbers",
+            lambda attend: True,
+        ),
+        Mistake(
+            "convicts everything",
+            "the right ones must pass: return True when all is well",
+            lambda attend: False,
+        ),
+        Mistake(
+            "turned round",
+            "True is for those who keep the law; you acquit the wrong ones",
+            lambda attend: not _order_is_free(attend, 1100),
+        ),
+        Mistake(
+            "constant values",
+            "if all values are equal, every weighted mean is right: let them differ",
+            _constants_stay,
+        ),
+        Mistake(
+            "the largest first",
+            "the mistake shows when a later block brings a larger score; in yours the "
+            "first block has it",
+            _agrees_in_falling_order,
+        ),
+        Mistake(
+            "too short",
+            "your text fits into one block of 512 keys, and then nothing is rescaled",
+            lambda attend: _order_is_free(attend, 8),
+        ),
+        Mistake(
+            "to the last digit",
+            "sums in another order round differently: allow for the last digits",
+            lambda attend: _agrees(attend, *draw_text(1100), atol=0.0),
+        ),
+    ),
+    reread='chapter 15, "The law"',
+    praise="it took a text of more than one block, and a late surprise.",
+)
