@@ -12,9 +12,11 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import merge_heads, multi_head_attention, split_heads
 from mha.positions import sinusoidal_positional_encoding
 from mha.encoder import encoder, encoder_layer, feed_forward, layer_norm
+from mha.chunked import chunked_attention
 
 __all__ = [
     "causal_mask",
+    "chunked_attention",
     "cosine_similarity",
     "dot_product_scores",
     "encoder",

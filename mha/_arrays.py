@@ -90,11 +90,11 @@ def same_last_axis(name_a, a, name_b, b, symbol):
         )
 
 
-def broadcast_leading(named):
+def broadcast_leading(named, broadcast_shapes=np.broadcast_shapes):
     """Return the common leading shape of arrays given as ``{name: array}``."""
     try:
-        return np.broadcast_shapes(*(x.shape[:-2] for x in named.values()))
-    except ValueError:
+        return broadcast_shapes(*(x.shape[:-2] for x in named.values()))
+    except (ValueError, RuntimeError):  # NumPy's answer and PyTorch's
         shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in named.items())
         raise ValueError(f"leading axes do not broadcast: {shapes}") from None
 

@@ -160,7 +160,8 @@ def as_mask(mask, shape):
             f"mask of shape {mask.shape} does not broadcast to the shape of the scores "
             f"(..., n_q, n_k) = {shape}"
         ) from None
-    if mask.dtype.kind == "f" and not (mask < np.inf).all():
+    # The largest entry is NaN where any is; a comparison would write a second mask.
+    if mask.dtype.kind == "f" and not mask.max(initial=-np.inf) < np.inf:
         raise ValueError(
             "a float mask must hold finite numbers or -inf, got +inf or NaN"
         )

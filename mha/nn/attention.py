@@ -61,7 +61,8 @@ def scaled_dot_product_attention(
     Raises
     ------
     ValueError
-        If shapes do not fit, with both numbers; if a float mask holds NaN or +inf.
+        If shapes do not fit, with both numbers; if a float mask holds NaN or +inf
+        (inside torch.compile, export and vmap there are no numbers to look at).
     TypeError
         If an argument is no floating-point tensor, or `mask` holds integers.
 
@@ -188,12 +189,22 @@ def _as_mask(mask, shape, Q):
             f"scores (..., n_q, n_k) = {shape}"
         )
     if mask.is_floating_point():
-        if not (mask < torch.inf).all():
+        if not _holds_no_nan(mask):
             raise ValueError(
                 "a float mask must hold finite numbers or -inf, got +inf or NaN"
             )
         mask = mask.to(Q.dtype)
     return mask
+
+
+def _holds_no_nan(mask):
+    """Return False if a float mask holds NaN or +inf, as far as one can look."""
+    if torch.compiler.is_compiling():
+        return True  # what is being compiled or exported has a shape, and no numbers
+    try:
+        return bool((mask < torch.inf).all())
+    except RuntimeError:  # torch.func.vmap and the device "meta" show none either
+        return True
 
 
 def _broadcasts(shape, target):
@@ -236,7 +247,8 @@ def _checked_leading(named):
             f"{name_K} and {name_V} must have the same length n_k, "
             f"got {K.shape[-2]} and {V.shape[-2]}"
         )
-    return broadcast_leading(named)
+    # NumPy would turn an axis that torch.export leaves open into a number.
+    return broadcast_leading(named, torch.broadcast_shapes)
 
 
 def as_probability(name, p):
@@ -432,8 +444,9 @@ class MultiHeadAttention(nn.Module):
         return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
 
     def _split_heads(self, x):
+        # -1 is n_heads, or this machine's share of them where machines share the heads.
         d_head = self.d_model // self.n_heads
-        return x.unflatten(-1, (self.n_heads, d_head)).transpose(-3, -2)
+        return x.unflatten(-1, (-1, d_head)).transpose(-3, -2)
 
     def _check(self, named):
         for name, x in named.items():

@@ -1,12 +1,18 @@
 """How much memory does attention take, beyond what it is given and gives back?"""
 
+import json
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 import mha
 
 MB = 1e6
+COST = Path(__file__).parents[2] / "book" / "_data" / "cost.py"
 
 
 def peak(program):
@@ -30,3 +36,19 @@ def test_without_weights_the_scores_of_one_head_are_held_at_a_time():
     print(f"\n    {plain / MB:.0f} MB, with weights {with_weights / MB:.0f} MB")
     assert plain <= 40 * MB
     assert with_weights >= 8 * 2048**2 * 4  # the weights themselves: the meter works
+
+
+def of_a_process(way, n):
+    """Return the megabytes that a fresh process needs beyond queries, keys, values."""
+    line = [sys.executable, COST, way, str(n)]
+    return json.loads(subprocess.check_output(line))["MB"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak anew")
+def test_a_long_text_needs_its_answer_and_one_block():
+    """At n = 16384 all scores are 1074 MB, the answer 4 MB and a block 1 MB."""
+    half, whole = (of_a_process("chunked", n) for n in (8192, 16384))
+    print(f"\n    {whole:.1f} MB, {whole / half:.2f} times that of half the text")
+    assert whole <= 12
+    assert whole / half <= 2.2
+    assert of_a_process("in place", 8192) >= 268  # its scores: the meter works

@@ -51,6 +51,54 @@ def test_plain_numpy_keeps_within_sight_of_the_fused_kernel(benchmark, shape, at
     )
 
 
+def one_head(n):
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((n, 64), np.float32) for _ in range(3)]
+
+
+@pytest.mark.parametrize("n", [4096, 8192])
+def test_chunks_keep_within_sight_of_the_fused_kernel(benchmark, n):
+    QKV = one_head(n)
+    tensors = [torch.from_numpy(x)[None, None] for x in QKV]
+    judge(
+        benchmark,
+        lambda: mha.chunked_attention(*QKV),
+        lambda: F.scaled_dot_product_attention(*tensors),
+        at_most=1.6,
+    )
+
+
+@pytest.mark.parametrize("n", [4096, 8192])
+def test_chunks_beat_the_plain_function_on_a_long_text(benchmark, n):
+    QKV = one_head(n)
+    judge(
+        benchmark,
+        lambda: mha.chunked_attention(*QKV),
+        lambda: mha.scaled_dot_product_attention(*QKV),
+        at_most=0.9,
+    )
+
+
+def test_skipping_the_future_saves_a_third(benchmark):
+    QKV = one_head(4096)
+    judge(
+        benchmark,
+        lambda: mha.chunked_attention(*QKV, is_causal=True),
+        lambda: mha.chunked_attention(*QKV),
+        at_most=0.65,
+    )
+
+
+def test_twice_the_text_takes_four_times_as_long_and_not_more(benchmark):
+    long, half = one_head(16384), one_head(8192)
+    judge(
+        benchmark,
+        lambda: mha.chunked_attention(*long),
+        lambda: mha.chunked_attention(*half),
+        at_most=4.4,
+    )
+
+
 def bare(layer, X):
     """Return what `layer` must do at least: its projections around the kernel."""
     shape = (*X.shape[:-1], layer.n_heads, -1)
