@@ -15,13 +15,13 @@ def table(head, rows):
 
 def law_rows():
     """Yield what the table of the laws says of each."""
-    for law in laws.ALL:
+    for law in (*laws.ALL, *laws.ENCODER):
         yield law.chapter, law.name, f"`{law.slug}`"
 
 
 def zoo_rows():
     """Yield what the table of the wrong versions says of each."""
-    for member in (member for member in zoo.ALL if member is not zoo.right):
+    for member in (*zoo.WRONG, *zoo.ENCODERS[1:]):
         seen = f"[{member.seen}]({member.link})" if member.link else member.seen
         yield member.wrong, seen, f"`{member.name}`"
 

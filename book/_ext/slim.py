@@ -36,6 +36,16 @@ UNUSED += ("webpack-macros.html", "sbt-webpack-macros.html")
 SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"?]*)[^>]*></script>')
 ICON = re.compile(r'<(i|span) class="([^"]*\bfa-[^"]*)"([^>]*)></\1>')
 
+# What HTML does not allow: a paragraph in a summary, and a list in a paragraph.
+INVALID = (
+    (
+        r'<p( class="(?:collapsed|expanded) admonition-title")>(.*?)</p>',
+        r"<span\1>\2</span>",
+    ),
+    (r"<p>(<ul\b)", r"\1"),
+    (r"(</ul>\s*)</p>", r"\1"),
+)
+
 
 class Icons:
     """Draw the icons of Font Awesome (CC BY 4.0, fontawesome.com) from its script."""
@@ -57,7 +67,8 @@ class Icons:
 
     def draw(self, found):
         """Return an icon as SVG instead of the tag that a script would replace."""
-        classes, rest = " ".join(found[2].split()), found[3]
+        classes = " ".join(found[2].split())
+        rest = re.sub(r'\s+title="[^"]*"', "", found[3]).rstrip()
         for name in re.findall(r"fa-([a-z-]+)", classes):
             if name not in ("solid", "lg"):
                 width, height, outline = self.shape(name)
@@ -82,6 +93,8 @@ def keep_script(page, found):
 def slim(page, icons):
     """Return the page without what it does not use."""
     page = ICON.sub(icons.draw, page)
+    for pattern, valid in INVALID:
+        page = re.sub(pattern, valid, page)
     for old, new in MENDED.items():
         page = page.replace(old, new)
     page = re.sub(
