@@ -364,7 +364,7 @@ def test_the_report_names_the_wrong_version_and_shows_its_mistake():
     assert report.looks_like is zoo.scale_sqrt_n
     lines = repr(report).splitlines()
     assert lines[0] == "zoo.scale_sqrt_n: 18 hold, 4 broken"
-    assert lines[-2] == "behaves like zoo.scale_sqrt_n"
+    assert lines[-2] == "behaves like zoo.scale_sqrt_n (chapter 3)"
     assert lines[-1].strip() == zoo.scale_sqrt_n.wrong
 
 
@@ -450,6 +450,12 @@ def test_the_html_says_in_words_what_the_marks_say():
     page = Page(laws.check(mha.scaled_dot_product_attention)._repr_html_())
     cells = [word for word in page.words if word[0] in "✓✗–"]
     assert set(cells) == {"✓ holds", "– not asked"}
+
+
+def test_the_html_links_to_where_the_wrong_version_was_seen():
+    page = Page(laws.check(zoo.no_scale)._repr_html_())
+    assert ("a", {"href": zoo.no_scale.link}) in page.tags
+    assert zoo.no_scale.seen in page.words
 
 
 def test_names_are_escaped_in_html():

@@ -54,6 +54,8 @@ MUST_KILL = {
     "merge_without_transpose": "outputs_follow_tokens self_only_mask "
     "future_leaves_past_alone head_owns_its_columns head_moves_its_own_slice "
     "equals_reference",
+    "both_without_transpose": "outputs_follow_tokens head_owns_its_columns "
+    "head_moves_its_own_slice concat_is_a_sum equals_reference",
     "input_split_before_projection": "head_owns_its_columns head_moves_its_own_slice "
     "concat_is_a_sum parameters_ignore_heads equals_reference",
     "tied_query_key": "scores_are_not_symmetric parameters_ignore_heads "
@@ -64,6 +66,27 @@ MUST_KILL = {
     "output_within_heads": "parameters_ignore_heads equals_reference",
     "no_output_projection": "concat_is_a_sum parameters_ignore_heads equals_reference",
 }
+# The same for what stands around attention.
+MUST_KILL_ENCODER = {
+    "batch_norm": "batch_changes_nothing training_mode_changes_nothing "
+    "tokens_meet_in_attention_only post_norm_normalises_rows",
+    "norm_over_tokens": "tokens_meet_in_attention_only self_only_mask "
+    "future_leaves_past_alone padding_changes_nothing",
+    "norm_over_all": "tokens_meet_in_attention_only self_only_mask "
+    "future_leaves_past_alone padding_changes_nothing",
+    "unbiased_std": "silent_parts_pass_the_input_on post_norm_normalises_rows",
+    "one_norm_for_both": "equals_reference",
+    "one_add_and_norm": "silent_parts_pass_the_input_on post_norm_normalises_rows",
+    "no_residual": "silent_parts_pass_the_input_on both_parts_write_on_one_stream",
+    "residual_multiplied": "silent_parts_pass_the_input_on",
+    "residual_from_the_input": "both_parts_write_on_one_stream",
+    "residual_after_norm": "silent_parts_pass_the_input_on",
+    "bend_at_the_end": "both_parts_write_on_one_stream",
+    "mask_not_handed_on": "future_leaves_past_alone padding_changes_nothing "
+    "self_only_mask empty_rows_give_zero",
+    "layers_share_weights": "layers_follow_each_other",
+    "only_last_layer": "layers_follow_each_other",
+}
 # Right attention with the same output; only a second call, or the dtype, gives it away.
 RIGHT_NUMBERS = {"writes_into_its_input", "promotes_to_float64"}
 NEED_A_MASK = {
@@ -72,6 +95,11 @@ NEED_A_MASK = {
     "padding_hides_queries", "mask_in_wrong_order",
 }  # fmt: skip
 
+WRONG_ENCODERS = zoo.ENCODERS[1:]
+every_encoder = pytest.mark.parametrize("member", zoo.ENCODERS, ids=lambda m: m.name)
+every_wrong_encoder = pytest.mark.parametrize(
+    "member", WRONG_ENCODERS, ids=lambda m: m.name
+)
 every_member = pytest.mark.parametrize("member", zoo.ALL, ids=lambda m: m.name)
 every_wrong_one = pytest.mark.parametrize("member", zoo.WRONG, ids=lambda m: m.name)
 
@@ -81,6 +109,16 @@ def draw_layer(rng, b=2, n=5, n_heads=3, d_head=2):
     X = rng.normal(size=(b, n, d))
     names = ("W_Q", "W_K", "W_V", "W_O")
     return X, {name: rng.normal(size=(d, d)) / 2 for name in names}
+
+
+def draw_stack(rng, n_layers=2, d=6, d_ff=7):
+    shapes = {f"W_{name}": (d, d) for name in "QKVO"} | {"W_1": (d, d_ff)}
+    shapes |= {"W_2": (d_ff, d), "b_1": d_ff, "b_2": d, "b_V": d, "b_O": d}
+    shapes |= {f"{name}_{i}": d for name in ("gain", "bias") for i in (1, 2)}
+    return [
+        {name: rng.normal(size=shape) for name, shape in shapes.items()}
+        for _ in range(n_layers)
+    ]
 
 
 def tensors(weights):
@@ -140,6 +178,42 @@ def test_a_mask_that_is_turned_round_in_place_is_wrong_at_the_second_call():
     assert_close(second, mha.scaled_dot_product_attention(X, X, X, future))
 
 
+def test_both_without_a_transpose_undo_each_other_and_keep_the_tokens_apart():
+    """Two tokens, two heads: head 0 gets token 0 alone, and gives it back."""
+    x = np.array([[1, 2], [3, 4]])
+    heads = zoo.both_without_transpose.split(x, 2)
+    assert heads.tolist() == [[[1], [2]], [[3], [4]]]
+    assert zoo.both_without_transpose.merge(heads).tolist() == x.tolist()
+
+
+def test_without_a_residual_a_silent_layer_forgets_its_token():
+    (weights,) = draw_stack(np.random.default_rng(0), n_layers=1)
+    silent = {name: 0 * W for name, W in weights.items()}
+    X = np.arange(12.0).reshape(2, 6)
+    assert not zoo.no_residual.layer(X, silent, 2, norm_first=True).any()
+    assert_close(zoo.right_encoder.layer(X, silent, 2, norm_first=True), X)
+
+
+def test_batch_norm_of_one_token_leaves_nothing_of_it():
+    norm = {"gain": None, "bias": None, "eps": 0.5, "training": True}
+    x = np.array([[3.0, 5.0]])
+    assert not zoo.batch_norm.norm(x, **norm).any()
+    assert zoo.batch_norm.norm(x, **(norm | {"training": False})).tolist() == [[3, 5]]
+
+
+def test_the_unbiased_std_of_two_numbers_is_larger_by_the_root_of_two():
+    x, norm = np.array([[1.0, 3.0]]), {"gain": None, "bias": None, "training": True}
+    assert_close(zoo.unbiased_std.norm(x, eps=0, **norm), [[-(0.5**0.5), 0.5**0.5]])
+    assert_close(zoo.right_encoder.norm(x, eps=0, **norm), [[-1.0, 1.0]])
+
+
+def test_the_last_layer_alone_is_what_only_last_layer_runs(rng):
+    first, second = draw_stack(rng)
+    X = rng.normal(size=(5, 6))
+    alone = mha.encoder(X, [second], 3)
+    assert_close(zoo.only_last_layer(X, [first, second], 3), alone)
+
+
 def test_the_matrix_reads_as_a_table_with_a_legend():
     lines = repr(zoo.kill_matrix()).splitlines()
     assert lines[0].split() == [chr(ord("a") + i) for i in range(len(laws.ALL))]
@@ -160,8 +234,19 @@ def test_every_member_has_its_killers_named_here():
     assert set(MUST_KILL) == {member.name for member in zoo.WRONG}
 
 
+@every_wrong_encoder
+def test_the_named_laws_kill_the_encoder(member):
+    assert set(MUST_KILL_ENCODER[member.name].split()) <= set(member.killed_by)
+
+
+def test_every_encoder_has_its_killers_named_here():
+    assert set(MUST_KILL_ENCODER) == {member.name for member in WRONG_ENCODERS}
+
+
 def test_no_law_kills_the_right_one():
     assert zoo.right.killed_by == ()
+    assert zoo.right_encoder.killed_by == ()
+    assert zoo.ENCODERS[0] is zoo.right_encoder
     assert zoo.ALL == (zoo.right, *zoo.WRONG)
 
 
@@ -171,6 +256,26 @@ def test_the_kill_matrix_has_no_empty_row_and_no_empty_column():
     assert matrix.killed.any(0).all()
     assert matrix.rows[1:] == tuple(member.name for member in zoo.WRONG)
     assert matrix.columns == tuple(law.slug for law in laws.ALL)
+
+
+def test_the_kill_matrix_of_encoders_has_no_empty_row_and_no_empty_column():
+    matrix = zoo.kill_matrix(members=zoo.ENCODERS)
+    assert matrix.killed[1:].any(1).all()
+    assert matrix.killed.any(0).all()
+    assert not matrix.killed[0].any()
+    assert matrix.columns == tuple(law.slug for law in laws.WHOLE)
+
+
+def test_the_laws_of_encoders_are_all_needed():
+    """Without these four, a member would survive or a law would kill nobody."""
+    matrix = zoo.kill_matrix(members=zoo.ENCODERS)
+    assert matrix.kills("batch_changes_nothing") == ("batch_norm",)
+    assert matrix.kills("training_mode_changes_nothing") == ("batch_norm",)
+    assert matrix.kills("layers_follow_each_other") == (
+        "layers_share_weights",
+        "only_last_layer",
+    )
+    assert zoo.one_norm_for_both.killed_by == ("equals_reference",)
 
 
 def test_rows_and_columns_of_the_kill_matrix_say_the_same():
@@ -195,16 +300,38 @@ def test_no_single_law_is_enough_not_even_the_oracle():
 def test_a_member_overrides_one_step_and_shows_it(member):
     own = [name for name in vars(type(member)) if inspect.isfunction(
         vars(type(member))[name])]  # fmt: skip
-    assert len(own) == 1
+    # Two reshapes that belong together make one mistake.
+    assert len(own) == (2 if member is zoo.both_without_transpose else 1)
     assert own[0] in vars(zoo.Member)
+    assert member.source.startswith(f"def {own[0]}(")
+
+
+@every_wrong_encoder
+def test_an_encoder_overrides_one_step_and_shows_it(member):
+    own = [name for name, x in vars(type(member)).items() if inspect.isfunction(x)]
+    assert len(own) == 1
+    assert own[0] in vars(zoo.EncoderMember)
     assert member.source.startswith(f"def {own[0]}(")
 
 
 def test_the_right_one_shows_every_step():
     assert "def merge(self, heads)" in zoo.right.source
+    assert "def pass_through(self" in zoo.right_encoder.source
 
 
 @every_wrong_one
+def test_a_law_of_its_own_chapter_kills_the_member(member):
+    chapters = {law.slug: law.chapter for law in laws.ALL}
+    assert member.chapter in {chapters[slug] for slug in member.killed_by}
+
+
+def test_the_mistakes_of_encoders_belong_to_the_chapters_on_encoders():
+    assert {member.chapter for member in WRONG_ENCODERS} == {11, 12}
+
+
+@pytest.mark.parametrize(
+    "member", (*zoo.WRONG, *WRONG_ENCODERS), ids=lambda member: member.name
+)
 def test_a_member_says_what_is_wrong_and_where_it_was_seen(member):
     assert getattr(zoo, member.name) is member
     assert re.fullmatch(r"[A-Z].*[^ ]\.", member.wrong)
@@ -214,7 +341,9 @@ def test_a_member_says_what_is_wrong_and_where_it_was_seen(member):
     assert bool(member.link) or "no public" in member.seen
 
 
-@every_member
+@pytest.mark.parametrize(
+    "member", (*zoo.ALL, *zoo.ENCODERS), ids=lambda member: member.name
+)
 def test_there_is_one_of_each(member):
     assert copy.deepcopy(member) is member
     assert pickle.loads(pickle.dumps(member)) is member
@@ -235,6 +364,25 @@ def test_a_wrong_one_gives_other_numbers_unless_it_needs_a_mask_for_it(member, r
     difference = zoo.right(X, n_heads=3, **weights) - member(X, n_heads=3, **weights)
     harmless = {*NEED_A_MASK, *RIGHT_NUMBERS, "no_max_subtraction"}
     assert (np.abs(difference).max() > 1e-3) == (member.name not in harmless)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["relu", "gelu"]))
+def test_the_right_encoder_is_the_encoder(seed, norm_first, activation):
+    rng = np.random.default_rng(seed)
+    X, layers = rng.normal(size=(2, 5, 6)), draw_stack(rng)
+    options = {"norm_first": norm_first, "activation": activation}
+    options |= {"mask": mha.padding_mask([5, 2]), "is_causal": True}
+    options |= {"final_norm": (layers[0]["gain_1"], None)}
+    expected = mha.encoder(X, layers, 3, **options)
+    assert_close(zoo.right_encoder(X, layers, 3, **options), expected)
+
+
+@every_wrong_encoder
+def test_a_wrong_encoder_gives_other_numbers(member, rng):
+    X, layers = rng.normal(size=(2, 5, 6)), draw_stack(rng)
+    options = {"mask": mha.causal_mask(5), "norm_first": True}
+    Y, right = (m(X, layers, 3, **options) for m in (member, zoo.right_encoder))
+    assert np.abs(Y - right).max() > 1e-3
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -272,6 +420,29 @@ def test_arrays_and_tensors_give_the_same_numbers(member, is_causal, rng):
     on_tensors = member(torch.tensor(X), **tensors(weights), **options)
     assert on_tensors.dtype == torch.float64
     assert_close(on_tensors.detach().numpy(), Y, atol=TORCH)
+
+
+@every_encoder
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoders_give_the_same_numbers_for_arrays_and_tensors(member, norm_first, rng):
+    X, layers = rng.normal(size=(2, 5, 6)), draw_stack(rng)
+    options = {"norm_first": norm_first, "activation": "gelu", "is_causal": True}
+    Y = member(X, layers, 3, **options)
+    on_tensors = member(torch.tensor(X), list(map(tensors, layers)), 3, **options)
+    assert_close(on_tensors.detach().numpy(), Y, atol=TORCH)
+
+
+@every_encoder
+def test_gradients_reach_the_first_matrices_of_an_encoder(member, rng):
+    layers = list(map(tensors, draw_stack(rng)))
+    X = torch.tensor(rng.normal(size=(2, 5, 6)), requires_grad=True)
+    member(X, layers, 3).square().sum().backward()
+    assert X.grad.isfinite().all()
+    reached = [weights["W_V"].grad is not None for weights in layers]
+    assert reached == {
+        "only_last_layer": [False, True],
+        "layers_share_weights": [True, False],
+    }.get(member.name, [True, True])
 
 
 @every_member

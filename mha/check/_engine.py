@@ -259,6 +259,8 @@ def general_hint(got, want, outcomes, wanted):
         return f"your answer stops with {got}"
     if isinstance(want, Raised):
         return f"here an error is wanted ({type(want.error).__name__}), and none came"
+    if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
+        return _hint_for_one_of(got, want)
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
         return "the result is not of the kind that is asked for"
     if got.dtype.kind == "O":
@@ -270,6 +272,13 @@ def general_hint(got, want, outcomes, wanted):
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is due here"
     return _numeric_hint(got, want, outcomes, wanted)
+
+
+def _hint_for_one_of(got, want):
+    """Return what can be said of the first of several results that differs."""
+    pairs = enumerate(zip(got, want, strict=True), start=1)
+    k, (got_k, want_k) = next((k, pair) for k, pair in pairs if not same(*pair))
+    return f"result {k} of {len(want)}: {general_hint(got_k, want_k, [], [])}"
 
 
 def _hint_for_an_object(got):

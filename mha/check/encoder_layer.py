@@ -24,10 +24,22 @@ def _random(*shapes, seed):
 
 # ------------------------------------------------------- how long is a token afterwards
 
+
+def _as_number(answer):
+    """Return the one number of `answer`, NaN for words."""
+    try:
+        return np.asarray(answer, dtype=float).reshape(())
+    except ValueError:
+        if isinstance(answer, str):
+            return np.nan
+        raise
+
+
 length_after_norm = Exercise(
     task="the length of a token of 64 numbers after layer norm",
     right=8.0,
     cases=((),),
+    observe=_as_number,
     mistakes=(
         Mistake(
             "length one",
@@ -97,8 +109,24 @@ def _norm_case(*shape, eps, seed):
     return (*_random(shape, shape[-1:], shape[-1:], seed=seed), eps)
 
 
-def _eps_ignored(x, gain, bias, eps):
-    return _norm_over((-1,))(x, gain, bias, 0)
+def _with_eps(change):
+    """Return the right norm with another eps."""
+    return lambda x, gain, bias, eps: _norm_over((-1,))(x, gain, bias, change(eps))
+
+
+def _all_in_one(x, gain, bias, eps):
+    return _norm_over(tuple(range(x.ndim)))(x, gain, bias, eps)
+
+
+def _by_length(x, gain, bias, eps):
+    d = x.shape[-1]
+    y = _norm_over((-1,))(x, np.ones(d), np.zeros(d), eps / d)
+    return y / d**0.5 * gain + bias
+
+
+def _root_of_root(x, gain, bias, eps):
+    size = np.sqrt(x.std(-1, keepdims=True) + eps)
+    return (x - x.mean(-1, keepdims=True)) / size * gain + bias
 
 
 normalise_tokens = Exercise(
@@ -158,7 +186,35 @@ normalise_tokens = Exercise(
             "of the root",
             _norm_over((-1,), ddof=1, inside=False),
         ),
-        Mistake("eps ignored", "eps came in and was not used", _eps_ignored),
+        Mistake(
+            "eps ignored", "eps came in and was not used", _with_eps(lambda eps: 0)
+        ),
+        Mistake(
+            "an eps of your own",
+            "eps came in, and you have used another number",
+            _with_eps(lambda eps: 1e-5),
+        ),
+        Mistake(
+            "the second axis",
+            "axis 1 is the last one only as long as there is no batch: count from the "
+            "end",
+            _norm_over((1,)),
+        ),
+        Mistake(
+            "one mean for everything",
+            "without an axis all numbers share a mean; each token should have its own",
+            _all_in_one,
+        ),
+        Mistake(
+            "the length of the token",
+            "the squares are to be averaged, and you have summed them",
+            _by_length,
+        ),
+        Mistake(
+            "a root too many",
+            "a standard deviation has its root already; eps belongs to the variance",
+            _root_of_root,
+        ),
         Mistake(
             "divided by the variance",
             "divide by the root of the variance: otherwise small tokens grow and "
@@ -232,8 +288,9 @@ layer_parameters = Exercise(
             lambda d, d_ff: _attention(d) + _feed(d, d_ff) + 2 * d,
         ),
         Mistake(
-            "no norms",
-            "the norms have parameters too: a gain and a bias for every feature",
+            "no norms, or no biases in attention",
+            "4 d_model are missing: the norms have a gain and a bias for every "
+            "feature, and the matrices of attention have biases",
             lambda d, d_ff: _attention(d) + _feed(d, d_ff),
         ),
         Mistake(
@@ -272,6 +329,32 @@ layer_parameters = Exercise(
             "always four times as wide",
             "d_ff is given; 4 d_model is only the usual choice",
             lambda d, d_ff: 12 * d * d + 13 * d,
+        ),
+        Mistake(
+            "no biases in feed-forward",
+            "W_1 and W_2 have biases as well, one number for each column",
+            lambda d, d_ff: _attention(d) + 2 * d * d_ff + 4 * d,
+        ),
+        Mistake(
+            "one bias short",
+            "d_model are missing: one of the biases",
+            lambda d, d_ff: _attention(d) + _feed(d, d_ff) + 3 * d,
+        ),
+        Mistake(
+            "b_1 too short",
+            "the first bias has one number for each column of W_1, and these are d_ff",
+            lambda d, d_ff: _attention(d) + 2 * d * d_ff + 2 * d + 4 * d,
+        ),
+        Mistake(
+            "a square in feed-forward",
+            "W_1 and W_2 lead from one width to another: they are no squares",
+            lambda d, d_ff: _attention(d) + 2 * d_ff**2 + d_ff + d + 4 * d,
+        ),
+        Mistake(
+            "no attention",
+            "feed-forward and norms are there, and the four matrices of attention are "
+            "not",
+            lambda d, d_ff: _feed(d, d_ff) + 4 * d,
         ),
         Mistake(
             "attention only",
@@ -331,14 +414,138 @@ def _pre(X, attend, feed, norm_1, norm_2):
     return Z + feed(norm_2(Z))
 
 
+def _slip(name, hint, post=None, pre=None):
+    """Return the mistakes of a slip in both orders, in post-norm and in pre-norm."""
+    slips = []
+    if post and pre:
+        slips.append(Mistake(name, f"in both orders {hint}", _wired(post, pre)))
+    if post:
+        hint_post = f"pre-norm is not the matter, but in post-norm {hint}"
+        slips.append(Mistake(f"post-norm: {name}", hint_post, _wired(post, _pre)))
+    if pre:
+        hint_pre = f"post-norm is right, and in pre-norm {hint}"
+        slips.append(Mistake(f"pre-norm: {name}", hint_pre, _wired(_post, pre)))
+    return tuple(slips)
+
+
+_SLIPS = (
+    _slip(
+        "one Add & Norm",
+        "yours ends with feed-forward, which has an addition and a norm of its own",
+        lambda X, a, f, n_1, n_2: f(n_1(X + a(X))),
+        lambda X, a, f, n_1, n_2: f(X + a(n_1(X))),
+    ),
+    _slip(
+        "no second residual",
+        "what went into feed-forward must be added to what comes out",
+        lambda X, a, f, n_1, n_2: n_2(f(n_1(X + a(X)))),
+        lambda X, a, f, n_1, n_2: f(n_2(X + a(n_1(X)))),
+    ),
+    _slip(
+        "no first residual",
+        "X must be added to what attention brings",
+        lambda X, a, f, n_1, n_2: n_2((Z := n_1(a(X))) + f(Z)),
+        lambda X, a, f, n_1, n_2: (Z := a(n_1(X))) + f(n_2(Z)),
+    ),
+    _slip(
+        "no residual",
+        "nothing goes around the two parts: each should add to what went in",
+        lambda X, a, f, n_1, n_2: n_2(f(n_1(a(X)))),
+        lambda X, a, f, n_1, n_2: f(n_2(a(n_1(X)))),
+    ),
+    _slip(
+        "no second norm",
+        "norm_2 came in and was not used",
+        lambda X, a, f, n_1, n_2: (Z := n_1(X + a(X))) + f(Z),
+        lambda X, a, f, n_1, n_2: (Z := X + a(n_1(X))) + f(Z),
+    ),
+    _slip(
+        "no first norm",
+        "norm_1 came in and was not used",
+        lambda X, a, f, n_1, n_2: n_2((Z := X + a(X)) + f(Z)),
+        lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(n_2(Z)),
+    ),
+    _slip(
+        "no norm",
+        "neither norm was used",
+        lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(Z),
+        lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(Z),
+    ),
+    _slip(
+        "the first tokens added twice",
+        "the second path around begins behind the first sum, not at X",
+        lambda X, a, f, n_1, n_2: n_2(X + f(n_1(X + a(X)))),
+        lambda X, a, f, n_1, n_2: X + f(n_2(X + a(n_1(X)))),
+    ),
+    _slip(
+        "the norm of what a part brings",
+        "you normalise what a part has brought, before it is added",
+        lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)),
+        lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)),
+    ),
+    _slip(
+        "the wrong path around",
+        "the path around feed-forward carries what went into it, norm included",
+        post=lambda X, a, f, n_1, n_2: n_2((Z := X + a(X)) + f(n_1(Z))),
+    ),
+    _slip(
+        "the wrong stream",
+        "the path around carries X itself, not its norm",
+        pre=lambda X, a, f, n_1, n_2: (M := n_2((N := n_1(X)) + a(N))) + f(M),
+    ),
+    _slip(
+        "the wrong stream at attention",
+        "the path around attention carries X itself, not its norm",
+        pre=lambda X, a, f, n_1, n_2: (Z := (N := n_1(X)) + a(N)) + f(n_2(Z)),
+    ),
+    _slip(
+        "the wrong stream at feed-forward",
+        "the path around feed-forward carries the first sum, not its norm",
+        pre=lambda X, a, f, n_1, n_2: (M := n_2(X + a(n_1(X)))) + f(M),
+    ),
+    _slip(
+        "one more norm",
+        "nothing normalises the last sum: the next layer will do it on its way in",
+        pre=lambda X, a, f, n_1, n_2: n_2(_pre(X, a, f, n_1, n_2)),
+    ),
+    _slip(
+        "norm_1 twice",
+        "use both norms: each has a gain of its own",
+        lambda X, a, f, n_1, n_2: _post(X, a, f, n_1, n_1),
+        lambda X, a, f, n_1, n_2: _pre(X, a, f, n_1, n_1),
+    ),
+    _slip(
+        "norms exchanged",
+        "norm_1 belongs to attention and norm_2 to feed-forward",
+        lambda X, a, f, n_1, n_2: _post(X, a, f, n_2, n_1),
+        lambda X, a, f, n_1, n_2: _pre(X, a, f, n_2, n_1),
+    ),
+    _slip(
+        "feed-forward first",
+        "tokens look first and think afterwards",
+        lambda X, a, f, n_1, n_2: _post(X, f, a, n_1, n_2),
+        lambda X, a, f, n_1, n_2: _pre(X, f, a, n_1, n_2),
+    ),
+    _slip(
+        "side by side",
+        "feed-forward should work on what attention has brought, not on X",
+        lambda X, a, f, n_1, n_2: n_2(n_1(X + a(X)) + f(X)),
+        lambda X, a, f, n_1, n_2: X + a(n_1(X)) + f(n_2(X)),
+    ),
+    _slip(
+        "half a layer",
+        "yours stops after attention: feed-forward is missing",
+        lambda X, a, f, n_1, n_2: n_1(X + a(X)),
+        lambda X, a, f, n_1, n_2: X + a(n_1(X)),
+    ),
+)
+
 _X = np.array([[1.0, 9.0], [4.0, -2.0], [0.0, 3.0]])
 _PARTS = (mix, bend, centre, shrink)
 
 wire_layer = Exercise(
     task="a layer from its four parts, post-norm and pre-norm",
-    right=lambda X, attend, feed, norm_1, norm_2, norm_first: (
-        _pre if norm_first else _post
-    )(X, attend, feed, norm_1, norm_2),
+    right=_wired(_post, _pre),
     cases=(
         (_X[:1], *_PARTS, False),
         (_X[:1], *_PARTS, True),
@@ -346,59 +553,7 @@ wire_layer = Exercise(
         (_X, *_PARTS, True),
     ),
     mistakes=(
-        Mistake(
-            "one Add & Norm",
-            "feed-forward has an Add & Norm of its own; yours ends without",
-            _wired(
-                lambda X, a, f, n_1, n_2: f(n_1(X + a(X))),
-                lambda X, a, f, n_1, n_2: f(X + a(n_1(X))),
-            ),
-        ),
-        Mistake(
-            "no second residual",
-            "what went into feed-forward must be added to what comes out",
-            _wired(
-                lambda X, a, f, n_1, n_2: n_2(f(n_1(X + a(X)))),
-                lambda X, a, f, n_1, n_2: f(n_2(X + a(n_1(X)))),
-            ),
-        ),
-        Mistake(
-            "no second norm",
-            "norm_2 came in and was not used",
-            _wired(
-                lambda X, a, f, n_1, n_2: (Z := n_1(X + a(X))) + f(Z),
-                lambda X, a, f, n_1, n_2: (Z := X + a(n_1(X))) + f(Z),
-            ),
-        ),
-        Mistake(
-            "no residual",
-            "nothing goes around the two parts: each should add to what went in",
-            _wired(
-                lambda X, a, f, n_1, n_2: n_2(f(n_1(a(X)))),
-                lambda X, a, f, n_1, n_2: f(n_2(a(n_1(X)))),
-            ),
-        ),
-        Mistake(
-            "the first tokens added twice",
-            "the second path around begins behind the first sum, not at X",
-            _wired(
-                lambda X, a, f, n_1, n_2: n_2(X + f(n_1(X + a(X)))),
-                lambda X, a, f, n_1, n_2: X + f(n_2(X + a(n_1(X)))),
-            ),
-        ),
-        Mistake(
-            "post-norm before the sum",
-            "in post-norm the sum is normalised, and not only what is added to it",
-            _wired(lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)), _pre),
-        ),
-        Mistake(
-            "pre-norm on the wrong stream",
-            "in pre-norm the path around carries X itself, not its norm",
-            _wired(
-                _post,
-                lambda X, a, f, n_1, n_2: (M := n_2((N := n_1(X)) + a(N))) + f(M),
-            ),
-        ),
+        *(mistake for slips in _SLIPS for mistake in slips),
         Mistake(
             "always post-norm",
             "norm_first came in and changed nothing",
@@ -414,38 +569,6 @@ wire_layer = Exercise(
             "norm_first=True means that a part sees normalised tokens",
             _wired(_pre, _post),
         ),
-        Mistake(
-            "norm_1 twice",
-            "the two norms have gains of their own: use both",
-            _wired(
-                lambda X, a, f, n_1, n_2: _post(X, a, f, n_1, n_1),
-                lambda X, a, f, n_1, n_2: _pre(X, a, f, n_1, n_1),
-            ),
-        ),
-        Mistake(
-            "norms exchanged",
-            "norm_1 belongs to attention and norm_2 to feed-forward",
-            _wired(
-                lambda X, a, f, n_1, n_2: _post(X, a, f, n_2, n_1),
-                lambda X, a, f, n_1, n_2: _pre(X, a, f, n_2, n_1),
-            ),
-        ),
-        Mistake(
-            "feed-forward first",
-            "tokens look first and think afterwards",
-            _wired(
-                lambda X, a, f, n_1, n_2: _post(X, f, a, n_1, n_2),
-                lambda X, a, f, n_1, n_2: _pre(X, f, a, n_1, n_2),
-            ),
-        ),
-        Mistake(
-            "side by side",
-            "feed-forward should work on what attention has brought, not on X",
-            _wired(
-                lambda X, a, f, n_1, n_2: n_2(n_1(X + a(X)) + f(X)),
-                lambda X, a, f, n_1, n_2: X + a(n_1(X)) + f(n_2(X)),
-            ),
-        ),
     ),
     reread=_EQUATION,
     praise="two parts, two paths around, two norms, in both orders.",
@@ -455,11 +578,11 @@ wire_layer = Exercise(
 # ------------------------------------------------------- a law of the learner's own
 
 
-def _shared(axes, centre=True, divide=True, first_only=False):
+def _shared(axes, centre=True, divide=True, only=slice(None)):
     """Return a norm of (batch, n, d_model) whose statistics run over `axes`."""
 
     def norm(x):
-        source = x[:1] if first_only else x
+        source = x[only]
         mean = source.mean(axes, keepdims=True) if centre else 0
         root = np.sqrt(source.var(axes, keepdims=True) + 1e-5) if divide else 1
         return (x - mean) / root
@@ -494,14 +617,15 @@ _UNLAWFUL = (
     _named("norm over sentences", _shared(0)),
     _named("batch mean taken away", _shared((0, 1), divide=False)),
     _named("divided by batch spread", _shared((0, 1), centre=False)),
-    _named("mean of sentence 0 for all", _shared((0, 1), first_only=True)),
+    _named("mean of sentence 0 for all", _shared((0, 1), only=slice(1))),
+    _named("mean of the last sentence for all", _shared((0, 1), only=slice(-1, None))),
 )
 
 
 def _verdict(law, norm):
-    """Return what the law says: a plain True or False."""
+    """Return what the law says: a plain True or False, or what else it returns."""
     said = law(norm) if callable(law) else law
-    return bool(said) if np.ndim(said) == 0 else said
+    return said if said is None or np.ndim(said) else bool(said)
 
 
 def _draw(n=3):
@@ -533,11 +657,16 @@ def _same_order(norm):
     return bool(np.allclose(norm(x[::-1]), norm(x)[::-1]))
 
 
-def _last_changed(norm):
-    x = _draw()
-    other = x.copy()
-    other[-1] = 3 * other[-1] ** 2 + 1
-    return bool(np.allclose(norm(other)[0], norm(x)[0]))
+def _changed(changed, asked):
+    """Return a law that changes one sentence and asks another."""
+
+    def law(norm):
+        x = _draw()
+        other = x.copy()
+        other[changed] = 3 * other[changed] ** 2 + 1
+        return bool(np.allclose(norm(other)[asked], norm(x)[asked]))
+
+    return law
 
 
 def _rows_are_normal(norm):
@@ -570,12 +699,14 @@ batch_law = Exercise(
         ),
         Mistake(
             "always False",
-            "your law finds fault with everything",
+            "your law finds fault with everything: do you compare the sentence that "
+            "you change, too? It may change",
             lambda norm: norm(_draw()) is None,
         ),
         Mistake(
             "the changed sentence compared too",
-            "the sentence that you change may change: compare the others only",
+            "only some norms hide a change of the sentence itself: compare the others "
+            "only",
             _all_outputs,
         ),
         Mistake(
@@ -588,7 +719,17 @@ batch_law = Exercise(
             "only the last changed",
             "a norm may take its mean from one sentence only: let each sentence change "
             "in turn",
-            _last_changed,
+            _changed(-1, 0),
+        ),
+        Mistake(
+            "only the first changed",
+            "the mean may come from the last sentence alone: change each one in turn",
+            _changed(0, -1),
+        ),
+        Mistake(
+            "True and False exchanged",
+            "True should mean that no sentence has a say in the norm of another",
+            lambda norm: not _law(norm),
         ),
         Mistake(
             "rows of mean 0",

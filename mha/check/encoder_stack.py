@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 _BREAK_IT = 'chapter 12, "Break it"'
-_PRUNING = 'chapter 12, "Which heads can go?"'
+_TWINS = 'chapter 12, "Can a head be redundant?"'
 
 
 # ------------------------------------------------------- reversal, sharp as you like
@@ -30,6 +30,11 @@ def _mirrored(n, factor):
 def _needed(n, share):
     """Return the score that lifts one key to `share` where all others score 0."""
     return np.log(share * (n - 1) / (1 - share))
+
+
+def _shares(n, share):
+    """Return the weights that are asked for."""
+    return np.where(np.eye(n)[::-1] > 0, share, (1 - share) / (n - 1))
 
 
 def _weights(answer, n, share):
@@ -82,6 +87,53 @@ mirror_queries = Exercise(
             lambda n, share: np.roll(
                 _mirrored(n, np.sqrt(n) * _needed(n, share)), 1, axis=1
             ),
+        ),
+        Mistake(
+            "shifted to the left",
+            "the mirror of i is n - 1 - i, counted from 0: you stop one short",
+            lambda n, share: np.roll(
+                _mirrored(n, np.sqrt(n) * _needed(n, share)), -1, axis=1
+            ),
+        ),
+        Mistake(
+            "divided by the root",
+            "the scores are divided by √n anyway; multiply, to have it undone",
+            lambda n, share: _mirrored(n, _needed(n, share) / np.sqrt(n)),
+        ),
+        Mistake(
+            "times n",
+            "the scores are divided by the root of d_k, and not by d_k",
+            lambda n, share: _mirrored(n, n * _needed(n, share)),
+        ),
+        Mistake(
+            "no logarithm",
+            "that is how much larger e^s must be than e^0; asked for is s",
+            lambda n, share: _mirrored(n, np.sqrt(n) * np.exp(_needed(n, share))),
+        ),
+        Mistake(
+            "upside down",
+            "here the mirror gets less than the others: turn the fraction round",
+            lambda n, share: _mirrored(n, -np.sqrt(n) * _needed(n, share)),
+        ),
+        Mistake(
+            "another logarithm",
+            "a softmax takes powers of e, so it needs the natural logarithm",
+            lambda n, share: _mirrored(n, np.sqrt(n) * _needed(n, share) / np.log(2)),
+        ),
+        Mistake(
+            "the weights",
+            "those are the weights that shall come out; a softmax is still to come",
+            lambda n, share: _shares(n, share),
+        ),
+        Mistake(
+            "the weights and the root",
+            "the root is right, but a softmax of the weights is not the weights",
+            lambda n, share: np.sqrt(n) * _shares(n, share),
+        ),
+        Mistake(
+            "the score of the chapter",
+            "a score of 4 was one example; here `share` says how high it must be",
+            lambda n, share: _mirrored(n, 4 * np.sqrt(n)),
         ),
     ),
     reread='chapter 12, "By hand"',
@@ -139,6 +191,26 @@ detour = Exercise(
             ),
         ),
         Mistake(
+            "off by one",
+            "the mirror of token t is n - 1 - t: tokens are counted from 0",
+            lambda n, n_heads: n - _slots(n, n_heads) // n_heads,
+        ),
+        Mistake(
+            "a fraction",
+            "a place is a whole number: rows of one token share it",
+            lambda n, n_heads: n - 1 - _slots(n, n_heads) / n_heads,
+        ),
+        Mistake(
+            "the sizes of the figure",
+            "12 tokens and 4 heads were the example; here both are given",
+            lambda n, n_heads: 11 - _slots(n, n_heads) // 4,
+        ),
+        Mistake(
+            "each head turned round",
+            "row 0 of a head comes before its row 1, and its token comes first too",
+            lambda n, n_heads: (n - 1 - _slots(n, n_heads) // n_heads)[:, ::-1],
+        ),
+        Mistake(
             "heads turned round",
             "the first head lies first in memory, so it serves the first tokens",
             lambda n, n_heads: (n - 1 - _slots(n, n_heads) // n_heads)[::-1],
@@ -173,16 +245,33 @@ def _spares(slug, name):
     return law.check(getattr(zoo, name)).holds
 
 
-def _trial(slugs):
-    """Return how many laws were called, whether one compares, and who gets away."""
+def _called(answer):
+    """Return the slugs of the laws that were named, in text or as objects."""
+    if isinstance(answer, str):
+        answer = answer.replace(",", " ").split()
+    if hasattr(answer, "slug"):
+        answer = [answer]
+    names = [str(getattr(law, "slug", law)).strip().lower() for law in answer]
+    return [name.removeprefix("laws.") for name in names]
+
+
+def _trial(answer):
+    """Return who gets away, as text, or how many laws it takes to convict all."""
     from mha import laws
 
-    called = [getattr(law, "slug", law) for law in slugs]
+    called = _called(answer)
     if unknown := set(called) - {law.slug for law in laws.ALL}:
         raise ValueError(f"no law is called {min(unknown)!r}")
-    free = tuple(name for name in _TEN if all(_spares(slug, name) for slug in called))
-    compares = "with the comparison" if "equals_reference" in called else "own laws"
-    return (f"{min(len(set(called)), 4)} laws", compares, *free)
+    free = [name for name in _TEN if all(_spares(slug, name) for slug in called)]
+    if "equals_reference" in called:
+        verdict = "equals_reference is among them"
+    elif free:
+        verdict = f"still free: {', '.join(free)}"
+    else:
+        verdict = (
+            f"{'three' if len(called) <= 3 else 'more than three'} laws are enough"
+        )
+    return np.array(verdict)
 
 
 convict_ten = Exercise(
@@ -254,12 +343,23 @@ def _blocks(W_O, n_heads, *heads):
     return [slice(r * width, (r + 1) * width) for r in heads]
 
 
-def _drop(W_O, n_heads, keep, drop, change):
+def _change(W_O, n_heads, keep, drop, change):
+    """Put the two blocks that `change` makes of them in the place of both."""
     kept, dropped = _blocks(W_O, n_heads, keep, drop)
     answer = np.array(W_O, dtype=float)
-    answer[kept] = change(answer[kept], answer[dropped])
-    answer[dropped] = 0
+    answer[kept], answer[dropped] = change(answer[kept], answer[dropped].copy())
     return answer
+
+
+def _drop(W_O, n_heads, keep, drop, change):
+    return _change(W_O, n_heads, keep, drop, lambda a, b: (change(a, b), 0))
+
+
+def _interleaved(W_O, n_heads, keep, drop):
+    blocks = W_O.reshape(-1, n_heads, W_O.shape[1]).copy()
+    blocks[:, keep] += blocks[:, drop]
+    blocks[:, drop] = 0
+    return blocks.reshape(W_O.shape)
 
 
 def _drop_columns(W_O, n_heads, keep, drop):
@@ -332,6 +432,64 @@ drop_twin = Exercise(
             ),
         ),
         Mistake(
+            "not silenced",
+            "what it wrote is added to the other block, and it still writes it too",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: (a + b, b)
+            ),
+        ),
+        Mistake(
+            "both share",
+            "the output stays, but head `drop` is not silent: its block must be 0",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: ((a + b) / 2, (a + b) / 2)
+            ),
+        ),
+        Mistake(
+            "replaced",
+            "the block of the head that stays is lost: the output needs both",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: b
+            ),
+        ),
+        Mistake(
+            "subtracted",
+            "two equal heads write the sum of their blocks, not the difference",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: a - b
+            ),
+        ),
+        Mistake(
+            "exchanged",
+            "you exchanged the two blocks; both heads still write",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: (b, a)
+            ),
+        ),
+        Mistake(
+            "one row each",
+            "a head owns as many rows of W_O as it is wide, not one",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, len(W_O), keep, drop, lambda a, b: a + b
+            ),
+        ),
+        Mistake(
+            "every n_heads-th row",
+            "the rows of a head lie next to each other in W_O",
+            lambda W_O, n_heads, keep, drop: _interleaved(W_O, n_heads, keep, drop),
+        ),
+        Mistake(
+            "counted from 1",
+            "heads are counted from 0 here",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O,
+                n_heads,
+                (keep - 1) % n_heads,
+                (drop - 1) % n_heads,
+                lambda a, b: a + b,
+            ),
+        ),
+        Mistake(
             "rows deleted",
             "keep the shape: the silent head stays in its place, with zeros",
             _drop_rows,
@@ -342,7 +500,7 @@ drop_twin = Exercise(
             _drop_in_place,
         ),
     ),
-    reread=_PRUNING,
+    reread=_TWINS,
     praise="the layer computes what it did, with one head less.",
 )
 
@@ -359,12 +517,80 @@ def _source(n_target, lengths):
     return padding_mask(lengths)
 
 
+def _as_two_masks(answer, n_target, lengths):
+    """Return a tuple of two bool arrays, or in words what came in their place."""
+    found = answer(n_target, lengths)
+    if found is None:
+        return None
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        return "not a pair"
+    found = tuple(np.asarray(mask) for mask in found)
+    if any(mask.dtype != bool for mask in found):
+        return "a mask of numbers"
+    return found
+
+
 decoder_masks = Exercise(
     task="the two masks of a decoder that reads a padded source",
     right=_masks(causal_mask, _source),
     cases=((2, np.array([1])), (3, np.array([2, 4])), (4, np.array([3, 1, 2]))),
     names=("n_target", "lengths"),
+    observe=_as_two_masks,
     mistakes=(
+        Mistake(
+            "numbers",
+            "a mask of this book holds True and False: no 0 and 1, no -inf",
+            lambda n, lengths: (causal_mask(n).astype(int), padding_mask(lengths)),
+        ),
+        Mistake(
+            "one mask",
+            "return two masks: targets and sources are asked by two attentions",
+            lambda n, lengths: causal_mask(n),
+        ),
+        Mistake(
+            "the masks exchanged",
+            "first what targets see of each other, then what they see of the sources",
+            lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
+        ),
+        Mistake(
+            "True hides",
+            "True means may look; both of your masks say where *not* to look",
+            lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
+        ),
+        Mistake(
+            "the future alone",
+            "your targets see what comes after them, and nothing else",
+            _masks(lambda n: ~causal_mask(n), _source),
+        ),
+        Mistake(
+            "itself only",
+            "a target token may see those before it as well",
+            _masks(lambda n: np.eye(n, dtype=bool), _source),
+        ),
+        Mistake(
+            "one token too many",
+            "a source of length 2 has the places 0 and 1; you show place 2 as well",
+            _masks(
+                causal_mask,
+                lambda n, lengths: padding_mask(lengths + 1, max(lengths)),
+            ),
+        ),
+        Mistake(
+            "one token too few",
+            "you hide the last real token of each source",
+            _masks(
+                causal_mask,
+                lambda n, lengths: padding_mask(lengths - 1, max(lengths)),
+            ),
+        ),
+        Mistake(
+            "as long as the target",
+            "sources are padded to the longest source; the target has its own length",
+            _masks(
+                causal_mask,
+                lambda n, lengths: np.arange(n) < lengths[:, None, None, None],
+            ),
+        ),
         Mistake(
             "no causal mask",
             "a target token must not see the targets behind it: it has to guess them",

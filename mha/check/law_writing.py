@@ -14,7 +14,7 @@ __all__ = ["grade_laws", "inputs_needed", "shrink"]
 # ------------------------------------------------------- how many inputs
 
 inputs_needed = Exercise(
-    task="how many random inputs find a bug that shows on one of a hundred",
+    task="the least number of random inputs",
     right=459,
     cases=((),),
     mistakes=(

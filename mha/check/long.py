@@ -384,7 +384,7 @@ def _constants_stay(attend):
 
 
 long_text_law = Exercise(
-    task="a law that convicts an attention which is wrong on long texts only",
+    task="a law that convicts what fails on long texts only",
     right=lambda attend: _order_is_free(attend, 1100),
     cases=(
         (scaled_dot_product_attention,),

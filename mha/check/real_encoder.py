@@ -15,7 +15,7 @@ __all__ = [
 _BY_HAND, _THE_STEP = 'chapter 13, "By hand"', 'chapter 13, "The step in the package"'
 _LOOKS = 'chapter 13, "Experiment: what do seventy-two heads look at?"'
 _CARRIES = 'chapter 13, "Experiment: what does the weight on [CLS] carry?"'
-_HUNGRY = 'chapter 13, "The best of seventy-two"'
+_HUNGRY = 'chapter 13, "How good is the best of seventy-two?"'
 
 
 # ------------------------------------------------------- what one sentence uses

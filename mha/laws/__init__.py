@@ -12,8 +12,12 @@ In a test of your own, one line does it::
     from mha import laws
     def test_my_layer_keeps_the_laws():
         laws.assert_lawful(my_layer)
+
+From a shell, ``python -m mha.laws my_package.layers:my_layer`` does it, and `Adapter`
+makes checkable what `check` does not know.
 """
 
+from mha.laws._adapter import Adapter
 from mha.laws._attention import (
     dtype_is_kept,
     inputs_stay_untouched,
@@ -21,6 +25,15 @@ from mha.laws._attention import (
     outputs_follow_tokens,
     scores_are_not_symmetric,
     shifting_keys_changes_nothing,
+)
+from mha.laws._encoder import (
+    batch_changes_nothing,
+    both_parts_write_on_one_stream,
+    layers_follow_each_other,
+    post_norm_normalises_rows,
+    silent_parts_pass_the_input_on,
+    tokens_meet_in_attention_only,
+    training_mode_changes_nothing,
 )
 from mha.laws._law import Failure, Law
 from mha.laws._layers import (
@@ -40,6 +53,7 @@ from mha.laws._masks import (
 )
 from mha.laws._recognise import as_subject
 from mha.laws._report import Finding, Report
+from mha.laws._stacks import encoder_weights
 from mha.laws._weights import (
     constant_values_stay,
     doubling_changes_nothing,
@@ -73,16 +87,39 @@ ALL = (
     parameters_ignore_heads,
     equals_reference,
 )
+# What must be true of all that stands around attention; asked of encoders only.
+ENCODER = (
+    batch_changes_nothing,
+    training_mode_changes_nothing,
+    silent_parts_pass_the_input_on,
+    both_parts_write_on_one_stream,
+    tokens_meet_in_attention_only,
+    post_norm_normalises_rows,
+    layers_follow_each_other,
+)
+# What an encoder is asked as a whole, and not about its attention alone.
+WHOLE = (
+    empty_rows_give_zero,
+    future_leaves_past_alone,
+    padding_changes_nothing,
+    self_only_mask,
+    equals_reference,
+    *ENCODER,
+)
 
 __all__ = [
     "ALL",
+    "ENCODER",
+    "Adapter",
     "Failure",
     "Finding",
     "Law",
     "Report",
+    "WHOLE",
     "assert_lawful",
     "check",
-    *(law.slug for law in ALL),
+    "encoder_weights",
+    *(law.slug for law in (*ALL, *ENCODER)),
 ]
 
 
@@ -94,13 +131,16 @@ def check(subject, only=None, seed=0):
     Parameters
     ----------
     subject : callable or torch.nn.Module
-        An attention function ``f(Q, K, V, mask=None)`` or a multi-head function
-        ``f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)``, in NumPy or torch; a layer of
-        `mha.nn`; a `torch.nn.MultiheadAttention`; a member of `mha.zoo`. Anything else
-        needs one line: a function of one of the two kinds that calls it. A module is
-        never changed: its class is built anew in the sizes the laws need.
+        An attention function ``f(Q, K, V, mask=None)``, a multi-head function
+        ``f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)`` or an encoder called like
+        `mha.encoder` or `mha.encoder_layer`, in NumPy or torch; a layer or encoder of
+        `mha.nn`; a MultiheadAttention, TransformerEncoderLayer or TransformerEncoder of
+        `torch.nn`; a member of `mha.zoo`; an `Adapter` around anything else. A module
+        is never changed: its class is built anew in the sizes the laws need.
     only : iterable of Law or str, optional
-        Ask these laws alone.
+        Ask these laws alone. By default it is asked `ALL`, and an encoder `ENCODER`
+        too; the laws of attention are then asked of the attention in it, which is seen
+        through norms and residuals.
     seed : int, default 0
         Fixes the inputs that are tried.
 
@@ -124,7 +164,8 @@ def check(subject, only=None, seed=0):
     True
     """
     subject = as_subject(subject)
-    findings = tuple(law.check(subject, seed) for law in _chosen(only))
+    asked = laws_for([subject]) if only is None else chosen(only)
+    findings = tuple(law.check(subject, seed) for law in asked)
     return Report(subject.name, findings, lookalike(subject, findings), seed)
 
 
@@ -152,25 +193,31 @@ def assert_lawful(subject, except_=(), seed=0):
     >>> from mha import multi_head_attention
     >>> assert_lawful(multi_head_attention)
     """
-    spared = {law.slug for law in _chosen(except_)}
-    report = check(subject, [law for law in ALL if law.slug not in spared], seed)
+    subject = as_subject(subject)
+    spared = {law.slug for law in chosen(except_)}
+    asked = [law for law in laws_for([subject]) if law.slug not in spared]
+    report = check(subject, asked, seed)
     if not report:
         raise AssertionError(f"{report!r}")
 
 
-def _chosen(laws):
-    """Return the laws that `laws` names, in the order of the book."""
-    if laws is None:
-        return ALL
-    by_slug = {law.slug: law for law in ALL}
-    chosen = []
+def laws_for(subjects):
+    """Return the laws that are asked: the encoder's too, where one is an encoder."""
+    encoders = any(as_subject(subject).kind == "encoder" for subject in subjects)
+    return (*ALL, *ENCODER) if encoders else ALL
+
+
+def chosen(laws):
+    """Return the laws that `laws` names."""
+    by_slug = {law.slug: law for law in (*ALL, *ENCODER)}
+    found = []
     for law in [laws] if isinstance(laws, str | Law) else laws:
         if isinstance(law, Law):
-            chosen.append(law)
+            found.append(law)
         elif law in by_slug:
-            chosen.append(by_slug[law])
+            found.append(by_slug[law])
         else:
             raise ValueError(
                 f"no law is called {law!r}; there are {', '.join(by_slug)}"
             )
-    return chosen
+    return found

@@ -4,6 +4,7 @@ import numpy as np
 
 from mha.laws._draw import SIZES, new_order, numbers, qkv_cases, token_cases
 from mha.laws._law import Failure, Law, differs
+from mha.laws._stacks import WIDTH, encoder_weights
 from mha.laws._subjects import NotApplicable
 
 
@@ -24,7 +25,7 @@ def _follow(subject, X, order):
 
 def _follow_in_batch(subject, X, order):
     """Permute one sequence of two; the other must not notice."""
-    if subject.kind != "layer" or not subject.takes_batch:
+    if subject.kind == "attention" or not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     Y, P = subject.attend(X, X, X, heads=2), X.copy()
     P[0] = X[0, order]
@@ -43,6 +44,7 @@ outputs_follow_tokens = Law(
     equation="attention(P X) = P attention(X)",
     chapter=5,
     reason="every token is treated alike, and no step knows a position",
+    sees_all=True,
 )
 
 
@@ -65,6 +67,7 @@ key_order_is_free = Law(
     equation="attention(Q, P K, P V) = attention(Q, K, V)",
     chapter=5,
     reason="a sum does not depend on the order of its terms",
+    sees_all=True,
 )
 
 
@@ -106,7 +109,7 @@ def _asymmetry(subject, X, W_Q, W_K):
 
 def _weights_with(subject, X, W_Q, W_K):
     eye = np.eye(len(X))
-    if subject.kind != "layer":
+    if subject.kind == "attention":
         return subject.attend(X @ W_Q, X @ W_K, eye)
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": eye, "W_O": eye}
     return subject.layer(X, weights, 1, X_k=X, X_v=eye)
@@ -120,6 +123,7 @@ scores_are_not_symmetric = Law(
     equation="S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
     chapter=5,
     reason="queries and keys are read by two different matrices",
+    sees_all=True,
 )
 
 
@@ -135,8 +139,26 @@ def _untouched(subject, Q, K, V, mask=None):
     given = {"Q": Q.copy(), "K": K.copy(), "V": V.copy()}
     if mask is not None:
         given["mask"] = mask.copy()
+    if subject.kind == "encoder":
+        return _encoder_untouched(subject.borrowing(), given)
     before = {name: x.copy() for name, x in given.items()}
     subject.borrowing().attend(**given)
+    return _changed(given, before)
+
+
+def _encoder_untouched(subject, given):
+    """Ask an encoder, which reads tokens and weights."""
+    layers = encoder_weights(0, subject.depth)
+    X = np.resize(given["Q"], (len(given["Q"]), WIDTH))
+    arrays = {"X": X} | {name: x for name, x in given.items() if name == "mask"}
+    for i, weights in enumerate(layers):
+        arrays |= {f"{name} of layer {i}": W for name, W in weights.items()}
+    before = {name: x.copy() for name, x in arrays.items()}
+    subject.encode(X, layers, mask=arrays.get("mask"))
+    return _changed(arrays, before)
+
+
+def _changed(given, before):
     for name, x in given.items():
         if not np.array_equal(x, before[name]):
             return Failure(before[name], x, f"{name} after the call")

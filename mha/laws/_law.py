@@ -1,11 +1,13 @@
 """What a law is, and how the smallest input that breaks it is found."""
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
+from mha.encoder import encoder
 from mha.heads import multi_head_attention
 from mha.laws._recognise import as_subject
 from mha.laws._report import Finding
@@ -15,6 +17,13 @@ from mha.laws._subjects import Broke, NotApplicable
 TOLERANCE = 1e-5
 # Shrinking must leave a difference that three printed decimals show.
 CLEAR = 0.01
+
+
+OUT_OF_REACH = {
+    ("layer", "attention"): "it has no weight matrices",
+    ("encoder", "attention"): "it is no encoder",
+    ("encoder", "layer"): "it is no encoder",
+}
 
 
 class Failure(NamedTuple):
@@ -41,16 +50,19 @@ class Law:
     judge : callable
         ``judge(subject, **case)`` returns whether the law holds: True or None, else
         False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer
-        also ``layer(X, weights, n_heads, mask)``, in NumPy.
+        also ``layer(X, weights, n_heads, mask)``, an encoder also
+        ``encode(X, layers, n_heads, mask)``, in NumPy.
     equation : str
         The law as a formula.
     chapter : int, default 14
         The chapter that earns it.
     reason : str
         Why it holds, one line.
-    level : {"attention", "layer"}
-        Whether it can be asked of softmax(Q Kᵀ / √d_k) V alone, or needs weight
-        matrices.
+    level : {"attention", "layer", "encoder"}
+        Whether it can be asked of softmax(Q Kᵀ / √d_k) V alone, needs the weight
+        matrices of a layer, or all that an encoder has around its attention.
+    sees_all : bool, default False
+        Whether it can be asked only where a token may see every other.
 
     Examples
     --------
@@ -76,6 +88,7 @@ class Law:
     chapter: int = 14
     reason: str = ""
     level: str = "attention"
+    sees_all: bool = False
 
     def __repr__(self):
         head = f"{self.name} (chapter {self.chapter})"
@@ -106,8 +119,10 @@ class Law:
             If `subject` is nothing that attends.
         """
         subject = as_subject(subject)
-        if self.level == "layer" and subject.kind != "layer":
-            why = "it has no weight matrices"
+        why = OUT_OF_REACH.get((self.level, subject.kind))
+        if self.sees_all and subject.always_causal:
+            why = "it is always causal"
+        if why:
             return Finding(self, None, why=why, subject=subject.name, seed=seed)
         return self._search(subject, seed)
 
@@ -134,7 +149,8 @@ class Law:
         if case.get("is_causal") and not subject.takes_causal:
             raise NotApplicable("it has no is_causal")
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 verdict = self.judge(subject, **case)
         except Broke as error:
             return Failure("an array", str(error))
@@ -142,17 +158,32 @@ class Law:
             return verdict
         return None if verdict else Failure("the law holds", "it does not")
 
+    def _fails(self, subject, case):
+        try:
+            return self._try(subject, case) is not None
+        except NotApplicable:
+            return False
+
     def _right_passes(self, subject, case):
         """Whether right attention passes: shrinking may make a law trivially false."""
-        layer = subject.kind == "layer"
-        right = multi_head_attention if layer else scaled_dot_product_attention
-        return self._try(as_subject(right), case) is None
+        right = {
+            "attention": scaled_dot_product_attention,
+            "layer": multi_head_attention,
+            "encoder": encoder,
+        }[subject.kind]
+        right = as_subject(right)
+        try:
+            if subject.kind == "encoder":
+                right = right.with_settings(norm_first=subject.norm_first)
+        except Broke:
+            return False
+        return not self._fails(right, case)
 
     def _broken(self, subject, variant, case, failure, seed):
         case, failure = self._shrink(variant, case, failure)
         variant.log.clear()
         self._try(variant, case)
-        everywhere = all(self._try(twin, case) for twin in subject.variants())
+        everywhere = all(self._fails(twin, case) for twin in subject.variants())
         mode = "" if everywhere else str(variant.mode)
         return Finding(
             self,

@@ -6,6 +6,7 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
 from mha.laws._law import Failure, Law, differs
+from mha.laws._stacks import Drawn, expected_encoder
 from mha.laws._subjects import NotApplicable
 
 WIDTH, HEADS = 4, 2
@@ -192,6 +193,17 @@ def _reference_cases(rng):
     lengths = np.array([[3], [1]])
     padding = (np.arange(3) < lengths)[:, None, None]
     yield _whole_layer(rng, (2, 3, WIDTH)) | {"mask": padding}
+    yield from _whole_encoder_cases(rng)
+
+
+def _whole_encoder_cases(rng):
+    for n_layers in (1, 2):
+        for shape in ((3, WIDTH), (2, 3, WIDTH)):
+            X = rng.integers(-2, 3, shape).astype(float)
+            case = {"X": X, "layers": Drawn(rng.integers(1000), n_layers)}
+            yield case
+            yield case | {"mask": np.array([[True, True, False]])}
+            yield case | {"is_causal": True}
 
 
 def _whole_layer_cases(rng, shape):
@@ -212,8 +224,12 @@ def _whole_layer(rng, shape):
 
 def _reference(subject, mask=None, is_causal=False, **inputs):
     options = {"mask": mask, "is_causal": is_causal}
-    if ("X" in inputs) != (subject.kind == "layer"):
+    if _kind_of(inputs) != subject.kind:
         raise NotApplicable("another kind of case asks it")
+    if subject.always_causal and not is_causal:
+        raise NotApplicable("it is always causal")
+    if subject.kind == "encoder":
+        return _encoder_reference(subject, **inputs, **options)
     if "Q" in inputs:
         expected = scaled_dot_product_attention(**inputs, **options)
         return differs(expected, subject.attend(**inputs, **options))
@@ -225,6 +241,20 @@ def _reference(subject, mask=None, is_causal=False, **inputs):
     Y = subject.layer(X, inputs, 2, X_k=X_k, **options)
     expected = multi_head_attention(X, n_heads=2, X_k=X_k, **inputs, **options)
     return differs(expected, Y, "2 heads")
+
+
+def _kind_of(inputs):
+    if "layers" in inputs:
+        return "encoder"
+    return "layer" if "X" in inputs else "attention"
+
+
+def _encoder_reference(subject, X, layers, **options):
+    if X.ndim == 3 and not subject.takes_batch:
+        raise NotApplicable("it reads one sequence at a time")
+    layers = [subject.with_places(weights, X.dtype) for weights in layers.draw()]
+    Y = subject.encode(X, layers, **options)
+    return differs(expected_encoder(subject, X, layers, **options), Y)
 
 
 equals_reference = Law(

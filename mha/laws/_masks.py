@@ -58,12 +58,22 @@ def _empty(subject, X, mask):
 def _empty_in_one_mode(subject, X, mask):
     Y = subject.attend(X, X, X, mask, heads=2)
     empty = ~mask.any(-1)
-    lawful = np.where(empty[:, None], 0, Y)
+    lawful = np.where(empty[:, None], _without_news(subject, X, mask), Y)
     if np.isnan(Y).any() or differs(lawful, Y):
         return Failure(np.nan_to_num(lawful), Y)
     if not all(np.isfinite(g).all() for g in subject.gradients):
         return Failure("finite gradients", "NaN", " (gradients)")
     return None
+
+
+def _without_news(subject, X, mask):
+    """Return what a token gets that sees nothing: in an encoder it keeps its own row.
+
+    One that sees itself alone, and reads a value of 0, gets no news either.
+    """
+    if subject.kind != "encoder":
+        return 0
+    return subject.without_values().attend(X, X, X, mask | np.eye(len(X), dtype=bool))
 
 
 empty_rows_give_zero = Law(
@@ -96,7 +106,8 @@ def _future(subject, X, later, mask=None, is_causal=False):
         where = f"row {t - 1} and above, when the tokens below change"
         if failure := differs(Y[:t], Y_later[:t], where):
             return failure
-    alone = subject.attend(X[:1], X[:1], X[:1], heads=2)
+    first = X[:1]
+    alone = subject.attend(first, first, first, heads=2)
     return differs(alone, Y[:1], "row 0: the first token sees itself")
 
 
@@ -135,7 +146,7 @@ def _padding(subject, X, padding, mask):
 
 def _padding_in_batch(subject, X, padding, mask):
     """Give the second sequence one token less than the first."""
-    if subject.kind != "layer" or not subject.takes_batch:
+    if subject.kind == "attention" or not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     padded = np.concatenate([X, np.broadcast_to(padding, (2, *padding.shape))], 1)
     Y = subject.attend(padded, padded, padded, mask, heads=2)

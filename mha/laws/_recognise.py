@@ -6,8 +6,11 @@ import sys
 
 import numpy as np
 
+from mha.laws._adapter import Adapter
+from mha.laws._stacks import StackFunction
 from mha.laws._subjects import (
     MASK_NAMES,
+    AdaptedLayer,
     Attention,
     Broke,
     LayerFunction,
@@ -15,13 +18,25 @@ from mha.laws._subjects import (
     Subject,
     WrongShape,
 )
-from mha.laws._torch import Module, TorchAttention, TorchLayerFunction, TorchModule
+from mha.laws._torch import (
+    EncoderModule,
+    Module,
+    TorchAdaptedLayer,
+    TorchAttention,
+    TorchEncoderModule,
+    TorchLayerFunction,
+    TorchModule,
+    TorchStackFunction,
+)
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
-    "f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None), in NumPy or torch, "
-    "a module of mha.nn, a torch.nn.MultiheadAttention or a member of mha.zoo"
+    "f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None) or an encoder "
+    "f(X, layers, n_heads, mask=None), in NumPy or torch, a module of mha.nn, "
+    "torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder, "
+    "a member of mha.zoo, or a laws.Adapter around anything else"
 )
+FIRST_OF_STACK = ("weights", "layers")
 FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
 
 
@@ -29,6 +44,8 @@ def as_subject(target):
     """Return the adapter for `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
+    if isinstance(target, Adapter):
+        return _as_adapted(target)
     torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
         kind = "the class " + target.__name__ if isinstance(target, type) else None
@@ -43,6 +60,8 @@ def as_subject(target):
 
 def _as_function(target, name, torch):
     accepts, needs_mask = _parameters(target)
+    if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
+        return _as_stack(target, name, accepts, needs_mask, torch)
     is_layer = any(p in FIRST_OF_LAYER for p in accepts)
     if len(accepts) < (6 if is_layer else 3):
         raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
@@ -55,21 +74,64 @@ def _as_function(target, name, torch):
     )
 
 
+def _as_adapted(adapter):
+    pairs = {
+        "attention": (Attention, TorchAttention),
+        "layer": (AdaptedLayer, TorchAdaptedLayer),
+    }
+    kinds = pairs.get(adapter.kind, (StackFunction, TorchStackFunction))
+    kinds = kinds if "torch" in sys.modules else kinds[:1]
+    name = adapter.name or _name(adapter.run)
+    subjects = [kind(adapter.call, name, adapter.accepts) for kind in kinds]
+    for subject in subjects:
+        subject.always_causal = adapter.always_causal
+        if adapter.kind != "attention":
+            subject.takes_bias = adapter.biases
+        if adapter.kind == "encoder":
+            subject.many, subject.depth = True, 2
+    return _first_that_runs(subjects)
+
+
+def _as_stack(target, name, accepts, needs_mask, torch):
+    many = accepts[1] == "layers"
+    kinds = [StackFunction] if torch is None else [StackFunction, TorchStackFunction]
+    return _first_that_runs(
+        [
+            kind(target, name, accepts, needs_mask, lead, many=many)
+            for kind in kinds
+            for lead in (0, 1)
+        ]
+    )
+
+
 def _as_module(target, name, torch):
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
         return TorchModule(target, name, set(accepts) - {"is_causal"})
+    if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
+        return TorchEncoderModule(target, name, ("src", "mask"))
+    if _is_stack(target, sys.modules.get("mha.nn"), "Encoder", "EncoderLayer"):
+        return EncoderModule(target, name, accepts, needs_mask)
     four = (getattr(target, f"W_{letter}", None) for letter in "QKVO")
     if not all(isinstance(W, torch.nn.Linear) for W in four):
         raise TypeError(
-            "a module must be a torch.nn.MultiheadAttention or have four "
-            f"torch.nn.Linear named W_Q, W_K, W_V, W_O, got {name}; give laws.check a "
-            "function f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None) that runs it with "
-            "these matrices"
+            "a module must be an attention layer or encoder of torch.nn or mha.nn, or "
+            f"have four torch.nn.Linear named W_Q, W_K, W_V, W_O, got {name}; give "
+            "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
+            "n_heads, mask=None) that runs it with these matrices"
         )
     return _first_that_runs(
         [Module(target, name, accepts, needs_mask, lead) for lead in (0, 1)]
     )
+
+
+def _is_stack(target, home, many, one):
+    """Whether it is one of the layers of `home`, or an encoder made of such layers."""
+    if home is None:
+        return False
+    if isinstance(target, getattr(home, many)):
+        target = next(iter(target.layers), None)
+    return isinstance(target, getattr(home, one))
 
 
 def _first_that_runs(subjects):
@@ -79,8 +141,8 @@ def _first_that_runs(subjects):
         if wanted in outcomes:
             return subjects[outcomes.index(wanted)]
     raise TypeError(
-        f"{subjects[0].name} gives no answer to Q, K, V of shape (2, 2), as arrays or "
-        f"as tensors, with or without axes in front: {outcomes[0]}"
+        f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or as "
+        f"tensors, with or without axes in front: {outcomes[0]}"
     )
 
 
@@ -113,7 +175,7 @@ def _name(target):
     if isinstance(target, functools.partial):
         return _name(target.func)
     owner = getattr(target, "__self__", target)
-    if type(owner).__module__ == "mha.zoo":
+    if type(owner).__module__.startswith("mha.zoo"):
         return f"zoo.{owner.name}" + ("" if owner is target else f".{target.__name__}")
     named = target if hasattr(target, "__name__") else type(target)
     if named.__name__ == "<lambda>":

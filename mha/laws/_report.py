@@ -159,13 +159,22 @@ class Report:
         return f"{self.subject}: {', '.join(parts)}"
 
     def _lookalike(self):
-        return f"behaves like zoo.{self.looks_like.name}\n    {self.looks_like.wrong}"
+        member = self.looks_like
+        where = f"chapter {member.chapter}"
+        return f"behaves like zoo.{member.name} ({where})\n    {member.wrong}"
+
+    def _html_lookalike(self):
+        member, text = self.looks_like, html.escape(f"{self._lookalike()} ")
+        seen = html.escape(member.seen)
+        if not member.link:
+            return text + seen
+        return f'{text}<a href="{html.escape(member.link)}">{seen}</a>'
 
     def _repr_html_(self):
         head = "".join(f'<th scope="col">{h}</th>' for h in ("ch.", "law", "verdict"))
         rows = "".join(map(_html_row, self.findings))
         examples = "".join(f._repr_html_() for f in self.broken)
-        end = f"<p>{html.escape(self._lookalike())}</p>" if self.looks_like else ""
+        end = f"<p>{self._html_lookalike()}</p>" if self.looks_like else ""
         return (
             f"<table><caption>{html.escape(self._title())}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

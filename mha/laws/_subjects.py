@@ -7,6 +7,7 @@ torch function or an nn.Module, is known in this file only.
 
 import copy
 import functools
+import re
 import textwrap
 import warnings
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Mode:
     gradients: bool = False
     weights: bool | None = None
     weights_name: str = "return_weights"
+    settings: tuple = ()
 
     def __str__(self):
         parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
@@ -45,6 +47,7 @@ class Mode:
             parts.append("no_grad")
         if self.weights is not None:
             parts.append(f"{self.weights_name}={self.weights}")
+        parts += [f"{name}={value}" for name, value in self.settings]
         return ", ".join(parts)
 
 
@@ -52,6 +55,8 @@ class Subject:
     """What is checked, behind one pair of methods."""
 
     kind = "attention"
+    tried = "Q, K, V of shape (2, 2)"
+    always_causal = False
 
     def __init__(self, target, name, accepts=(), needs_mask=False, lead=0):
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
@@ -70,7 +75,7 @@ class Subject:
 
     @property
     def takes_causal(self):
-        return "is_causal" in self.accepts
+        return self.always_causal or "is_causal" in self.accepts
 
     @property
     def takes_bias(self):
@@ -105,9 +110,15 @@ class Subject:
         modes = (None, True) if self.weights_name else (None,)
         return [self.in_mode(Mode(None, False, w, self.weights_name)) for w in modes]
 
+    def trained_and_not(self):
+        """Return the subject in train mode and in eval mode."""
+        raise NotApplicable("it has no train mode and no eval mode")
+
     def options(self, mask, is_causal, shape):
         """Return the keyword arguments of one call on scores of this shape."""
         options = {}
+        if mask is not None and self.always_causal and _hides_all(mask, shape):
+            raise NotApplicable("it is always causal, and then a token sees nothing")
         if mask is None and self.needs_mask:
             mask = np.ones(shape, bool)
         if mask is not None:
@@ -117,7 +128,8 @@ class Subject:
         if is_causal:
             if not self.takes_causal:
                 raise NotApplicable("it has no is_causal")
-            options["is_causal"] = True
+            if "is_causal" in self.accepts:
+                options["is_causal"] = True
         if self.mode.weights is not None:
             options[self.weights_name] = self.mode.weights
         return options
@@ -136,6 +148,7 @@ class Subject:
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = re.sub(r"\S*<locals>\.", "", text)
             raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
         return _as_array(result)
 
@@ -143,8 +156,19 @@ class Subject:
         return function(*args, **options)
 
 
+def _hides_all(mask, shape):
+    """Whether the causal mask closes a row that the mask has left open."""
+    mask = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
+    left = (mask & np.tri(*shape, dtype=bool)).any(-1)
+    return bool((mask.any(-1) & ~left).any())
+
+
 def _copied(x, seen):
     """Return a copy, and for the same array the same copy."""
+    if isinstance(x, dict):
+        return {name: _copied(part, seen) for name, part in x.items()}
+    if isinstance(x, list):
+        return [_copied(part, seen) for part in x]
     if not isinstance(x, np.ndarray):
         return x
     return seen.setdefault(id(x), np.array(x, order="C"))
@@ -168,7 +192,7 @@ class Attention(Subject):
             options |= {k: x[more] for k, x in options.items() if k == self.mask_name}
             Q, K, V = Q[more], K[more], V[more]
         Y = self.call(self.target, Q, K, V, **options)
-        _expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
+        expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
         return Y[(0,) * len(more)] if more else Y
 
     def layer(self, *args, **options):
@@ -234,7 +258,7 @@ class Layer(Subject):
             X, others = X[more], [x[more] for x in others]
         options |= zip(self.other_names or (), others, strict=False)
         Y = self.run_layer(X, weights, n_heads, options)
-        _expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
+        expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)] if more else Y
 
     def _as_self_attention(self, X, X_k, X_v, weights, n_heads, mask, is_causal):
@@ -258,7 +282,7 @@ class Layer(Subject):
         return Y[..., :n_q, :d]
 
 
-def _expect_shape(Y, shape):
+def expect_shape(Y, shape):
     if Y.shape != shape:
         raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
 
@@ -278,3 +302,12 @@ class LayerFunction(Layer):
         four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         options |= {name: b for name, b in weights.items() if name.startswith("b_")}
         return self.call(self.target, X, *four, n_heads, **options)
+
+
+class AdaptedLayer(Layer):
+    """A function of tokens and a dict of weight matrices."""
+
+    takes_bias = False
+
+    def run_layer(self, X, weights, n_heads, options):
+        return self.call(self.target, X, weights, n_heads, **options)

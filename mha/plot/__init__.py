@@ -6,6 +6,7 @@ from mha.plot.charts import bars, histogram, lines, points
 from mha.plot.diagrams import blocks, paths
 from mha.plot.matrices import heatmap, heatmaps
 from mha.plot.panels import moves
+from mha.plot.tables import marks
 
 __all__ = [
     "Picture",
@@ -15,6 +16,7 @@ __all__ = [
     "heatmaps",
     "histogram",
     "lines",
+    "marks",
     "moves",
     "paths",
     "points",

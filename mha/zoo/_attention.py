@@ -1,25 +1,17 @@
-"""The zoo: right attention, and versions of it that are wrong in one step each.
+"""Right attention, and versions of it that are wrong in one step each.
 
-Every member overrides one method of `Member`, so its source *is* the mistake. Members
-take NumPy arrays and torch tensors, and gradients flow through them: chapter 12 trains
-them, chapter 14 catches them with `mha.laws`.
+Every member overrides one method of `Member`, so its source *is* the mistake.
 """
 
-import functools
-import html
-import inspect
 import math
-import textwrap
-from dataclasses import dataclass
 
 import numpy as np
 
-from mha._source import source
+from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
+from mha.zoo._exhibit import NO_SIGHTING, Exhibit, exhibit
 
-NO_SIGHTING = "no public sighting known"
 
-
-class Member:
+class Member(Exhibit):
     """Compute multi-head attention, one method a step.
 
     Equation: Concat(head_1, …, head_h) W_O with
@@ -33,6 +25,8 @@ class Member:
     ----------
     name : str
         The slug under which the member stands in `mha.zoo`.
+    chapter : int
+        Where the book has the step that went wrong.
     wrong : str
         What was done wrong, one sentence.
     seen, link : str
@@ -47,10 +41,6 @@ class Member:
     >>> no_scale.wrong
     'The scores are not divided by √d_k.'
     """
-
-    wrong = "nothing"
-    seen = ""
-    link = ""
 
     def __call__(
         self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
@@ -150,68 +140,6 @@ class Member:
         """Mix the heads."""
         return concat @ W_O
 
-    @property
-    def source(self):
-        """The code of the one step that is wrong; of every step, for the right one."""
-        lines = inspect.getsource(type(self)).splitlines()
-        steps = [i for i, line in enumerate(lines) if line.startswith("    def ")]
-        if not steps:
-            return source(Member)
-        return textwrap.dedent("\n".join(lines[steps[0] :])).rstrip()
-
-    @property
-    def killed_by(self):
-        """Slugs of the laws that the member breaks."""
-        return kill_matrix().killed_by(self.name)
-
-    def __repr__(self):
-        return f"zoo.{self.name}: {self.wrong}"
-
-    def __reduce__(self):
-        # There is one of each: copies and pickles lead back to it.
-        return self.name
-
-
-def _is_tensor(x):
-    return type(x).__module__.partition(".")[0] == "torch"
-
-
-def _like(x, mask):
-    """Return `mask` in the library of `x`."""
-    if not _is_tensor(x) or _is_tensor(mask):
-        return mask
-    import torch
-
-    return torch.as_tensor(mask, device=x.device)
-
-
-def _where(mask, x, y):
-    if not any(_is_tensor(a) for a in (mask, x, y)):
-        return np.where(mask, x, y)
-    import torch
-
-    return torch.where(mask, x, y)
-
-
-def _exp(x):
-    return x.exp() if _is_tensor(x) else np.exp(x)
-
-
-def _max(x, axis):
-    return x.amax(axis, keepdim=True) if _is_tensor(x) else x.max(axis, keepdims=True)
-
-
-def _softmax(x, axis):
-    """Return the shares along `axis`; where every score is -inf, all shares are 0."""
-    top = _max(x, axis)
-    E = _exp(x - _where(top == -math.inf, 0.0, top))
-    total = E.sum(axis, keepdims=True)
-    return E / (total + (total == 0))
-
-
-def _plus(x, b):
-    return x if b is None else x + b
-
 
 def _without_numbers(S, mask):
     """Return the scores with a float mask added, and what it leaves visible."""
@@ -221,20 +149,14 @@ def _without_numbers(S, mask):
     return S + _where(visible, mask, 0 * S), visible
 
 
-def _exhibit(member):
-    """Replace the class by its one instance, under the same name."""
-    exhibit = member()
-    exhibit.name = member.__name__
-    return exhibit
-
-
-@_exhibit
+@exhibit
 class right(Member):
     pass
 
 
-@_exhibit
+@exhibit
 class no_scale(Member):
+    chapter = 3
     wrong = "The scores are not divided by √d_k."
     seen = "It was missing from a library of small transformers."
     link = "https://github.com/PAIR-code/tiny-transformers/issues/71"
@@ -243,8 +165,9 @@ class no_scale(Member):
         return 1.0
 
 
-@_exhibit
+@exhibit
 class scale_sqrt_n(Member):
+    chapter = 3
     wrong = "The scores are divided by √n, the length of the sequence."
     seen = "A published step-by-step article teaches it; no public issue known."
 
@@ -252,8 +175,9 @@ class scale_sqrt_n(Member):
         return 1 / math.sqrt(n_k)
 
 
-@_exhibit
+@exhibit
 class scale_sqrt_d_model(Member):
+    chapter = 3
     wrong = "The scores are divided by √d_model, the width of all heads together."
     seen = "It stood in the code of a well-known lecture."
     link = "https://github.com/karpathy/ng-video-lecture/pull/6"
@@ -262,8 +186,9 @@ class scale_sqrt_d_model(Member):
         return 1 / math.sqrt(n_heads * d_k)
 
 
-@_exhibit
+@exhibit
 class scale_by_d_k(Member):
+    chapter = 3
     wrong = "The scores are divided by d_k, without the root."
     seen = "A maintainer describes his scale as 1/d_k."
     link = "https://github.com/tunz/transformer-pytorch/issues/8"
@@ -272,8 +197,9 @@ class scale_by_d_k(Member):
         return 1 / d_k
 
 
-@_exhibit
+@exhibit
 class scale_after_softmax(Member):
+    chapter = 3
     wrong = "The weights are divided by √d_k, after the softmax."
     seen = "A vision transformer tutorial multiplied its weights by the scale."
     link = "https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"
@@ -282,8 +208,9 @@ class scale_after_softmax(Member):
         return self.normalise(S if mask is None else self.hide(S, mask)) * scale
 
 
-@_exhibit
+@exhibit
 class key_reshaped(Member):
+    chapter = 1
     wrong = "The keys are reshaped to (d_k, n) where they must be transposed."
     seen = NO_SIGHTING
 
@@ -292,8 +219,9 @@ class key_reshaped(Member):
         return Q @ K.reshape(*leading, d_k, n)
 
 
-@_exhibit
+@exhibit
 class softmax_over_queries(Member):
+    chapter = 2
     wrong = "The softmax runs down the columns, over the queries."
     seen = "An annotated implementation had it, with no difference in the FID score."
     link = "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146"
@@ -302,8 +230,9 @@ class softmax_over_queries(Member):
         return _softmax(S, axis=-2)
 
 
-@_exhibit
+@exhibit
 class softmax_over_heads(Member):
+    chapter = 2
     wrong = "The softmax runs over the heads, the axis in front of the tokens."
     seen = "A library took the first axis: with one query, all weights were 1."
     link = "https://github.com/PetrochukM/PyTorch-NLP/issues/2"
@@ -312,8 +241,9 @@ class softmax_over_heads(Member):
         return _softmax(S if S.ndim > 2 else S[None], axis=-3).reshape(S.shape)
 
 
-@_exhibit
+@exhibit
 class no_max_subtraction(Member):
+    chapter = 2
     wrong = "The softmax does not subtract the largest score, and overflows."
     seen = NO_SIGHTING
 
@@ -323,8 +253,9 @@ class no_max_subtraction(Member):
         return E / (total + (total == 0))
 
 
-@_exhibit
+@exhibit
 class nan_on_empty_rows(Member):
+    chapter = 4
     wrong = "A row that may look at nothing is divided by its sum, 0."
     seen = "PyTorch's own layer; the report dates from 2020 and is open."
     link = "https://github.com/pytorch/pytorch/issues/41508"
@@ -334,8 +265,9 @@ class nan_on_empty_rows(Member):
         return E / E.sum(-1, keepdims=True)
 
 
-@_exhibit
+@exhibit
 class mask_ignored(Member):
+    chapter = 4
     wrong = "The mask is taken as an argument and never used."
     seen = "98 % accuracy on a translation task gave a leaking mask away."
     link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/19"
@@ -344,8 +276,9 @@ class mask_ignored(Member):
         return S
 
 
-@_exhibit
+@exhibit
 class mask_inverted(Member):
+    chapter = 4
     wrong = "True is read as hidden, where it means may look."
     seen = "A book's notebook let tokens attend to the future only."
     link = "https://github.com/rasbt/LLMs-from-scratch/issues/1061"
@@ -354,8 +287,9 @@ class mask_inverted(Member):
         return _where(mask, -math.inf, S)
 
 
-@_exhibit
+@exhibit
 class mask_after_softmax(Member):
+    chapter = 4
     wrong = "The weights are multiplied by the mask, after the softmax."
     seen = "A library masked after the softmax until a reader asked."
     link = "https://github.com/lucidrains/memory-compressed-attention/issues/2"
@@ -365,8 +299,9 @@ class mask_after_softmax(Member):
         return A if mask is None else A * mask
 
 
-@_exhibit
+@exhibit
 class mask_zero_score(Member):
+    chapter = 4
     wrong = "Hidden scores are set to 0, and exp(0) is 1."
     seen = "A public implementation multiplied its scores by the mask."
     link = "https://github.com/georg-wolflein/good-features/pull/1"
@@ -375,8 +310,9 @@ class mask_zero_score(Member):
         return _where(mask, S, 0.0)
 
 
-@_exhibit
+@exhibit
 class minus_1e9_mask(Member):
+    chapter = 4
     wrong = "Hidden scores are set to -1e9, so that an empty row looks everywhere."
     seen = "A tutorial's -1e10 does not fit into 16 bits."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
@@ -385,8 +321,9 @@ class minus_1e9_mask(Member):
         return _where(mask, S, -1e9)
 
 
-@_exhibit
+@exhibit
 class causal_without_diagonal(Member):
+    chapter = 4
     wrong = "The causal mask hides the token itself, not only its future."
     seen = NO_SIGHTING
 
@@ -394,8 +331,9 @@ class causal_without_diagonal(Member):
         return np.tri(n_q, n_k, k=-1, dtype=bool)
 
 
-@_exhibit
+@exhibit
 class padding_hides_queries(Member):
+    chapter = 4
     wrong = "The padding mask hides rows, the queries, where it must hide keys."
     seen = "A tutorial hid the rows, and its −10000 for −∞ kept that from showing."
     link = "https://github.com/hyunwoongko/transformer/pull/40"
@@ -406,8 +344,9 @@ class padding_hides_queries(Member):
         return _where(mask, S, -math.inf)
 
 
-@_exhibit
+@exhibit
 class mask_in_wrong_order(Member):
+    chapter = 4
     wrong = "Masks are repeated sample by sample, while the heads come head by head."
     seen = "A reader found the two orders mixed in a Keras implementation."
     link = "https://github.com/lsdefine/attention-is-all-you-need-keras/issues/36"
@@ -420,8 +359,9 @@ class mask_in_wrong_order(Member):
         return super().hide(S, mask)
 
 
-@_exhibit
+@exhibit
 class writes_into_its_input(Member):
+    chapter = 5
     wrong = "The mask is turned round in place, so the next call gets its opposite."
     seen = NO_SIGHTING
 
@@ -430,8 +370,9 @@ class writes_into_its_input(Member):
         return _where(mask, -math.inf, S)
 
 
-@_exhibit
+@exhibit
 class promotes_to_float64(Member):
+    chapter = 5
     wrong = "A float64 array of 0 and -∞ is added to float32 scores."
     seen = NO_SIGHTING
 
@@ -439,8 +380,9 @@ class promotes_to_float64(Member):
         return S + _where(mask, 0.0, -math.inf)
 
 
-@_exhibit
+@exhibit
 class split_without_transpose(Member):
+    chapter = 7
     wrong = "The heads are cut out of the whole array, across the tokens."
     seen = "A library for recommender systems copied it from a tutorial."
     link = "https://github.com/reczoo/FuxiCTR/issues/30"
@@ -450,8 +392,9 @@ class split_without_transpose(Member):
         return x.reshape(*leading, n_heads, n, d_model // n_heads)
 
 
-@_exhibit
+@exhibit
 class merge_without_transpose(Member):
+    chapter = 7
     wrong = "The heads are laid out one after the other, across the tokens."
     seen = "Its author asks: why did the training test still pass?"
     link = "https://github.com/jsbaan/transformer-from-scratch/pull/6"
@@ -461,8 +404,25 @@ class merge_without_transpose(Member):
         return heads.reshape(*leading, n, n_heads * d_head)
 
 
-@_exhibit
+@exhibit
+class both_without_transpose(Member):
+    chapter = 7
+    wrong = "Heads are cut out across the tokens, and laid out again the same way."
+    seen = "A text classifier for Chinese; readers ask since 2019 whether it is right."
+    link = "https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53"
+
+    def split(self, x, n_heads):
+        *leading, n, d_model = x.shape
+        return x.reshape(*leading, n_heads, n, d_model // n_heads)
+
+    def merge(self, heads):
+        *leading, n_heads, n, d_head = heads.shape
+        return heads.reshape(*leading, n, n_heads * d_head)
+
+
+@exhibit
 class input_split_before_projection(Member):
+    chapter = 7
     wrong = "The tokens are cut into heads first, and all heads share one projection."
     seen = "An agent's transformer memory had it until a reader sent the repair."
     link = "https://github.com/MarcoMeter/episodic-transformer-memory-ppo/pull/22"
@@ -472,8 +432,9 @@ class input_split_before_projection(Member):
         return self.merge(self.split(X, n_heads) @ W[:d_head, :d_head])
 
 
-@_exhibit
+@exhibit
 class tied_query_key(Member):
+    chapter = 5
     wrong = "The keys are made with W_Q, the matrix of the queries."
     seen = NO_SIGHTING
 
@@ -481,8 +442,9 @@ class tied_query_key(Member):
         return W_Q, W_Q, W_V
 
 
-@_exhibit
+@exhibit
 class attends_across_batch(Member):
+    chapter = 5
     wrong = "Batch and tokens are swapped: a token looks at the other samples."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
@@ -496,8 +458,9 @@ class attends_across_batch(Member):
         return (Y, A) if options.get("return_weights") else Y
 
 
-@_exhibit
+@exhibit
 class heads_averaged(Member):
+    chapter = 8
     wrong = "The heads are averaged, and every slot of the concatenation gets the mean."
     seen = NO_SIGHTING
 
@@ -505,8 +468,9 @@ class heads_averaged(Member):
         return super().merge(0 * heads + heads.sum(-3, keepdims=True) / heads.shape[-3])
 
 
-@_exhibit
+@exhibit
 class output_within_heads(Member):
+    chapter = 8
     wrong = "W_O is applied head by head: only its diagonal blocks are used."
     seen = NO_SIGHTING
 
@@ -516,8 +480,9 @@ class output_within_heads(Member):
         return concat @ _where(_like(W_O, same_head), W_O, 0.0)
 
 
-@_exhibit
+@exhibit
 class no_output_projection(Member):
+    chapter = 8
     wrong = "The concatenated heads are returned without W_O."
     seen = "A popular TensorFlow version lacked the matrix until readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"
@@ -528,118 +493,3 @@ class no_output_projection(Member):
 
 ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
 WRONG = ALL[1:]
-
-
-@dataclass(frozen=True, repr=False)
-class KillMatrix:
-    """Say which law kills which member; computed, never typed.
-
-    Attributes
-    ----------
-    rows : tuple of str
-        Names of the members; the right one comes first.
-    columns : tuple of str
-        Slugs of the laws.
-    killed : ndarray of bool, shape (len(rows), len(columns))
-        True where the law of the column does not hold for the member of the row.
-    """
-
-    rows: tuple
-    columns: tuple
-    killed: np.ndarray
-
-    def killed_by(self, name):
-        """Return the slugs of the laws that the member called `name` breaks."""
-        row = self.killed[_index("member", name, self.rows)]
-        return tuple(law for law, dead in zip(self.columns, row, strict=True) if dead)
-
-    def kills(self, slug):
-        """Return the names of the members that the law called `slug` kills."""
-        column = self.killed[:, _index("law", slug, self.columns)]
-        return tuple(name for name, dead in zip(self.rows, column, strict=True) if dead)
-
-    def __repr__(self):
-        letters = _letters(len(self.columns))
-        width = max(map(len, self.rows))
-        lines = [" " * width + "  " + " ".join(letters)]
-        for name, row in zip(self.rows, self.killed, strict=True):
-            marks = " ".join("✗" if dead else "·" for dead in row)
-            lines.append(f"{name.ljust(width)}  {marks}")
-        legend = [f"{a} {law}" for a, law in zip(letters, self.columns, strict=True)]
-        return "\n".join([*lines, "", *legend])
-
-    def _repr_html_(self):
-        letters = _letters(len(self.columns))
-        named = list(zip(letters, self.columns, strict=True))
-        head = "".join(
-            f'<th scope="col"><abbr title="{html.escape(law)}">{letter}</abbr></th>'
-            for letter, law in named
-        )
-        rows = "".join(map(_html_row, self.rows, self.killed))
-        legend = html.escape(", ".join(f"{letter} {law}" for letter, law in named))
-        return (
-            '<div role="region" aria-label="kill matrix" tabindex="0" '
-            'style="overflow-x: auto"><table>'
-            "<caption>Which law kills which member: ✗ killed, · not.</caption>"
-            f'<thead><tr><th scope="col">member</th>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table></div><p>{legend}</p>"
-        )
-
-
-def _html_row(name, row):
-    marks = {True: ("killed", "✗"), False: ("not killed", "·")}
-    cells = (marks[bool(dead)] for dead in row)
-    return (
-        f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(
-            f'<td><span role="img" aria-label="{word}">{mark}</span></td>'
-            for word, mark in cells
-        )
-        + "</tr>"
-    )
-
-
-def _index(kind, name, names):
-    if name not in names:
-        raise ValueError(f"no {kind} is called {name!r}; there are {', '.join(names)}")
-    return names.index(name)
-
-
-def _letters(n):
-    return [chr(ord("a") + i) for i in range(n)]
-
-
-def kill_matrix(laws=None):
-    """Put every member to every law.
-
-    Equation: killed[m, l] ⇔ law l does not hold for member m  (chapter 14)
-
-    Parameters
-    ----------
-    laws : iterable of Law, optional
-        Laws of your own; those of `mha.laws.ALL` by default. A good law kills somebody
-        and spares the right one.
-
-    Returns
-    -------
-    matrix : KillMatrix
-        Prints as a table; ``matrix.killed_by(name)`` and ``matrix.kills(slug)`` read a
-        row and a column.
-
-    Examples
-    --------
-    >>> kill_matrix().killed_by("right")
-    ()
-    >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
-    True
-    """
-    if laws is None:
-        from mha.laws import ALL as laws  # laws looks for its lookalikes here
-    return _kill_matrix(tuple(laws))
-
-
-@functools.cache
-def _kill_matrix(laws):
-    killed = [[law.check(member).holds is False for law in laws] for member in ALL]
-    names = tuple(member.name for member in ALL)
-    return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))

@@ -1,0 +1,166 @@
+"""Ask the laws from a shell: ``python -m mha.laws package.module:name``."""
+
+import argparse
+import importlib
+import json
+import sys
+
+import numpy as np
+
+from mha import laws
+
+LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
+EPILOG = """\
+examples:
+  python -m mha.laws my_package.layers:attention
+  python -m mha.laws my_package.layers:MyLayer --factory "it(d_model=8, n_heads=2)"
+  python -m mha.laws torch.nn:TransformerEncoderLayer --factory "it(8, 2)" --json
+  python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='masked')"
+
+exit status:
+  0  no law is broken
+  1  a law is broken; the smallest failing example is shown
+  2  it could not be checked, and the last line says why
+"""
+
+
+class CouldNotRun(Exception):
+    """What was named cannot be checked."""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="python -m mha.laws",
+        description="Ask an attention function, a layer or an encoder whether it keeps "
+        "the laws of attention.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("target", metavar="package.module:name", help="what to check")
+    parser.add_argument(
+        "--factory",
+        metavar="EXPRESSION",
+        help="make what is to be checked; may use the names of the module, `it` for "
+        "what was named, and `laws`",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="fixes the inputs that are tried (%(default)s)",
+    )
+    for option, text in (
+        ("only", "ask these laws alone"),
+        ("except", "leave these out"),
+    ):
+        parser.add_argument(
+            f"--{option}", type=_slugs, metavar="LAW,LAW", dest=option, help=text
+        )
+    return parser
+
+
+def _slugs(text):
+    return [slug.strip() for slug in text.split(",") if slug.strip()]
+
+
+def find(target, factory=None):
+    """Return what `target` names, or what `factory` makes of it."""
+    module_name, colon, name = target.partition(":")
+    if not (name or factory):
+        raise CouldNotRun(f"say what to check in it: {module_name}:name")
+    module = _attempt(f"import {module_name}", importlib.import_module, module_name)
+    found = module
+    for part in name.split(".") if colon else ():
+        found = _attempt(f"find {name!r} in {module_name}", getattr, found, part)
+    if factory:
+        names = vars(module) | {"it": found, "laws": laws}
+        return _attempt(f"run --factory {factory!r}", eval, factory, names)
+    if isinstance(found, type):
+        raise CouldNotRun(
+            f"{name} is a class; say how to make one, such as "
+            '--factory "it(d_model=8, n_heads=2)"'
+        )
+    return found
+
+
+def _attempt(what, function, *args):
+    try:
+        return function(*args)
+    except Exception as error:
+        raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
+
+
+def judge(options):
+    """Return the report on what was asked for."""
+    subject = find(options.target, options.factory)
+    try:
+        subject = laws.as_subject(subject)
+        asked = laws.laws_for([subject]) if options.only is None else options.only
+        spared = set(getattr(options, "except") or ())
+        asked = [law for law in laws.chosen(asked) if law.slug not in spared]
+        laws.chosen(spared)
+        report = laws.check(subject, asked, options.seed)
+    except Exception as error:
+        raise CouldNotRun(str(error)) from error
+    if not any(f.holds is not None for f in report.findings):
+        raise CouldNotRun(f"no law could be asked of {report.subject}")
+    return report
+
+
+def as_json(report):
+    member = report.looks_like
+    return {
+        "subject": report.subject,
+        "holds": report.holds,
+        "seed": report.seed,
+        "laws": [_finding(f) for f in report.findings],
+        "looks_like": member
+        and {
+            name: getattr(member, name)
+            for name in ("name", "wrong", "chapter", "seen", "link")
+        },
+    }
+
+
+def _finding(finding):
+    law = finding.law
+    shown = {"law": law.slug, "name": law.name, "chapter": law.chapter}
+    shown |= {"holds": finding.holds, "why": finding.why}
+    if finding.holds is False:
+        shown |= {"example": {k: _plain(x) for k, x in finding.example.items()}}
+        shown |= {"expected": _plain(finding.expected), "got": _plain(finding.got)}
+        shown |= {"layer": finding.setup, "because": law.reason}
+    return shown
+
+
+def _plain(x):
+    """Return what JSON has a word for; it has none for NaN."""
+    if isinstance(x, np.ndarray | list | tuple):
+        return [_plain(part) for part in x]
+    if isinstance(x, float | np.floating):
+        return float(x) if np.isfinite(x) else str(x)
+    if isinstance(x, np.bool_ | np.integer):
+        return x.item()
+    return x if isinstance(x, str | int | bool | None) else repr(x)
+
+
+def main(argv=None):
+    """Print what the laws say; return the exit status."""
+    options = arguments().parse_args(argv)
+    try:
+        report = judge(options)
+    except CouldNotRun as error:
+        print(f"python -m mha.laws: {error}", file=sys.stderr)
+        return COULD_NOT_RUN
+    if options.json:
+        print(json.dumps(as_json(report), ensure_ascii=False, indent=2))
+    else:
+        print(report, f"seed {report.seed}", sep="\n\n")
+    return LAWFUL if report else BROKEN
+
+
+if __name__ == "__main__":
+    # A pipe may know no ✓: better a question mark than an error.
+    sys.stdout.reconfigure(errors="replace")
+    sys.exit(main())

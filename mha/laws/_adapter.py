@@ -1,0 +1,153 @@
+"""One small object by which anything else can be checked."""
+
+import functools
+import inspect
+from dataclasses import dataclass
+
+KINDS = ("attention", "layer", "encoder_layer", "encoder")
+TRUE = ("attend", "masked")
+# What is handed over by name where there is a place for it, and must have a value.
+BY_NAME = {"mask": None, "is_causal": False, "training": False, "norm_first": False}
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """Say how something is called that `check` cannot read by itself.
+
+    Equation: see `check`  (chapter 14)
+
+    You write one function, `run`, that puts given weights into your layer and calls
+    it. The adapter translates masks and layouts, so that `run` never has to.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(X, weights, n_heads, mask=None)`` for a layer, where ``weights`` is a dict
+        with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
+        below. Without an argument `mask` it is asked about no mask; `is_causal`,
+        `training` and `norm_first` are handed over by name too, if they are there. It
+        gets and returns arrays, or tensors if arrays do not work.
+    kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
+        "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
+        that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
+    mask_true : {"attend", "masked"}, default "attend"
+        What True means in the mask that `run` is to get.
+    batch_first : bool, optional
+        True: X is always (batch, n, d). False: X is always (n, batch, d). By default
+        it comes as it is, with or without a batch in front.
+    always_causal : bool, default False
+        No token of yours ever sees a later one. Laws that need more are not asked.
+    biases : bool, default False
+        Whether `run` takes biases too, as b_Q, b_K, b_V, b_O (and b_1, b_2, bias_1,
+        bias_2 in an encoder).
+    name : str, optional
+        Heads the report; by default the name of `run`.
+
+    Raises
+    ------
+    TypeError
+        If `run` cannot be called.
+    ValueError
+        If `kind` or `mask_true` is none of those above.
+
+    Examples
+    --------
+    A layer that loops over its heads, each with matrices of its own:
+
+    >>> import numpy as np
+    >>> from mha import laws, masked_softmax
+    >>> def per_head(X, weights, n_heads, mask=None):
+    ...     heads, blocks = [], np.split(np.arange(X.shape[-1]), n_heads)
+    ...     for block in blocks:
+    ...         names = "W_Q", "W_K", "W_V"
+    ...         Q, K, V = (X @ weights[name][:, block] for name in names)
+    ...         scores = Q @ K.T / len(block) ** 0.5
+    ...         heads.append(masked_softmax(scores, mask) @ V)
+    ...     return np.concatenate(heads, -1) @ weights["W_O"]
+    >>> laws.check(laws.Adapter(per_head)).holds
+    True
+
+    A GPT-style layer in PyTorch: one fused matrix for Q, K and V, always causal.
+
+    >>> import torch
+    >>> from torch.nn.functional import scaled_dot_product_attention
+    >>> class Fused(torch.nn.Module):
+    ...     def __init__(self, d_model, n_heads):
+    ...         super().__init__()
+    ...         self.n_heads = n_heads
+    ...         self.qkv = torch.nn.Linear(d_model, 3 * d_model, bias=False)
+    ...         self.out = torch.nn.Linear(d_model, d_model, bias=False)
+    ...     def forward(self, x):
+    ...         cut = (*x.shape[:2], self.n_heads, -1)
+    ...         three = self.qkv(x).chunk(3, -1)
+    ...         Q, K, V = (y.view(cut).transpose(1, 2) for y in three)
+    ...         Y = scaled_dot_product_attention(Q, K, V, is_causal=True)
+    ...         return self.out(Y.transpose(1, 2).flatten(2))
+    >>> def fused(x, weights, n_heads):
+    ...     layer = Fused(x.shape[-1], n_heads)
+    ...     three = [weights[name].T for name in ("W_Q", "W_K", "W_V")]
+    ...     layer.qkv.weight.data = torch.cat(three)
+    ...     layer.out.weight.data = weights["W_O"].T
+    ...     return layer(x)
+    >>> laws.check(laws.Adapter(fused, batch_first=True, always_causal=True)).holds
+    True
+
+    A layer that reads (n, batch, d), and whose mask says True where it hides:
+
+    >>> def sideways(x, weights, n_heads, mask=None):
+    ...     four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+    ...     mask = None if mask is None else ~mask
+    ...     return mha.multi_head_attention(x.swapaxes(0, 1), *four, n_heads, mask
+    ...     ).swapaxes(0, 1)
+    >>> import mha
+    >>> laws.check(laws.Adapter(sideways, batch_first=False, mask_true="masked")).holds
+    True
+    """
+
+    run: callable
+    kind: str = "layer"
+    mask_true: str = "attend"
+    batch_first: bool | None = None
+    always_causal: bool = False
+    biases: bool = False
+    name: str = ""
+
+    def __post_init__(self):
+        if not callable(self.run) or isinstance(self.run, type):
+            raise TypeError(f"run must be a function, got {self.run!r}")
+        for name, known in (("kind", KINDS), ("mask_true", TRUE)):
+            if getattr(self, name) not in known:
+                names = ", ".join(map(repr, known))
+                raise ValueError(
+                    f"{name} must be one of {names}, got {getattr(self, name)!r}"
+                )
+
+    @functools.cached_property
+    def accepts(self):
+        """What `run` has a place for, and whether it must be given: {name: bool}."""
+        parameters = inspect.signature(self.run).parameters
+        named = {name: parameters[name] for name in BY_NAME if name in parameters}
+        return {name: p.default is p.empty for name, p in named.items()}
+
+    def call(self, X, *others, **options):
+        """Return what `run` gives, in the layout and with the mask of the laws."""
+        due = {name: BY_NAME[name] for name, must in self.accepts.items() if must}
+        options = due | options
+        if options.get("mask") is not None and self.mask_true == "masked":
+            options["mask"] = ~options["mask"]
+        tokens = (X, *others[:2]) if self.kind == "attention" else (X,)
+        rest = others[len(tokens) - 1 :]
+        Y = self.run(*(self._laid_out(x) for x in tokens), *rest, **options)
+        return self._laid_back(Y[0] if isinstance(Y, tuple | list) else Y, X.ndim)
+
+    def _laid_out(self, x):
+        if self.batch_first is None:
+            return x
+        x = x[None] if x.ndim == 2 else x
+        return x if self.batch_first else x.swapaxes(0, 1)
+
+    def _laid_back(self, Y, ndim):
+        if self.batch_first is None:
+            return Y
+        Y = Y if self.batch_first else Y.swapaxes(0, 1)
+        return Y[0] if ndim == 2 else Y

@@ -1,0 +1,326 @@
+"""Encoders as subjects: whole, and with their attention alone, seen through the norms.
+
+A law asks for the output of `encode(X, layers, n_heads, mask)`. The laws of attention
+are asked too: tokens are framed so that norms cannot change them beyond recovery.
+"""
+
+import copy
+import dataclasses
+import itertools
+
+import numpy as np
+
+from mha.encoder import encoder
+from mha.laws._subjects import Broke, Layer, NotApplicable, expect_shape
+
+WIDTH, HEADS, HIDDEN = 4, 2, 6
+# The two numbers of the frame stand far apart, and no token outweighs them.
+FRAME = 64.0
+MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
+# What may stay in a layer whose two parts write nothing.
+LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
+
+
+def encoder_weights(seed, n_layers=1):
+    """Draw the weights of a small encoder, as `mha.encoder` takes them.
+
+    Equation: see `mha.encoder_layer`  (chapter 11)
+
+    Parameters
+    ----------
+    seed : int
+        Fixes all numbers.
+    n_layers : int, default 1
+        How many layers.
+
+    Returns
+    -------
+    layers : list of dict
+        Matrices, biases and gains for d_model = 4 and d_ff = 6; n_heads = 2 fits.
+
+    Examples
+    --------
+    >>> encoder_weights(seed=0)[0]["W_1"].shape
+    (4, 6)
+    """
+    rng = np.random.default_rng(seed)
+    return [_draw(rng, WIDTH, HIDDEN) for _ in range(n_layers)]
+
+
+def _draw(rng, d, d_ff):
+    shapes = {name: (d, d) for name in MATRICES[:4]}
+    shapes |= {"W_1": (d, d_ff), "W_2": (d_ff, d), "b_1": (d_ff,), "b_2": (d,)}
+    shapes |= {f"b_{name}": (d,) for name in "QKVO"}
+    shapes |= {name: (d,) for name in ("gain_1", "bias_1", "gain_2", "bias_2")}
+    weights = {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
+    # A gain near 0 would hide what the norm did.
+    gains = {f"gain_{i}": 1 + abs(weights[f"gain_{i}"]) for i in (1, 2)}
+    return {name: W.round(1) for name, W in (weights | gains).items()}
+
+
+class Drawn:
+    """Weights that are known by their seed, and print as the call that draws them."""
+
+    def __init__(self, seed, n_layers=1):
+        self.seed, self.n_layers = int(seed), n_layers
+
+    def draw(self):
+        return encoder_weights(self.seed, self.n_layers)
+
+    def __repr__(self):
+        more = f", n_layers={self.n_layers}" if self.n_layers > 1 else ""
+        return f"laws.encoder_weights(seed={self.seed}{more})"
+
+
+class Stack(Layer):
+    """An encoder, or one layer of it."""
+
+    kind = "encoder"
+    tried = "tokens of shape (2, 4) and the weights of laws.encoder_weights(0)"
+    other_names = None
+    final_norm = False
+    # How many layers a law about the whole runs.
+    depth = 1
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        # What was found out, for all modes: their copies share it.
+        self.known = {}
+        self.reads_values = True
+
+    def without_values(self):
+        """Return a twin to which all values are 0."""
+        twin = copy.copy(self)
+        twin.reads_values = False
+        return twin
+
+    def encode(self, X, layers, n_heads=HEADS, mask=None, *, is_causal=False):
+        """Return the tokens after the layers with these weights."""
+        if len(layers) != 1 and self.depth == 1:
+            raise NotApplicable("it is one layer")
+        options = self.options(mask, is_causal, (X.shape[-2],) * 2)
+        more = (None,) * self.lead if X.ndim == 2 else ()
+        layers = [self.with_places(weights, X.dtype) for weights in layers]
+        Y = self.run_encoder(X[more], layers, n_heads, options)
+        expect_shape(Y, X[more].shape)
+        return Y[(0,) * len(more)] if more else Y
+
+    def run_encoder(self, X, layers, n_heads, options):
+        raise NotImplementedError
+
+    @property
+    def takes_batch(self):
+        return self._remember("batch", self._reads_batches)
+
+    def _reads_batches(self):
+        try:
+            self.encode(np.linspace(-1, 1, 24).reshape(2, 3, 4), encoder_weights(0))
+        except Broke:
+            return False
+        return True
+
+    def with_places(self, weights, dtype):
+        """Return the weights that the subject has a place for."""
+        return {
+            name: W.astype(dtype, copy=False)
+            for name, W in weights.items()
+            if self.takes_bias or not name.startswith("b")
+        }
+
+    def options(self, mask, is_causal, shape):
+        return super().options(mask, is_causal, shape) | dict(self.mode.settings)
+
+    @property
+    def norm_first(self):
+        """Whether it is a pre-norm encoder; where it does not say, it is tried."""
+        settings = dict(self.mode.settings)
+        if "norm_first" in settings:
+            return settings["norm_first"]
+        return self._remember("norm_first", self._is_pre_norm)
+
+    @property
+    def eps(self):
+        return self._remember("conventions", self._conventions)[0]
+
+    @property
+    def activation(self):
+        return self._remember("conventions", self._conventions)[1]
+
+    def _conventions(self):
+        """Return the ε and the bend under which it agrees with the reference, if any.
+
+        Neither is a law. One token has so little variance that ε shows.
+        """
+        X = np.array([[0.001, 0.002, 0.0, 0.004], [1.0, -2.0, 0.0, 2.0]])
+        layers = [self.with_places(w, X.dtype) for w in encoder_weights(0)]
+        Y = self.encode(X, layers)
+        pairs = list(itertools.product((1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")))
+        for eps, activation in pairs:
+            options = {"norm_first": self.norm_first, "final": self.final_norm}
+            options |= {"is_causal": self.always_causal}
+            expected = reference(X, layers, eps=eps, activation=activation, **options)
+            if np.allclose(Y, expected, rtol=0, atol=1e-9):
+                return eps, activation
+        return pairs[0]
+
+    def _is_pre_norm(self):
+        X = np.array([[1.0, 2.0, 4.0, 9.0], [0.0, 3.0, -1.0, 2.0]])
+        return np.allclose(self.encode(X, silenced(encoder_weights(0))), X, atol=1e-6)
+
+    def _remember(self, what, find_out):
+        key = what, self.mode
+        if key not in self.known:
+            self.known[key] = find_out()
+        return self.known[key]
+
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Run all of it on tokens; let its attention alone answer three inputs."""
+        if not (Q is K is V):
+            return super().attend(Q, K, V, mask, is_causal=is_causal, heads=heads)
+        layers = Drawn(0, self.depth)
+        self.log["attend"] = f"{HEADS} heads, tokens X @ E, {layers!r}"
+        E = np.random.default_rng(0).standard_normal((Q.shape[-1], WIDTH)).round(1)
+        X = Q @ E.astype(Q.dtype)
+        layers = layers.draw()
+        if not self.reads_values:
+            layers = [
+                w | {name: 0 * w[name] for name in ("W_V", "b_V")} for w in layers
+            ]
+        return self.encode(X, layers, HEADS, mask, is_causal=is_causal)
+
+    def run_layer(self, X, weights, n_heads, options):
+        if not self._remember("sound", self._shell_is_sound):
+            raise NotApplicable("its norms or residuals hide its attention")
+        return self._see_through(X, weights, n_heads, options)
+
+    def _see_through(self, X, weights, n_heads, options):
+        """Return what attention alone brings home, read off framed tokens."""
+        d = X.shape[-1]
+        # One more head, or two, has room for the two numbers of the frame.
+        d_head = d // n_heads
+        heads = n_heads + (1 if d_head > 1 else 2)
+        width = heads * d_head
+        framed, spread = frame(X, width, self.eps)
+        # Pre-norm divides by the spread what attention is to read.
+        factor = spread if self.norm_first else 1.0
+        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype)) | {
+            name: _widened(W * factor if name in MATRICES[:3] else W, width)
+            for name, W in weights.items()
+        }
+        layer = self.with_places(layer, X.dtype)
+        Y = self.run_encoder(framed, [layer], heads, options)
+        expect_shape(Y, framed.shape)
+        return unframe(Y, framed, d)
+
+    def _shell_is_sound(self):
+        """Whether one token, which can bring home only itself, is seen to do so.
+
+        With heads one number wide not even a wrong scale matters here.
+        """
+        X, eye = np.array([[1.0, -2.0]])[(None,) * self.lead], np.eye(2)
+        weights = dict.fromkeys(MATRICES[:4], eye)
+        try:
+            home = self._see_through(X, weights, 2, self.options(None, False, (1, 1)))
+        except Broke:
+            return False
+        return np.allclose(home, X, atol=1e-4)
+
+
+class StackFunction(Stack):
+    """A function with the signature of `mha.encoder` or `mha.encoder_layer`."""
+
+    def __init__(self, *args, many=False, **options):
+        super().__init__(*args, **options)
+        self.many, self.depth = many, 2 if many else 1
+
+    takes_bias = True
+
+    @property
+    def fixed(self):
+        """What `functools.partial` has decided."""
+        return getattr(self.target, "keywords", {})
+
+    @property
+    def norm_first(self):
+        if "norm_first" in self.fixed:
+            return self.fixed["norm_first"]
+        return super().norm_first
+
+    def variants(self):
+        if "norm_first" not in self.accepts or "norm_first" in self.fixed:
+            return [self]
+        return [self.with_settings(norm_first=pre) for pre in (False, True)]
+
+    def with_settings(self, **settings):
+        """Return a twin that is called with these arguments too."""
+        settings = tuple((dict(self.mode.settings) | settings).items())
+        return self.in_mode(dataclasses.replace(self.mode, settings=settings))
+
+    def all_modes(self):
+        return self.variants()
+
+    def trained_and_not(self):
+        if "training" not in self.accepts:
+            return super().trained_and_not()
+        return [self.with_settings(training=training) for training in (True, False)]
+
+    def run_encoder(self, X, layers, n_heads, options):
+        weights = layers if self.many else layers[0]
+        return self.call(self.target, X, weights, n_heads, **options)
+
+
+def reference(X, layers, *, final, **options):
+    """Return what `mha.encoder` makes of the same weights."""
+    final_norm = (None, None) if final else None
+    return encoder(X, layers, HEADS, final_norm=final_norm, **options)
+
+
+def expected_encoder(subject, X, layers, **options):
+    """Return what the reference, set like the subject, makes of the same weights."""
+    options |= {"norm_first": subject.norm_first, "final": subject.final_norm}
+    options |= {"eps": subject.eps, "activation": subject.activation}
+    return reference(X, layers, **options)
+
+
+def silenced(layers):
+    """Return the layers with both parts writing zeros, and with plain norms."""
+    return [
+        {name: W if name in LOUD else 0 * W for name, W in weights.items()}
+        | {f"gain_{i}": np.ones(weights["W_2"].shape[1]) for i in (1, 2)}
+        for weights in layers
+    ]
+
+
+def frame(X, width, eps):
+    """Return wider tokens that a norm only divides, and by what.
+
+    Two numbers behind each token make all of them alike in mean, 0, and in length.
+    """
+    total, square = X.sum(-1), (X * X).sum(-1)
+    size = max(FRAME**2, 2 * X.shape[-1] * square.max(initial=0.0))
+    half = np.sqrt((size - square) / 2 - total * total / 4)
+    framed = np.zeros((*X.shape[:-1], width), X.dtype)
+    framed[..., : X.shape[-1]] = X
+    framed[..., X.shape[-1]] = half - total / 2
+    framed[..., X.shape[-1] + 1] = -half - total / 2
+    return framed, float(np.sqrt(size / width + eps))
+
+
+def unframe(Y, framed, d):
+    """Return by how much the first `d` numbers of each row moved, without the norms.
+
+    Whatever norms did to a row, they did to the two numbers of its frame too.
+    """
+    a, b = framed[..., d : d + 1], framed[..., d + 1 : d + 2]
+    y_a, y_b = Y[..., d : d + 1], Y[..., d + 1 : d + 2]
+    with np.errstate(all="ignore"):
+        moved = (Y[..., :d] - y_b) / (y_a - y_b) * (a - b) + b - framed[..., :d]
+    # The frame is large: what is smaller than its rounding was 0.
+    noise = 100 * np.finfo(Y.dtype).eps * abs(a)
+    return np.where(abs(moved) < noise, 0, moved)
+
+
+def _widened(W, width):
+    wide = np.zeros((width,) * W.ndim, W.dtype)
+    wide[tuple(slice(n) for n in W.shape)] = W
+    return wide

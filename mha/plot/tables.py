@@ -1,0 +1,102 @@
+"""Tables of yes and no: a mark where something holds, a faint dot where not."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mha.plot._checks import as_matrix, as_names
+from mha.plot._picture import INK, WIDTH, Picture, house_style
+
+MARK = "#D55E00"
+LETTER, ROW = 0.078, 0.155  # inches
+
+
+def marks(
+    table,
+    rows=None,
+    cols=None,
+    *,
+    alt,
+    xlabel="",
+    ylabel="",
+    names=("yes", "no"),
+    sort=False,
+):
+    """Show a table of yes and no as marks, so that its structure can be seen.
+
+    Parameters
+    ----------
+    table : bool ndarray of shape (n_rows, n_cols)
+        A square is drawn where it is True, a faint dot where it is False.
+    rows, cols : sequence of names, optional
+        None numbers them from 0. Column names stand upright above the table.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    xlabel, ylabel : str
+        What a column and a row stand for.
+    names : pair of str
+        What a square and a dot mean.
+    sort : bool, default False
+        Put the columns with most marks first, and rows that are alike together.
+
+    Returns
+    -------
+    picture : Picture
+        Rows and columns come in the order they are given, unless they are sorted.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not a boolean matrix, the names do not fit it, or `alt` is empty.
+
+    Examples
+    --------
+    >>> marks(np.eye(2) > 0, ["a", "b"], ["c", "d"], alt="Each law kills one bug.")
+    Picture: Each law kills one bug.
+    """
+    table = as_matrix("table", table, "(n_rows, n_cols)")
+    if table.dtype != bool:
+        raise ValueError(f"table must be boolean, got {table.dtype}")
+    rows = as_names("rows", rows, table.shape[0], "rows")
+    cols = as_names("cols", cols, table.shape[1], "columns")
+    if sort:
+        table, rows, cols = _sorted(table, rows, cols)
+    with house_style():
+        figure, ax, cell = _paper(rows, cols)
+        yes, no = np.argwhere(table), np.argwhere(~table)
+        size = (0.66 * cell * 72) ** 2
+        handles = [
+            ax.scatter(*yes.T[::-1], s=size, marker="s", color=MARK, linewidths=0),
+            ax.scatter(*no.T[::-1], s=2, color=INK, alpha=0.45, linewidths=0),
+        ]
+        _name(ax, rows, cols)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        figure.legend(handles, names, loc="outside lower center", ncols=2)
+        return Picture(figure, alt)
+
+
+def _sorted(table, rows, cols):
+    busy = np.argsort(-table.sum(0), kind="stable")
+    alike = sorted(range(len(table)), key=lambda k: tuple(~table[k, busy]))
+    names = [rows[k] for k in alike], [cols[k] for k in busy]
+    return table[np.ix_(alike, busy)], *names
+
+
+def _paper(rows, cols):
+    """Return a figure, its axes, and the inches of a cell."""
+    margin = 0.5 + LETTER * max(map(len, rows))
+    cell = min(ROW * 1.15, (WIDTH - margin) / len(cols))
+    width = min(WIDTH, margin + cell * len(cols) + 0.2)
+    height = ROW * len(rows) + LETTER * max(map(len, cols)) + 0.8
+    figure = Figure((width, height))
+    return figure, figure.subplots(), min(cell, ROW)
+
+
+def _name(ax, rows, cols):
+    ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0, labelsize=8)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.set_xticks(range(len(cols)), cols, rotation=90)
+    ax.set_yticks(range(len(rows)), rows)

@@ -1,0 +1,289 @@
+"""The right encoder, and versions that are wrong around its attention.
+
+Every member overrides one method of `EncoderMember`, so its source *is* the mistake.
+"""
+
+from functools import partial
+
+from mha.zoo._arrays import _gelu, _mean, _normalised, _plus, _relu
+from mha.zoo._attention import right
+from mha.zoo._exhibit import Exhibit, exhibit
+
+ACTIVATIONS = {"relu": _relu, "gelu": _gelu}
+
+
+class EncoderMember(Exhibit):
+    """Compute an encoder, one method a step.
+
+    Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapters 11 and 12)
+
+    A member is called like `mha.encoder`, and its `layer` like `mha.encoder_layer`, on
+    NumPy arrays or torch tensors. `training` is for norms that tell train mode from
+    eval mode, which no right one does. Arguments are not checked.
+
+    Attributes
+    ----------
+    name : str
+        The slug under which the member stands in `mha.zoo`.
+    chapter : int
+        Where the book has the step that went wrong.
+    wrong : str
+        What was done wrong, one sentence.
+    seen, link : str
+        Where it was seen in public; the link is empty where no sighting is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = dict.fromkeys("W_Q W_K W_V W_O W_1 W_2".split(), np.zeros((2, 2)))
+    >>> right_encoder([[1.0, 9.0], [40.0, 20.0]], [weights], n_heads=1, eps=0)
+    array([[-1.,  1.],
+           [ 1., -1.]])
+    """
+
+    multi_head_attention = right
+
+    def __call__(
+        self, X, layers, n_heads, mask=None, *, activation="relu", norm_first=False,
+        eps=1e-5, final_norm=None, is_causal=False, training=True,
+    ):  # fmt: skip
+        """Return what this member takes for `mha.encoder`."""
+        options = {"activation": activation, "norm_first": norm_first, "eps": eps}
+        options |= {"mask": mask, "is_causal": is_causal, "training": training}
+        Y = self.stack(X, layers, partial(self.layer, n_heads=n_heads, **options))
+        return Y if final_norm is None else self.norm(Y, *final_norm, eps, training)
+
+    def layer(
+        self, X, weights, n_heads, mask=None, *, activation="relu", norm_first=False,
+        eps=1e-5, is_causal=False, training=True,
+    ):  # fmt: skip
+        """Return what this member takes for `mha.encoder_layer`."""
+        norms = (
+            partial(
+                self.norm,
+                gain=weights.get(f"gain_{i}"),
+                bias=weights.get(f"bias_{i}"),
+                eps=eps,
+                training=training,
+            )
+            for i in (1, 2)
+        )
+        attend = partial(self.attend, weights, n_heads, mask, is_causal)
+        feed = partial(self.feed, weights, ACTIVATIONS[activation])
+        return self.pass_through(X, norm_first, attend, feed, *norms)
+
+    def stack(self, X, layers, layer):
+        """Send the tokens through one layer after the other."""
+        for weights in layers:
+            X = layer(X, weights)
+        return X
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        """Send the tokens through both parts of a layer."""
+        if norm_first:
+            Z = X + attend(norm_1(X))
+            return Z + feed(norm_2(Z))
+        Z = norm_1(X + attend(X))
+        return norm_2(Z + feed(Z))
+
+    def attend(self, weights, n_heads, mask, is_causal, x):
+        """Let the tokens look at each other."""
+        weights = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+        options = {"n_heads": n_heads, "mask": mask, "is_causal": is_causal}
+        return self.multi_head_attention(x, **weights, **options)
+
+    def feed(self, weights, bend, x):
+        """Send every token, alone, through a wide layer and back."""
+        hidden = bend(_plus(x @ weights["W_1"], weights.get("b_1")))
+        return _plus(hidden @ weights["W_2"], weights.get("b_2"))
+
+    def norm(self, x, gain, bias, eps, training):
+        """Give every token mean 0 and variance 1, then stretch and shift it."""
+        y = _normalised(x, -1, eps)
+        return _plus(y if gain is None else y * gain, bias)
+
+
+@exhibit
+class right_encoder(EncoderMember):
+    pass
+
+
+@exhibit
+class batch_norm(EncoderMember):
+    chapter = 11
+    wrong = "Batch norm: each feature is normalised over all tokens of the batch."
+    seen = "A reader took the right axis for a mistake and proposed this one."
+    link = "https://github.com/Kyubyong/transformer/issues/40"
+
+    def norm(self, x, gain, bias, eps, training):
+        # Fresh running statistics are mean 0 and variance 1.
+        batch = tuple(range(x.ndim - 1))
+        y = _normalised(x, batch, eps) if training else x
+        return _plus(y if gain is None else y * gain, bias)
+
+
+@exhibit
+class norm_over_tokens(EncoderMember):
+    chapter = 11
+    wrong = "Each feature is normalised over the tokens of the sequence."
+    seen = "The first layer norm of a much-copied PyTorch version."
+    link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/pull/17"
+
+    def norm(self, x, gain, bias, eps, training):
+        y = _normalised(x, -2, eps)
+        return _plus(y if gain is None else y * gain, bias)
+
+
+@exhibit
+class norm_over_all(EncoderMember):
+    chapter = 11
+    wrong = "The whole sequence is normalised at once, over tokens and features."
+    seen = "The baseline transformer of a research library."
+    link = (
+        "https://github.com/Qualcomm-AI-research/geometric-algebra-transformer/pull/8"
+    )
+
+    def norm(self, x, gain, bias, eps, training):
+        y = _normalised(x, (-2, -1), eps)
+        return _plus(y if gain is None else y * gain, bias)
+
+
+@exhibit
+class unbiased_std(EncoderMember):
+    chapter = 11
+    wrong = "The norm divides by the unbiased standard deviation, plus ε."
+    seen = "The best known annotated transformer, where std() has this default."
+    link = "https://github.com/harvardnlp/annotated-transformer/pull/119"
+
+    def norm(self, x, gain, bias, eps, training):
+        d, centred = x.shape[-1], x - _mean(x, -1)
+        variance = _mean(centred * centred, -1) * d / (d - 1)
+        y = centred / (variance**0.5 + eps)
+        return _plus(y if gain is None else y * gain, bias)
+
+
+@exhibit
+class one_norm_for_both(EncoderMember):
+    chapter = 11
+    wrong = "Both norms are the first one: its gain and bias are used twice."
+    seen = "A language model trained with it, with little difference until then."
+    link = "https://github.com/allenai/OLMo/issues/222"
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        return super().pass_through(X, norm_first, attend, feed, norm_1, norm_1)
+
+
+@exhibit
+class one_add_and_norm(EncoderMember):
+    chapter = 11
+    wrong = "The layer ends with feed-forward: the second Add & Norm is missing."
+    seen = "A published explanation ends the layer there; no public issue known."
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        if norm_first:
+            return feed(norm_2(X + attend(norm_1(X))))
+        return feed(norm_1(X + attend(X)))
+
+
+@exhibit
+class no_residual(EncoderMember):
+    chapter = 11
+    wrong = "What attention brings home replaces the token; it must be added."
+    seen = "A generator of sound lost the way around its cross-attention."
+    link = "https://github.com/lucidrains/audiolm-pytorch/issues/150"
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        Z = attend(norm_1(X)) if norm_first else norm_1(attend(X))
+        return Z + feed(norm_2(Z)) if norm_first else norm_2(Z + feed(Z))
+
+
+@exhibit
+class residual_multiplied(EncoderMember):
+    chapter = 11
+    wrong = "Feed-forward is multiplied with the token; it must be added."
+    seen = "A vision transformer; its author: a severe bug."
+    link = "https://github.com/ChristophReich1996/MaxViT/issues/8"
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        Z = X + attend(norm_1(X)) if norm_first else norm_1(X + attend(X))
+        return Z * feed(norm_2(Z)) if norm_first else norm_2(Z * feed(Z))
+
+
+@exhibit
+class residual_from_the_input(EncoderMember):
+    chapter = 11
+    wrong = "Feed-forward is added to the input, and attention's own part is lost."
+    seen = "A transformer in TensorFlow, until a reader sent the repair."
+    link = "https://github.com/strutive07/transformer-tensorflow2.0/issues/14"
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        Z = X + attend(norm_1(X)) if norm_first else norm_1(X + attend(X))
+        return X + feed(norm_2(Z)) if norm_first else norm_2(X + feed(Z))
+
+
+@exhibit
+class residual_after_norm(EncoderMember):
+    chapter = 11
+    wrong = "Pre-norm adds to the normalised token; it must add to the token itself."
+    seen = "The author found it; old checkpoints would not have survived the repair."
+    link = "https://github.com/Howuhh/faster-trajectory-transformer/issues/3"
+
+    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+        if not norm_first:
+            return super().pass_through(X, norm_first, attend, feed, norm_1, norm_2)
+        Z = norm_1(X) + attend(norm_1(X))
+        return norm_2(Z) + feed(norm_2(Z))
+
+
+@exhibit
+class bend_at_the_end(EncoderMember):
+    chapter = 11
+    wrong = "Feed-forward bends after its second matrix: two matrices make one."
+    seen = "A network for electricity meters, until a reader asked."
+    link = "https://github.com/goruck/nilm/issues/1"
+
+    def feed(self, weights, bend, x):
+        hidden = _plus(x @ weights["W_1"], weights.get("b_1"))
+        return bend(_plus(hidden @ weights["W_2"], weights.get("b_2")))
+
+
+@exhibit
+class mask_not_handed_on(EncoderMember):
+    chapter = 11
+    wrong = "The layer takes a mask and does not hand it to its attention."
+    seen = "A model of time series; a reader asks whether it needs no mask."
+    link = "https://github.com/imperial-qore/TranAD/issues/10"
+
+    def attend(self, weights, n_heads, mask, is_causal, x):
+        return super().attend(weights, n_heads, None, False, x)
+
+
+@exhibit
+class layers_share_weights(EncoderMember):
+    chapter = 12
+    wrong = "One layer is run several times, where each should have its own weights."
+    seen = "A reader's simplification of a speech toolkit: the result is very bad."
+    link = "https://github.com/espnet/espnet/issues/1278"
+
+    def stack(self, X, layers, layer):
+        for _ in layers:
+            X = layer(X, layers[0])
+        return X
+
+
+@exhibit
+class only_last_layer(EncoderMember):
+    chapter = 12
+    wrong = "Every layer reads the embeddings, so only the last one counts."
+    seen = "The notebook of a deep learning course at a university."
+    link = "https://github.com/Atcold/NYU-DLSP20/issues/270"
+
+    def stack(self, X, layers, layer):
+        Y = X
+        for weights in layers:
+            Y = layer(X, weights)
+        return Y
+
+
+ENCODERS = tuple(x for x in list(globals().values()) if isinstance(x, EncoderMember))

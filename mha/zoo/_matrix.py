@@ -1,0 +1,131 @@
+"""Which law kills which member? Computed, never typed."""
+
+import functools
+import html
+import string
+from dataclasses import dataclass
+
+import numpy as np
+
+from mha.zoo._attention import ALL, Member
+
+
+@dataclass(frozen=True, repr=False)
+class KillMatrix:
+    """Say which law kills which member; computed, never typed.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        Names of the members; the right one comes first.
+    columns : tuple of str
+        Slugs of the laws.
+    killed : ndarray of bool, shape (len(rows), len(columns))
+        True where the law of the column does not hold for the member of the row.
+    """
+
+    rows: tuple
+    columns: tuple
+    killed: np.ndarray
+
+    def killed_by(self, name):
+        """Return the slugs of the laws that the member called `name` breaks."""
+        row = self.killed[_index("member", name, self.rows)]
+        return tuple(law for law, dead in zip(self.columns, row, strict=True) if dead)
+
+    def kills(self, slug):
+        """Return the names of the members that the law called `slug` kills."""
+        column = self.killed[:, _index("law", slug, self.columns)]
+        return tuple(name for name, dead in zip(self.rows, column, strict=True) if dead)
+
+    def __repr__(self):
+        letters = _letters(len(self.columns))
+        width = max(map(len, self.rows))
+        lines = [" " * width + "  " + " ".join(letters)]
+        for name, row in zip(self.rows, self.killed, strict=True):
+            marks = " ".join("✗" if dead else "·" for dead in row)
+            lines.append(f"{name.ljust(width)}  {marks}")
+        legend = [f"{a} {law}" for a, law in zip(letters, self.columns, strict=True)]
+        return "\n".join([*lines, "", *legend])
+
+    def _repr_html_(self):
+        letters = _letters(len(self.columns))
+        named = list(zip(letters, self.columns, strict=True))
+        head = "".join(
+            f'<th scope="col"><abbr title="{html.escape(law)}">{letter}</abbr></th>'
+            for letter, law in named
+        )
+        rows = "".join(map(_html_row, self.rows, self.killed))
+        legend = html.escape(", ".join(f"{letter} {law}" for letter, law in named))
+        return (
+            '<div role="region" aria-label="kill matrix" tabindex="0" '
+            'style="overflow-x: auto"><table>'
+            "<caption>Which law kills which member: ✗ killed, · not.</caption>"
+            f'<thead><tr><th scope="col">member</th>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div><p>{legend}</p>"
+        )
+
+
+def _html_row(name, row):
+    marks = {True: ("killed", "✗"), False: ("not killed", "·")}
+    cells = (marks[bool(dead)] for dead in row)
+    return (
+        f'<tr><th scope="row">{html.escape(name)}</th>'
+        + "".join(
+            f'<td><span role="img" aria-label="{word}">{mark}</span></td>'
+            for word, mark in cells
+        )
+        + "</tr>"
+    )
+
+
+def _index(kind, name, names):
+    if name not in names:
+        raise ValueError(f"no {kind} is called {name!r}; there are {', '.join(names)}")
+    return names.index(name)
+
+
+def _letters(n):
+    return list((string.ascii_letters)[:n])
+
+
+def kill_matrix(laws=None, members=ALL):
+    """Put every member to every law.
+
+    Equation: killed[m, l] ⇔ law l does not hold for member m  (chapter 14)
+
+    Parameters
+    ----------
+    laws : iterable of Law, optional
+        Laws of your own; by default those of `mha.laws.ALL`, and for encoders those of
+        `mha.laws.WHOLE`. A good law kills somebody and spares the right one.
+    members : iterable of Exhibit, default `ALL`
+        Whom to judge; `ENCODERS` are the others.
+
+    Returns
+    -------
+    matrix : KillMatrix
+        Prints as a table; ``matrix.killed_by(name)`` and ``matrix.kills(slug)`` read a
+        row and a column.
+
+    Examples
+    --------
+    >>> kill_matrix().killed_by("right")
+    ()
+    >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
+    True
+    """
+    members = tuple(members)
+    if laws is None:
+        from mha.laws import ALL as OF_ATTENTION  # laws looks for its lookalikes here
+        from mha.laws import WHOLE
+
+        laws = OF_ATTENTION if isinstance(members[0], Member) else WHOLE
+    return _kill_matrix(tuple(laws), members)
+
+
+@functools.cache
+def _kill_matrix(laws, members):
+    killed = [[law.check(member).holds is False for law in laws] for member in members]
+    names = tuple(member.name for member in members)
+    return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))
