@@ -1,0 +1,154 @@
+"""A figure to move: drawn once in Python, brought to life by a script beside it."""
+
+import base64
+import json
+import re
+import warnings
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(__file__).parent
+DIGITS = 4  # of the numbers handed to a script; the pages print two or three
+
+
+class View:
+    """Hold one interactive figure, and the picture that stands for it on paper.
+
+    It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Without
+    scripts, and in a PDF, the picture stands there.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the script in this folder.
+    data : dict
+        What the script shows: numbers, arrays, text.
+    still : mha.plot.Picture
+        The same in its first state; its alt text names the figure.
+    """
+
+    def __init__(self, kind, data, still):
+        self.kind, self.still, self.alt = kind, still, still.alt
+        self.data = as_json(data)
+
+    def __repr__(self):
+        return f"View: {self.alt}"
+
+    def _repr_html_(self):
+        """Return the figure as one piece of HTML that needs nothing from outside."""
+        name = sha256((self.kind + self.data).encode()).hexdigest()[:8]
+        script = f"(() => {{ const root = {FIND % name}; {code(self.kind)} }})()"
+        return (
+            f'<div class="mha-view mha-{self.kind}" data-view="{name}" role="group" '
+            f'aria-label="{escape(self.alt)}">'
+            f'<div class="still">{self.still.svg}</div>'
+            f'<script type="application/json">{self.data}</script>'
+            f"<script>{script}</script></div>"
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {
+            "text/plain": repr(self),
+            "text/html": self._repr_html_(),
+            "image/png": base64.b64encode(self.still.png).decode("ascii"),
+        }
+
+
+# VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
+FIND = (
+    'document.currentScript?.closest(".mha-view") ?? '
+    "[...document.querySelectorAll('[data-view=\"%s\"]')]"
+    '.find((node) => !node.querySelector(".live"))'
+)
+
+
+def as_json(data):
+    """Return `data` as JSON that can stand inside a script element."""
+
+    def plain(x):
+        if isinstance(x, np.ndarray | np.generic):
+            return plain(x.tolist())
+        if isinstance(x, dict):
+            return {key: plain(value) for key, value in x.items()}
+        if isinstance(x, list | tuple):
+            return [plain(value) for value in x]
+        if isinstance(x, float):
+            return round(x, DIGITS) + 0.0 if np.isfinite(x) else None
+        return x
+
+    packed = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"))
+    # "</script>" or "<!--" in a token would end the element
+    return packed.replace("<", "\\u003c")
+
+
+def as_numbers(name, values):
+    """Return `values`, which may be tensors, as finite floats of NumPy."""
+    values = as_array(values)
+    if not np.isfinite(values).all():
+        place = tuple(np.argwhere(~np.isfinite(values))[0].tolist())
+        raise ValueError(f"{name} must be finite, got {values[place]} at index {place}")
+    return values
+
+
+def as_array(values):
+    """Return an array, a tensor, or a list with one for each layer, as floats."""
+    if isinstance(values, list | tuple):
+        values = [as_array(value) for value in values]
+    if hasattr(values, "detach"):  # maybe with gradients, elsewhere, in bfloat16
+        values = values.detach().cpu().double().numpy()
+    return np.asarray(values, dtype=float)
+
+
+def as_words(words):
+    """Return tokens as text in which blank ones can be seen."""
+    return [visible(str(word)) for word in words]
+
+
+def visible(word):
+    """Return the word; space, line break and nothing become signs."""
+    word = word.encode("utf-8", "replace").decode()  # half a character of two
+    word = "".join(SIGNS.get(c, c) for c in word)
+    return word if word.strip() else "␣" * len(word) or "∅"
+
+
+SIGNS = {"\n": "⏎", "\r": "⏎", "\t": "⇥"} | {chr(c): "�" for c in (0, *range(14, 32))}
+
+
+def short(words, length=12):
+    """Return words that leave a picture on paper some room for itself."""
+    return [w if len(w) <= length else w[: length - 1] + "…" for w in words]
+
+
+@contextmanager
+def any_script():
+    """Let a still hold Chinese or Arabic, which browsers can draw and DejaVu cannot."""
+    with warnings.catch_warnings():
+        for message in ("Glyph .* missing from", "Matplotlib currently does not"):
+            warnings.filterwarnings("ignore", message)
+        yield
+
+
+@cache
+def text(name):
+    """Return a file of this folder without comments and indentation."""
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    lines = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
+    return "\n".join(line for line in lines if line)
+
+
+@cache
+def code(kind):
+    """Return the script of one kind of figure, with looks and parts that all share."""
+    looks = [text(name) for name in ("view.css", f"{kind}.css") if has(name)]
+    css = json.dumps("".join(looks).replace("\n", ""), ensure_ascii=False)
+    return "\n".join([f"const css = {css};", text("base.js"), text(f"{kind}.js")])
+
+
+def has(name):
+    """Return whether this folder holds the file."""
+    return (FOLDER / name).exists()

@@ -1,0 +1,86 @@
+"""Look at real attention: choose layers, heads and the word that looks."""
+
+import numpy as np
+
+from mha import plot
+from mha.view._view import View, any_script, as_numbers, as_words, short
+
+ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
+
+
+def attention(weights, tokens, keys=None, *, alt, names=None, first=0):
+    """Show who looks at whom, for one head or many.
+
+    Equation: A = softmax(Q K^T / √d_k), one for each head  (chapters 5 and 9)
+
+    Parameters
+    ----------
+    weights : ndarray or Tensor of shape ([layers,] [heads,] n_q, n_k)
+        Weights of attention, 0 to 1; also a list with one array for each layer.
+    tokens : sequence of str
+        The n_q words that look. They may hold any text; it is escaped.
+    keys : sequence of str, optional
+        The n_k words looked at, if they are not the same.
+    alt : str
+        One sentence with what there is to find.
+    names : sequence of str, optional
+        Names of the heads; "head 1", "head 2", … otherwise.
+    first : int, default 0
+        The word that looks at first.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit the words, or a weight is NaN or lies outside 0..1.
+
+    Examples
+    --------
+    >>> attention([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], alt="b looks at both")
+    View: b looks at both
+    """
+    A = as_weights(weights)
+    queries = as_words(tokens)
+    keys = queries if keys is None else as_words(keys)
+    check(A, queries, keys, names, first)
+    data = {"weights": A, "queries": queries, "keys": keys, "first": int(first)}
+    if names is not None:
+        data["names"] = as_words(names)
+    with any_script():
+        still = plot.heatmap(A[0, 0], short(queries), short(keys), alt=alt)
+    return View("attention", data, still)
+
+
+def as_weights(weights):
+    """Return the weights with four axes, as NumPy."""
+    A = as_numbers("weights", weights)
+    if not 2 <= A.ndim <= 4:
+        raise ValueError(
+            f"weights must have shape ([layers,] [heads,] n_q, n_k), got {A.shape}; "
+            "of a batch show one sentence"
+        )
+    if A.size == 0 or A.min() < -ROUNDING or A.max() > 1 + ROUNDING:
+        low, high = (A.min(), A.max()) if A.size else ("no", "no number")
+        raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
+    return np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
+
+
+def check(A, queries, keys, names, first):
+    """Refuse words and names that do not fit the weights."""
+    expected = (len(queries), len(keys))
+    if A.shape[-2:] != expected:
+        raise ValueError(
+            f"weights must end in shape (n_q, n_k) = {expected} for {len(queries)} "
+            f"tokens and {len(keys)} keys, got shape {A.shape}"
+        )
+    if names is not None and len(names) != A.shape[1]:
+        raise ValueError(
+            f"names must hold one name for each of the {A.shape[1]} heads, "
+            f"got {len(names)}"
+        )
+    if not 0 <= first < len(queries):
+        raise ValueError(f"first must be one of {len(queries)} tokens, got {first}")

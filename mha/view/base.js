@@ -1,0 +1,149 @@
+// What every figure shares. Around it stands: (() => { const root = …; const css = …; base; figure })()
+// A figure reads `data`, builds nodes with html() and svg(), and calls mount() once.
+const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+
+function build(create, tag, attributes, children) {
+  const node = create(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child != null));
+  return node;
+}
+
+// html("p", {class: "x", onclick: f}, "text", node) and the same for SVG
+const html = (tag, attributes, ...children) =>
+  build((name) => document.createElement(name), tag, attributes, children);
+const svg = (tag, attributes, ...children) =>
+  build((name) => document.createElementNS("http://www.w3.org/2000/svg", name), tag, attributes, children);
+
+// numbers as the book prints them, with a true minus
+const show = (x, digits = 2) =>
+  (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+// a word in a sentence, whatever its direction; and one that has to fit
+const word = (token) => `\u2068“${token}”\u2069`;
+const cut = (token, n) => ([...token].length > n ? [...token].slice(0, n - 1).join("") + "…" : token);
+// numbers for tests and for the curious: note("weights", …) fills data-weights
+const note = (name, numbers) => {
+  root.dataset[name] = [numbers].flat(Infinity).map((x) => x.toFixed(4)).join(" ");
+};
+
+function softmax(scores) {
+  const top = Math.max(...scores);
+  if (top === -Infinity) return scores.map(() => 0); // a row that may look at nothing
+  const powers = scores.map((s) => Math.exp(s - top));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  return powers.map((p) => p / sum);
+}
+
+// e to the entropy: as if so many keys shared equally
+const effective = (p) => Math.exp(-p.reduce((sum, x) => sum + (x > 0 ? x * Math.log(x) : 0), 0));
+
+// a labelled slider; say(value) stands beside it and is read aloud; .set(value) moves it
+function slider(label, { min, max, step, value, say = (x) => show(x), input }) {
+  const output = html("output", {});
+  const range = html("input", { type: "range", min, max, step, oninput: () => moved() });
+  const shown = () => {
+    output.textContent = say(+range.value);
+    range.setAttribute("aria-valuetext", say(+range.value));
+  };
+  const moved = () => (shown(), input(+range.value));
+  const node = html("label", { class: "dial" }, html("span", {}, label), range, output);
+  node.show = (x) => { range.value = x; shown(); }; // without calling input
+  node.set = (x) => { range.value = x; moved(); };
+  node.show(value);
+  return node;
+}
+
+// one of several: radio buttons under one name; .set(key) chooses without calling input
+let groups = 0;
+const unique = Math.random().toString(36).slice(2);
+function choice(legend, options, value, input) {
+  const name = `mha-${unique}-${groups++}`;
+  const radios = options.map(([key]) => html("input", {
+    type: "radio", name, value: key, onchange: () => input(key),
+  }));
+  const node = html("fieldset", {}, html("legend", {}, legend),
+    ...options.map(([, text], i) => html("label", {}, radios[i], text)));
+  node.set = (key) => radios.forEach((radio, i) => { radio.checked = options[i][0] === key; });
+  node.set(value);
+  return node;
+}
+
+// where a pointer is, in the units of an <svg>
+const spot = (event, picture) => {
+  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+  return [point.x, point.y];
+};
+
+// a point to drag in an <svg>: pointer, touch, arrow keys; set([x, y]) moves it
+function handle(node, { label, get, set, step = 0.1, toData }) {
+  const tell = () => {
+    const [x, y] = get();
+    node.setAttribute("aria-valuenow", x.toFixed(2));
+    node.setAttribute("aria-valuetext", `${show(x)}, ${show(y)}`);
+  };
+  const move = (point) => (set(point), tell());
+  const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  for (const [name, value] of Object.entries({ tabindex: 0, role: "slider", "aria-label": label }))
+    node.setAttribute(name, value);
+  node.classList.add("handle");
+  // touch-action has no effect on a part of a drawing: a finger would scroll the page
+  node.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
+  node.addEventListener("pointerdown", (event) => (node.setPointerCapture(event.pointerId), event.preventDefault(), node.focus()));
+  node.addEventListener("pointermove", (event) =>
+    node.hasPointerCapture(event.pointerId) && move(toData(event)));
+  node.addEventListener("keydown", (event) => {
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    const [x, y] = get(), [dx, dy] = keys[event.key];
+    move([x + dx * step, y + dy * step]);
+  });
+  tell();
+  node.tell = tell; // after a move that was not the reader's
+  return node;
+}
+
+// many buttons, one stop of the Tab key: arrow keys go on from there, `columns` a row
+function arrows(nodes, columns = 1, moved = () => {}) {
+  const stop = (i) => nodes.forEach((node, j) => { node.tabIndex = i === j ? 0 : -1; });
+  nodes.forEach((node, i) => {
+    node.addEventListener("focus", () => stop(i));
+    node.addEventListener("keydown", (event) => {
+      const on = getComputedStyle(node.parentNode).direction === "rtl" ? -1 : 1;
+      const step = { ArrowRight: on, ArrowLeft: -on, ArrowDown: columns, ArrowUp: -columns }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const next = (i + step + nodes.length) % nodes.length;
+      nodes[next].focus();
+      moved(next);
+    });
+  });
+  stop(0);
+  return stop;
+}
+
+// buttons of which one is chosen; arrow keys choose the next one
+function roving(nodes, choose) {
+  const pick = (i) => {
+    stop(i);
+    nodes.forEach((node, j) => node.setAttribute("aria-pressed", i === j));
+    choose(i);
+  };
+  const stop = arrows(nodes, 1, pick);
+  nodes.forEach((node, i) => node.addEventListener("click", () => pick(i)));
+  return pick;
+}
+
+// the line below a figure that says what it shows now, also to a screen reader
+const readout = html("p", { class: "readout", "aria-live": "polite" });
+const say = (text) => { readout.textContent = text; };
+
+function mount(...nodes) {
+  root.querySelector(".still").hidden = true;
+  root.append(html("style", {}, css), html("div", { class: "live" }, ...nodes.filter(Boolean), readout));
+  // JupyterLab would take a key pressed on a button for one of its shortcuts
+  for (const node of root.querySelectorAll("button, input, .handle")) node.dataset.lmSuppressShortcuts = "true";
+}

@@ -1,0 +1,83 @@
+"""Turn one look between two dragons, or two, and see what is known. Chapter 6."""
+
+import numpy as np
+
+from mha import plot
+from mha.view._view import View, as_numbers, as_words
+
+FEWEST, MOST = 10, 400
+
+
+def dragons(nights, looks, names=("left", "right", "sheep"), *, alt):
+    """Show what a reader knows of two creatures from one look, or from two.
+
+    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter 6)
+
+    Parameters
+    ----------
+    nights : array_like of shape (n, 3)
+        What three creatures carry; the first two are wanted. The nights are turned and
+        stretched a little, so that on them each number has variance 1 and no two are
+        correlated: what the theorem takes for granted.
+    looks : array_like of shape (2, 2)
+        Weights of the first two creatures in two heads; the third gets the rest.
+    names : three of str
+        What the creatures are called.
+    alt : str
+        One sentence with what there is to find out.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell; it starts with one head.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, weights are no shares, or the nights are too few, too many
+        or too much alike.
+
+    Examples
+    --------
+    >>> nights = np.random.default_rng(0).normal(size=(50, 3))
+    >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One look is one dragon's worth.")
+    View: One look is one dragon's worth.
+    """
+    looks, names = as_numbers("looks", looks), as_words(names)
+    if looks.shape != (2, 2) or looks.min() < 0 or looks.sum(1).max() > 1 + 1e-9:
+        raise ValueError(
+            "looks must be two pairs of weights, not negative and with sum at most 1, "
+            f"got {looks.tolist()}"
+        )
+    if len(names) != 3:
+        raise ValueError(f"names must be three, got {len(names)}")
+    nights = evened(as_numbers("nights", nights))
+    data = {"nights": nights, "looks": looks, "names": names}
+    return View("dragons", data, still_of(nights, looks[:1], names, alt))
+
+
+def evened(nights):
+    """Return nights whose second moments are exactly 1 and 0."""
+    if nights.ndim != 2 or nights.shape[1] != 3 or not FEWEST <= len(nights) <= MOST:
+        raise ValueError(
+            f"nights must have shape (n, 3) with n from {FEWEST} to {MOST}, "
+            f"got {nights.shape}"
+        )
+    size, axes = np.linalg.eigh(nights.T @ nights / len(nights))
+    if size[0] < 1e-9 * size[-1]:
+        raise ValueError("nights must not make one creature a mixture of the others")
+    return nights @ (axes / np.sqrt(size)) @ axes.T
+
+
+def still_of(nights, looks, names, alt):
+    """Return the nights as they were, and as one look lets a reader guess them."""
+    A = np.column_stack([looks, 1 - looks.sum(1)])
+    guess = nights @ np.linalg.pinv(A) @ A
+    label = "one look, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
+    return plot.moves(
+        {label: (nights[:, :2], guess[:, :2])},
+        xlabel=f"{names[0]} glow",
+        ylabel=f"{names[1]} glow",
+        names=("the night", "the best guess"),
+        alt=alt,
+    )

@@ -1,0 +1,82 @@
+"""Follow one number through the cut into heads, the right way and two wrong ones.
+
+Chapter 7.
+"""
+
+import numpy as np
+
+from mha import plot
+from mha._arrays import as_count
+from mha.heads import split_heads
+from mha.view._view import View, any_script, as_words, short
+
+MOST_ROWS, MOST_COLUMNS = 6, 8
+
+
+def heads(cells, words, n_heads=2, *, alt):
+    """Show where each number of a small table goes when it is cut into heads.
+
+    Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter 7)
+
+    Parameters
+    ----------
+    cells : array_like of shape (n, d_model)
+        What stands in the table: numbers or short names, at most 6 rows and 8 columns.
+    words : sequence of str
+        The n tokens.
+    n_heads : int, default 2
+        Number of heads at first; the reader may choose any that divides d_model.
+    alt : str
+        One sentence with what there is to find out.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    TypeError
+        If `n_heads` is not an integer.
+    ValueError
+        If shapes do not fit, the table is too large, or `n_heads` does not divide
+        d_model.
+
+    Examples
+    --------
+    >>> heads([["a", "b"], ["c", "d"]], ["it", "is"], alt="A head has every word.")
+    View: A head has every word.
+    """
+    cells, words = np.asarray(cells), as_words(words)
+    n_heads = as_count("n_heads", n_heads)
+    if cells.ndim != 2 or not (
+        1 <= cells.shape[0] <= MOST_ROWS and 1 <= cells.shape[1] <= MOST_COLUMNS
+    ):
+        raise ValueError(
+            f"cells must have shape (n, d_model), at most ({MOST_ROWS}, "
+            f"{MOST_COLUMNS}), got {cells.shape}"
+        )
+    n, d_model = cells.shape
+    if len(words) != n:
+        raise ValueError(f"words must be {n}, one a row of cells, got {len(words)}")
+    places = np.arange(cells.size).reshape(n, d_model)
+    right = split_heads(places, n_heads)  # refuses a number that does not divide
+    names = [as_words(row) for row in cells.tolist()]
+    counts = [h for h in range(1, d_model + 1) if d_model % h == 0]
+    data = {"cells": names, "words": words, "counts": counts, "first": n_heads}
+    return View("heads", data, still_of(right, words, alt))
+
+
+def still_of(right, words, alt):
+    """Return where the numbers of the tape end up, with the swap and without."""
+    wrong = np.arange(right.size).reshape(right.shape)
+    rows = [(right, ""), (wrong, ", no swap")]
+    panels = [
+        (head, f"head {r}{how}") for heads, how in rows for r, head in enumerate(heads)
+    ]
+    columns = [""] * right.shape[-1]
+    labels = {"xlabel": "column", "ylabel": "taken for"}
+    with any_script():
+        return plot.heatmaps(
+            panels, short(words), columns, kind="scores", alt=alt, **labels
+        )

@@ -1,0 +1,38 @@
+"""Choose laws and see which wrong versions are still at large. Chapter 14."""
+
+import numpy as np
+
+from mha import plot
+from mha.view._view import View
+
+
+def kills(matrix, *, alt):
+    """Show the kill table, to be explored law by law.
+
+    Parameters
+    ----------
+    matrix : mha.zoo.KillMatrix
+        What `mha.zoo.kill_matrix` returns. Members that break no law are left out.
+    alt : str
+        One sentence with what there is to find out.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+    """
+    dead = np.asarray(matrix.killed)
+    wrong = dead.any(axis=1)
+    members = [
+        name for name, is_wrong in zip(matrix.rows, wrong, strict=True) if is_wrong
+    ]
+    data = {
+        "members": members,
+        "laws": matrix.columns,
+        "killed": dead[wrong].astype(int),
+    }
+    counts = dead.sum(axis=0)
+    order = np.argsort(-counts, kind="stable")[:12]
+    names = [matrix.columns[column].replace("_", " ") for column in order]
+    still = plot.bars(counts[order], names, alt=alt, ylabel="wrong versions caught")
+    return View("kills", data, still)

@@ -1,0 +1,78 @@
+"""Drag a query among keys and see what it takes home. Chapter 5."""
+
+import numpy as np
+
+from mha import plot
+from mha.attention import scaled_dot_product_attention
+from mha.plot.arrows import convex_hull
+from mha.view._view import View, any_script, as_numbers, as_words
+
+MOST = 8  # arrows that can be told apart
+
+
+def plane(query, keys, values, words, *, alt, asks="query", axes=None):
+    """Show one query, keys and values in the plane; query and keys can be dragged.
+
+    Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter 5)
+
+    Parameters
+    ----------
+    query : array_like of shape (2,)
+        Where the query points at first.
+    keys : array_like of shape (n_k, 2)
+        At most 8 of them.
+    values : array_like of shape (n_k, 2)
+        What the words hand over; they stay where they are.
+    words : sequence of str
+        The n_k words.
+    alt : str
+        One sentence with what there is to find out.
+    asks : str, default "query"
+        The word that asks.
+    axes : two pairs of str, optional
+        What is drawn to the right and upwards: for keys, then for values.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a number is not finite, or there are more than 8 keys.
+
+    Examples
+    --------
+    >>> plane([2, 1], [[2, 1]], [[2, 0]], ["dog"], alt="All goes to dog.")
+    View: All goes to dog.
+    """
+    query, keys = as_numbers("query", query), as_numbers("keys", keys)
+    values, words = as_numbers("values", values), as_words(words)
+    if not 1 <= len(words) <= MOST:
+        raise ValueError(f"words must be 1 to {MOST}, got {len(words)}")
+    expected = {"query": (2,), "keys": (len(words), 2), "values": (len(words), 2)}
+    for name, x in (("query", query), ("keys", keys), ("values", values)):
+        if x.shape != expected[name]:
+            raise ValueError(
+                f"{name} must have shape {expected[name]} for {len(words)} words, "
+                f"got {x.shape}"
+            )
+    data = {"query": query, "keys": keys, "values": values, "words": words}
+    data |= {"asks": as_words([asks])[0], "hull": convex_hull(values)}
+    data["axes"] = [as_words(pair) for pair in axes or [["x", "y"], ["x", "y"]]]
+    data["reach"] = np.ceil(1.2 * max(abs(query).max(), abs(keys).max(), 0.5))
+    with any_script():
+        return View("plane", data, still_of(query, keys, values, words, alt))
+
+
+def still_of(query, keys, values, words, alt):
+    """Return the values, and what the query takes home from them."""
+    home = scaled_dot_product_attention(query[None], keys, values)[0]
+    arrows = dict(zip(words, map(tuple, values), strict=True))
+    return plot.vectors(
+        {**arrows, "output": tuple(home)},
+        alt=alt,
+        roles={**dict.fromkeys(words, "value"), "output": "output"},
+        hull=words,
+    )

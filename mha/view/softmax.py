@@ -1,0 +1,51 @@
+"""Move scores and temperature, watch the shares. Chapter 2."""
+
+from mha import plot
+from mha.softmax import softmax as shares
+from mha.view._view import View, any_script, as_numbers, as_words, short
+
+LARGEST, MOST = 5, 12
+
+
+def softmax(scores, labels, *, alt):
+    """Show a row of scores and its softmax, both to be moved.
+
+    Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter 2)
+
+    Parameters
+    ----------
+    scores : array_like of shape (n,)
+        Where the sliders stand at first, from -5 to 5.
+    labels : sequence of str
+        One word for each score, at most 12.
+    alt : str
+        One sentence with what there is to find out.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    ValueError
+        If there is not one label for each score, or a score lies outside -5..5.
+
+    Examples
+    --------
+    >>> softmax([3, 2], ["dog", "food"], alt="Dog leads; heat makes both equal.")
+    View: Dog leads; heat makes both equal.
+    """
+    scores, labels = as_numbers("scores", scores), as_words(labels)
+    if scores.ndim != 1 or len(scores) != len(labels):
+        raise ValueError(
+            f"scores must be one row with a label each, got shape {scores.shape} "
+            f"and {len(labels)} labels"
+        )
+    if not 1 <= len(labels) <= MOST:
+        raise ValueError(f"scores must be 1 to {MOST}, got {len(labels)}")
+    if abs(scores).max() > LARGEST:
+        raise ValueError(f"scores must lie in -{LARGEST}..{LARGEST}, got {scores}")
+    with any_script():
+        still = plot.bars(shares(scores), short(labels), alt=alt)
+    return View("softmax", {"scores": scores, "labels": labels}, still)

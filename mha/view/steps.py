@@ -1,0 +1,67 @@
+"""Walk through the nine steps of multi-head attention. Chapter 9."""
+
+import math
+
+import numpy as np
+
+from mha import plot
+from mha.heads import multi_head_attention, split_heads
+from mha.masks import causal_mask
+from mha.view._view import View, any_script, as_numbers, as_words, short
+
+
+def steps(X, W_Q, W_K, W_V, W_O, n_heads, *, tokens, alt, is_causal=False):
+    """Show every number between the tokens and the output, step by step.
+
+    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter 9)
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d_model)
+        Few tokens with few features: each number is shown.
+    W_Q, W_K, W_V, W_O : array_like
+        As in `mha.multi_head_attention`.
+    n_heads : int
+        Number of heads.
+    tokens : sequence of str
+        The n words.
+    alt : str
+        One sentence with what there is to find out.
+    is_causal : bool, default False
+        A token sees itself and those before it.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or there is not one word for each token.
+    """
+    names, tokens = ("W_Q", "W_K", "W_V", "W_O"), as_words(tokens)
+    X, *given = map(as_numbers, ("X", *names), (X, W_Q, W_K, W_V, W_O))
+    if X.ndim != 2 or len(X) != len(tokens):
+        raise ValueError(
+            f"X must have shape (n, d_model) with a word for each of the n tokens, got "
+            f"shape {X.shape} and {len(tokens)} words"
+        )
+    look = {"is_causal": is_causal, "return_weights": True}
+    Y, A = multi_head_attention(X, *given, n_heads, **look)
+    products = [X @ W for W in given[:3]]
+    Q, K, V = (split_heads(product, n_heads) for product in products)
+    S = Q @ K.swapaxes(-1, -2) / math.sqrt(Q.shape[-1])
+    open_ = causal_mask(len(X)) if is_causal else np.ones((len(X), len(X)), bool)
+    data = {
+        "tokens": tokens, "n_heads": int(n_heads), "causal": bool(is_causal),
+        "X": X, "W": dict(zip(names, given, strict=True)),
+        "P": dict(zip("QKV", products, strict=True)), "Q": Q, "K": K, "V": V,
+        "S": S, "scaled": np.where(open_, S, -np.inf), "A": A, "H": A @ V,
+        "C": np.concatenate([*(A @ V)], axis=-1), "Y": Y,
+    }  # fmt: skip
+    with any_script():
+        panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
+        words = short(tokens)
+        still = plot.heatmaps(panels, words, words, mask=open_, alt=alt)
+    return View("steps", data, still)

@@ -1,0 +1,406 @@
+"""Every figure of mha.view, moved by mouse, finger and keyboard in a real browser.
+
+What a figure shows stands in its data attributes with four decimals; the package must
+come to the same numbers.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("axe_playwright_python")
+
+from axe_playwright_python.sync_playwright import Axe
+
+import mha
+from mha import view
+
+SHOWN = 1.01e-4  # four decimals in, four decimals out
+WORDS = ["dog", "food", "it", "hungry"]
+SCORES = np.array([5.0, 0.0, 3.0, 4.0])
+rng = np.random.default_rng(0)
+S = rng.normal(size=(4, 4)).round(4)
+MASKS = {"causal": mha.causal_mask(4), "all open": np.ones((4, 4), bool)}
+A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
+WIDTHS = 2 ** np.arange(2, 11)
+WALKS = np.cumsum(rng.normal(size=(3, 16, 1024)), axis=-1)[..., WIDTHS - 1]
+NIGHTS, PAIRS = rng.normal(size=(53, 3)), rng.normal(size=(4, 2))
+LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
+ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
+FIGURES = {
+    "softmax": lambda: view.softmax(SCORES, WORDS, alt="Four shares"),
+    "attention": lambda: view.attention(A, WORDS, alt="Two layers of five heads"),
+    "any words": lambda: view.attention(
+        np.stack([np.eye(63), np.eye(63)[::-1]]),
+        ANY,
+        names=["self", "mirror"],
+        alt="63 words of many scripts",
+    ),
+    "masks": lambda: view.masks(S, WORDS, starts=MASKS, alt="A mask to paint"),
+    "scale": lambda: view.scale(WALKS, WIDTHS, alt="Weights at nine widths"),
+    "plane": lambda: view.plane(PAIRS[0], PAIRS, PAIRS, WORDS, alt="A query to drag"),
+    "dragons": lambda: view.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt="Two looks"),
+    "heads": lambda: view.heads(S, WORDS, alt="16 numbers in two heads"),
+}
+every_figure = pytest.mark.parametrize("name", FIGURES)
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<title>Figure</title>
+<meta name="viewport" content="width=device-width"><style>
+:root {{ color-scheme: light dark; }} body {{ background: #fff; color: #222; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #121212; color: #ccc; }} }}
+</style></head><body><main><h1>Figure</h1>{}</main></body></html>"""
+
+
+class Figure:
+    """One figure on a page, and the hands that move it."""
+
+    def __init__(self, page, place=0):
+        self.page, self.root = page, page.locator(".mha-view").nth(place)
+
+    def data(self, name):
+        return self.root.get_attribute(f"data-{name}")
+
+    def numbers(self, name):
+        return np.array(self.data(name).split(), dtype=float)
+
+    def button(self, name):
+        return self.root.get_by_role("button", name=name, exact=True)
+
+    def radio(self, name):
+        return self.root.get_by_role("radio", name=name, exact=True)
+
+    def slider(self, name):
+        return self.root.get_by_role("slider", name=re.compile(name))
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    @property
+    def says(self):
+        return re.sub("[\u2068\u2069]", "", self.root.locator(".readout").inner_text())
+
+
+@pytest.fixture
+def show(chromium):
+    """Return a function that shows figures on a page; in the end nothing went wrong."""
+    contexts, wrong = [], []
+
+    def show_all(*figures, theme="light", width=800, **options):
+        size = {"width": width, "height": 900}
+        context = chromium.new_context(viewport=size, color_scheme=theme, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda r: wrong.append(r.url))
+        page.set_content(PAGE.format("".join(f._repr_html_() for f in figures)))
+        return Figure(page)
+
+    yield show_all
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def agree(found, expected):
+    np.testing.assert_allclose(found, np.ravel(expected), rtol=0, atol=SHOWN)
+
+
+def middle(node):
+    box = node.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+# ------------------------------------------------------------------ all of them
+
+
+@every_figure
+@pytest.mark.parametrize(("theme", "width"), [("light", 800), ("dark", 330)])
+def test_axe_finds_no_barrier_and_nothing_scrolls_sideways(show, name, theme, width):
+    figure = show(FIGURES[name](), theme=theme, width=width)
+    found = Axe().run(figure.page, options={"resultTypes": ["violations"]})
+    assert [v["id"] for v in found.response["violations"]] == []
+    assert figure.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@every_figure
+def test_targets_are_large_enough_for_a_finger(show, name):
+    figure = show(FIGURES[name](), width=390)
+    nodes = figure.root.locator("button, fieldset label, input[type=range]")
+    boxes = [node.bounding_box() for node in nodes.all() if node.is_visible()]
+    assert boxes and min(min(b["width"], b["height"]) for b in boxes) >= 24
+
+
+@every_figure
+def test_tab_reaches_the_figure_and_leaves_it_and_the_focus_is_seen(show, name):
+    figure = show(FIGURES[name]())
+    stops = 0
+    for _ in range(12):
+        figure.press("Tab")
+        if not figure.page.evaluate("!!document.activeElement.closest('.mha-view')"):
+            break
+        look = "getComputedStyle(document.activeElement).outlineStyle"
+        assert figure.page.evaluate(look) != "none"
+        stops += 1
+    assert 2 <= stops < 12
+
+
+@every_figure
+def test_scripts_replace_the_still_picture_and_without_them_it_stays(show, name):
+    still = ".still svg"
+    assert not show(FIGURES[name]()).root.locator(still).is_visible()
+    assert (
+        show(FIGURES[name](), java_script_enabled=False)
+        .root.locator(still)
+        .is_visible()
+    )
+
+
+@every_figure
+def test_two_copies_on_one_page_do_not_disturb_each_other(show, name):
+    first = show(FIGURES[name](), FIGURES[name]())
+    second = Figure(first.page, 1)
+    before = dict(second.root.evaluate("root => ({...root.dataset})"))
+    for node in first.root.locator("input[type=radio]").all():
+        node.check()
+    for node in first.root.locator("input[type=range]").all():
+        node.press("End")
+    checked = second.root.locator("input:checked").count()
+    assert checked == first.root.locator("input:checked").count()
+    assert second.root.evaluate("root => ({...root.dataset})") == before
+    assert first.root.locator(".live").count() == 1
+
+
+# How JupyterLab and VS Code run the scripts of an output: in place, and elsewhere.
+LIKE_AN_EDITOR = """([html, elsewhere]) => {
+    const host = document.querySelector("main");
+    host.innerHTML = html;
+    for (const old of [...host.querySelectorAll("script")]) {
+        const script = document.createElement("script");
+        script.type = old.type;
+        script.text = old.textContent;
+        if (elsewhere) document.body.append(script); else old.replaceWith(script);
+    }
+}"""
+
+
+@every_figure
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_figure_comes_alive_when_an_editor_inserts_it(show, name, elsewhere):
+    figure = show()
+    twice = 2 * FIGURES[name]()._repr_html_()
+    figure.page.evaluate(LIKE_AN_EDITOR, [twice, elsewhere])
+    for place in (0, 1):
+        assert Figure(figure.page, place).root.locator(".live").count() == 1
+
+
+# ------------------------------------------------------------------ softmax
+
+
+def test_softmax_follows_the_keyboard(show):
+    figure = show(FIGURES["softmax"]())
+    agree(figure.numbers("weights"), mha.softmax(SCORES))
+    figure.slider("temperature").focus()
+    figure.press("ArrowRight", "ArrowRight", "ArrowRight")
+    agree(figure.numbers("weights"), mha.softmax(SCORES / 10**0.06))
+    figure.press("Home")
+    agree(figure.numbers("weights"), mha.softmax(SCORES / 0.1))
+    figure.slider("hungry").press("End")
+    agree(figure.numbers("weights"), [0.5, 0, 0, 0.5])
+    assert "“dog” 0.50" in figure.says and "2.00 of 4" in figure.says
+    figure.button("back to the start").press("Enter")
+    agree(figure.numbers("weights"), mha.softmax(SCORES))
+
+
+def test_softmax_follows_the_mouse(show):
+    figure = show(FIGURES["softmax"]())
+    box = figure.slider("temperature").bounding_box()
+    height = box["y"] + box["height"] / 2
+    figure.page.mouse.move(box["x"] + box["width"] / 2, height)
+    figure.page.mouse.down()
+    figure.page.mouse.move(box["x"] + box["width"] - 1, height, steps=5)
+    figure.page.mouse.up()
+    p = mha.softmax(SCORES / 10)
+    agree(figure.numbers("weights"), p)
+    agree(figure.numbers("effective"), np.exp(-np.sum(p * np.log(p))))
+
+
+def test_what_is_added_to_all_scores_moves_no_share(show):
+    figure = show(FIGURES["softmax"]())
+    figure.slider("add to all").press("End")
+    assert figure.root.locator(".columns").inner_text().count("10.0") == 1
+    agree(figure.numbers("weights"), mha.softmax(SCORES))
+
+
+# ------------------------------------------------------------------ attention
+
+
+def test_attention_follows_the_mouse(show):
+    figure = show(FIGURES["attention"]())
+    agree(figure.numbers("weights"), A[0, 0, 0])
+    figure.button("it").hover()
+    agree(figure.numbers("weights"), A[0, 0, 2])
+    figure.button("head 4").click()
+    figure.button("head 2").click()
+    agree(figure.numbers("weights"), A[0, [0, 1, 3], 2])
+    assert figure.root.locator(".key").first.inner_text().split() == [*"124", "dog"]
+    figure.button("head 1").click()
+    agree(figure.numbers("weights"), A[0, [1, 3], 2])
+
+
+def test_attention_follows_the_keyboard(show):
+    figure = show(FIGURES["attention"]())
+    figure.slider("layer").focus()
+    figure.press("ArrowRight", "Tab", "ArrowRight", "ArrowRight", "Space")
+    figure.press("Tab", "ArrowLeft")  # from the first word round to the last
+    agree(figure.numbers("weights"), A[1, [0, 2], 3])
+    figure.press("Tab", "ArrowRight", "ArrowRight")
+    assert figure.radio("numbers").is_checked()
+    table = figure.root.locator("td").all_inner_texts()
+    assert table == [f"{w:.2f}" for w in A[1, [0, 2], 3].round(4).T.ravel()]
+
+
+def test_one_head_is_always_on(show):
+    figure = show(FIGURES["attention"]())
+    figure.button("head 1").click()
+    assert figure.data("heads") == "0"
+
+
+def test_attention_follows_a_finger(show):
+    figure = show(FIGURES["attention"](), has_touch=True, width=390)
+    figure.button("hungry").tap()
+    figure.button("head 5").tap()
+    agree(figure.numbers("weights"), A[0, [0, 4], 3])
+
+
+def test_the_map_tells_every_cell_and_takes_a_row(show):
+    figure = show(FIGURES["attention"]())
+    figure.radio("map").check()
+    cells = figure.root.locator(".map rect")
+    assert cells.count() == (A[0, 0].round(4) >= 0.005).sum() + 2
+    frame = cells.nth(cells.count() - 2).bounding_box()
+    side = frame["width"] / 4
+    x, y = frame["x"] + 1.5 * side, frame["y"] + 2.5 * side
+    figure.page.mouse.move(x, y)
+    assert figure.says == f"head 1: “it” gives {A[0, 0, 2, 1]:.2f} to “food”."
+    figure.page.mouse.click(x, y)
+    assert figure.data("query") == "2"
+
+
+def test_words_from_right_to_left_keep_their_order_and_their_arrows(show):
+    words = ["הכלב", "אכל", "את"]
+    figure = show(view.attention(np.eye(3), words, alt="Each at itself"))
+    first, second = (middle(figure.button(word))[0] for word in words[:2])
+    assert second < first
+    figure.button(words[0]).press("ArrowLeft")
+    assert figure.data("query") == "1"
+
+
+def test_any_word_is_shown_as_it_is(show):
+    figure = show(FIGURES["any words"]())
+    shown = figure.root.locator("[aria-label='who looks'] button").all_inner_texts()
+    assert shown == [word or "∅" for word in ANY]
+    assert figure.root.locator("b, i, script").get_by_text("&amp;").count() == 0
+
+
+# ------------------------------------------------------------------ masks
+
+
+def expect_mask(figure, mask):
+    """The figure shows this mask, its weights, its sums and its empty rows."""
+    weights = mha.masked_softmax(S, mask)
+    assert figure.data("mask") == " ".join("".join(map(str, r)) for r in 1 * mask)
+    agree(figure.numbers("weights"), weights)
+    agree(figure.numbers("sums"), weights.sum(-1))
+    assert int(figure.data("empty")) == (~mask.any(-1)).sum()
+    sums = figure.root.locator("tr td:last-child").all_inner_texts()
+    assert sums == [f"{s:.2f}" for s in weights.sum(-1)]
+
+
+def cell(figure, i, j):
+    return figure.root.locator("td button").nth(4 * i + j)
+
+
+def test_masks_follow_the_mouse_and_say_when_a_row_is_empty(show):
+    figure = show(FIGURES["masks"]())
+    mask = mha.causal_mask(4)
+    expect_mask(figure, mask)
+    cell(figure, 0, 0).click()
+    mask[0, 0] = False
+    expect_mask(figure, mask)
+    assert "“dog” may look at nothing: weights 0, sum 0" in figure.says
+    assert figure.radio("own").is_checked()
+    figure.radio("all open").check()
+    expect_mask(figure, np.ones((4, 4), bool))
+    figure.radio("own").check()
+    expect_mask(figure, mask)
+
+
+def test_a_quick_stroke_paints_all_cells_on_its_way(show):
+    figure = show(FIGURES["masks"]())
+    figure.page.mouse.move(*middle(cell(figure, 3, 3)))
+    figure.page.mouse.down()
+    figure.page.mouse.move(*middle(cell(figure, 3, 0)), steps=1)
+    figure.page.mouse.up()
+    figure.page.mouse.move(*middle(cell(figure, 1, 0)))
+    mask = mha.causal_mask(4)
+    mask[3] = False
+    expect_mask(figure, mask)
+
+
+def test_masks_follow_the_keyboard(show):
+    figure = show(FIGURES["masks"]())
+    figure.radio("causal").focus()
+    figure.press("Tab", "ArrowRight", "Space", "ArrowDown", "Enter")
+    mask = mha.causal_mask(4)
+    mask[0, 1], mask[1, 1] = True, False
+    expect_mask(figure, mask)
+    label = "food looks at food: covered, 0"
+    assert figure.page.evaluate("document.activeElement.ariaLabel") == label
+
+
+def test_masks_follow_a_finger(show):
+    figure = show(FIGURES["masks"](), has_touch=True, width=390)
+    cell(figure, 0, 3).tap()
+    mask = mha.causal_mask(4)
+    mask[0, 3] = True
+    expect_mask(figure, mask)
+
+
+# ------------------------------------------------------------------ scale
+
+
+def expect_width(figure, draw, at):
+    """The figure shows the weights of one draw at one width, raw and divided."""
+    raw = mha.softmax(WALKS[draw, :, at])
+    divided = mha.softmax(WALKS[draw, :, at] / np.sqrt(WIDTHS[at]))
+    both = np.array([raw, divided])
+    agree(figure.numbers("raw"), raw)
+    agree(figure.numbers("divided"), divided)
+    agree(figure.numbers("largest"), both.max(-1))
+    effective = np.exp(-(both * np.log(both)).sum(-1))
+    np.testing.assert_allclose(figure.numbers("effective"), effective, atol=2e-3)
+    assert f"d_k = {WIDTHS[at]}. Raw: largest weight {raw.max():.2f}" in figure.says
+
+
+def test_scale_follows_the_keyboard(show):
+    figure = show(FIGURES["scale"]())
+    expect_width(figure, 0, 4)
+    figure.slider("width").focus()
+    figure.press("ArrowRight")
+    expect_width(figure, 0, 5)
+    figure.press("End")
+    expect_width(figure, 0, 8)
+    figure.press("Tab", "ArrowRight")
+    expect_width(figure, 1, 8)
+
+
+def test_scale_follows_the_mouse(show):
+    figure = show(FIGURES["scale"]())
+    figure.radio("3").click()
+    box = figure.slider("width").bounding_box()
+    figure.page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+    expect_width(figure, 2, 0)

@@ -1,0 +1,304 @@
+"""Figures to move: honest data, safe text, small, the same on every run."""
+
+import base64
+import json
+import re
+import tomllib
+import warnings
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+pytest.importorskip("matplotlib")
+
+import mha
+from mha import plot, view, zoo
+from mha.view import _view
+
+SAYS = "One sentence with the finding."
+WORDS = ["the", "dog", "ran"]
+LIMIT = 15_000  # characters of script and markup, besides data and still picture
+rng = np.random.default_rng(0)
+A = mha.softmax(rng.normal(size=(2, 5, 3, 3)))  # layers, heads, queries, keys
+S = rng.normal(size=(3, 5))
+WALKS = rng.normal(size=(2, 7, 3)) * [2.0, 4.0, 8.0]
+NIGHTS = rng.normal(size=(53, 3))
+MASKS = {"open": np.ones((3, 5), bool), "two": np.arange(5) < 2}
+FIVE = ["a", "b", "c", "d", "e"]
+VIEWS = {
+    "softmax": lambda alt: view.softmax([3, -2, 0.5], WORDS, alt=alt),
+    "attention": lambda alt: view.attention(A, WORDS, alt=alt),
+    "one head": lambda alt: view.attention(A[0, 0], WORDS, alt=alt),
+    "other keys": lambda alt: view.attention(mha.softmax(S), WORDS, FIVE, alt=alt),
+    "masks": lambda alt: view.masks(S, WORDS, FIVE, starts=MASKS, alt=alt),
+    "scale": lambda alt: view.scale(WALKS, [4, 16, 64], alt=alt),
+    "plane": lambda alt: view.plane(S[0, :2], S[:, :2], S[:, 2:4], WORDS, alt=alt),
+    "dragons": lambda alt: view.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=alt),
+    "heads": lambda alt: view.heads(S[:, :4].round(1), WORDS, alt=alt),
+    "steps": lambda alt: view.steps(*[np.eye(4)] * 5, 2, tokens=list("abcd"), alt=alt),
+    "online": lambda alt: view.online(S[0], S[1], FIVE, alt=alt),
+    "kills": lambda alt: view.kills(zoo.kill_matrix(), alt=alt),
+}
+every_view = pytest.mark.parametrize("name", VIEWS)
+
+
+def shown(figure):
+    """Return the data as the browser will read them, from the HTML itself."""
+    html = figure._repr_html_()
+    return json.loads(re.search(r'json">(.*?)</script>', html, re.S)[1])
+
+
+# ------------------------------------------------------------------ by hand
+
+
+def test_attention_hands_over_weights_of_every_layer_and_head():
+    data = shown(view.attention(A, WORDS, alt=SAYS, first=2))
+    np.testing.assert_allclose(data["weights"], A, atol=0.5e-4)
+    assert data["queries"] == data["keys"] == WORDS and data["first"] == 2
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3, 3), (2, 5, 3, 3)])
+def test_attention_takes_one_head_many_heads_and_many_layers(shape):
+    weights = A.reshape(-1)[: np.prod(shape)].reshape(shape)
+    data = shown(view.attention(weights, WORDS, alt=SAYS))
+    assert np.shape(data["weights"]) == (1,) * (4 - len(shape)) + shape
+
+
+def test_attention_takes_tensors_of_any_kind_and_a_list_of_layers():
+    torch = pytest.importorskip("torch")
+    plain = shown(view.attention(A, WORDS, alt=SAYS))
+    tensor = torch.tensor(A, requires_grad=True)
+    for weights in (tensor, list(tensor), tuple(A), A.tolist()):
+        assert shown(view.attention(weights, WORDS, alt=SAYS)) == plain
+    coarse = shown(view.attention(tensor.bfloat16(), WORDS, alt=SAYS))
+    np.testing.assert_allclose(coarse["weights"], A, atol=1 / 256)
+
+
+def test_masks_reach_every_cell_and_keep_their_order():
+    data = shown(view.masks(S, WORDS, FIVE, starts=MASKS, alt=SAYS))
+    assert data["starts"] == [
+        ["open", [[1, 1, 1, 1, 1]] * 3],
+        ["two", [[1, 1, 0, 0, 0]] * 3],
+    ]
+
+
+def test_scale_hands_over_one_width_after_another():
+    data = shown(view.scale(WALKS, [4, 16, 64], alt=SAYS))
+    np.testing.assert_allclose(data["scores"], WALKS.swapaxes(1, 2), atol=0.5e-4)
+    assert data["widths"] == [4, 16, 64] and data["first"] == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "sign"),
+    [("", "∅"), ("  ", "␣␣"), ("\n", "⏎"), (" a", " a"), ("a\tb", "a⇥b"), (7, "7")],
+)
+def test_what_cannot_be_seen_gets_a_sign(token, sign):
+    data = shown(view.attention([[1.0]], [token], alt=SAYS))
+    assert data["queries"] == [sign]
+
+
+def test_comments_do_not_travel():
+    for path in _view.FOLDER.glob("*.js"):
+        source = path.read_text(encoding="utf-8")
+        comment = re.search(r"^\s*(// .*)$", source, re.M)[1]
+        assert comment not in _view.text(path.name)
+        assert _view.text(path.name).count("\n") > 10
+
+
+# ------------------------------------------------------------------ laws
+
+
+@every_view
+def test_a_view_is_small_besides_its_data(name):
+    figure = VIEWS[name](SAYS)
+    whole = len(figure._repr_html_().encode())
+    besides = whole - len(figure.data.encode()) - len(figure.still.svg.encode())
+    assert 5_000 < besides <= LIMIT
+
+
+@every_view
+def test_a_view_is_the_same_on_every_run(name):
+    first, second = VIEWS[name](SAYS), VIEWS[name](SAYS)
+    assert first._repr_html_() == second._repr_html_()
+    assert first.still.png == second.still.png
+
+
+@every_view
+def test_a_view_asks_nobody(name):
+    """The only addresses are names: of the vocabulary of SVG."""
+    html = VIEWS[name](SAYS)._repr_html_().replace("http://www.w3.org/", "")
+    assert not re.search(r"https?://|\bfetch\b|import\(|\beval\b|XMLHttp|<link", html)
+
+
+@every_view
+def test_a_view_has_no_id_and_no_style_element(name):
+    """Two copies share a page, and a style element may not stand in its body."""
+    figure = VIEWS[name](SAYS)
+    html = figure._repr_html_().replace(figure.still.svg, "")
+    assert not re.search(r"<style|\bid=", html)
+
+
+@every_view
+def test_a_view_says_what_it_shows_to_everybody(name):
+    figure = VIEWS[name]('Less < more & "so"')
+    bundle = figure._repr_mimebundle_()
+    assert bundle["text/plain"] == 'View: Less < more & "so"'
+    assert 'aria-label="Less &lt; more &amp; &quot;so&quot;"' in bundle["text/html"]
+    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert figure.still.svg in bundle["text/html"]
+
+
+def test_the_still_picture_shows_the_first_state():
+    p = mha.softmax(np.array([3, -2, 0.5]))
+    assert VIEWS["softmax"](SAYS).still.svg == plot.bars(p, WORDS, alt=SAYS).svg
+    first = mha.softmax(S)
+    drawn = plot.heatmap(first, WORDS, FIVE, mask=MASKS["open"], alt=SAYS)
+    assert VIEWS["masks"](SAYS).still.svg == drawn.svg
+
+
+tokens = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(token=tokens)
+def test_no_token_leaves_its_place(token):
+    """Neither the script element nor the JSON ends early, whatever a token holds."""
+    figure = view.attention([[1.0]], [token], alt=SAYS)
+    html = figure._repr_html_()
+    assert html.count("<script") == html.count("</script") == 2
+    assert "<" not in figure.data
+    assert len(shown(figure)["queries"]) == 1
+    html.encode()  # what a notebook has to store
+
+
+@pytest.mark.parametrize(
+    "token", ["</script><script>alert(1)", "<!--", "<b>", '"', "\\", "]]>"]
+)
+def test_markup_in_a_token_stays_text(token):
+    figure = view.attention([[1.0]], [token], alt=SAYS)
+    assert shown(figure)["queries"] == [token]
+    assert "<script>alert" not in figure._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "token", ["犬", "🐕‍🦺", "כלב", "كلب", "कुत्ता", "e\u0301", "x" * 500]
+)
+def test_every_script_and_length_is_drawn_without_a_warning(token):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = view.attention(np.full((5, 5), 0.2), [token] * 5, alt=SAYS)
+        assert shown(figure)["keys"] == [token] * 5
+        figure._repr_mimebundle_()
+
+
+def test_sixty_words_fit():
+    weights = mha.softmax(rng.normal(size=(60, 60)))
+    figure = view.attention(weights, [f"w{i}" for i in range(60)], alt=SAYS)
+    assert len(figure.data) < 60 * 60 * 8
+
+
+def test_nothing_is_modified():
+    before = A.copy(), S.copy(), WALKS.copy()
+    for make in VIEWS.values():
+        make(SAYS)
+    for now, then in zip((A, S, WALKS), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_what_a_figure_needs_is_installed_with_the_package():
+    package = Path(mha.__file__).parent
+    settings = tomllib.loads((package.parent / "pyproject.toml").read_text("utf-8"))
+    shipped = settings["tool"]["setuptools"]["package-data"]
+    files = [p for p in package.rglob("*.*") if p.suffix not in (".py", ".pyc")]
+    for path in files:
+        owner = ".".join(path.parent.relative_to(package.parent).parts)
+        assert any(path.match(pattern) for pattern in shipped.get(owner, [])), path
+    assert {".js", ".css", ".mplstyle"} <= {path.suffix for path in files}
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_are_refused_and_found(bad):
+    weights, scores, walks = A.copy(), S.copy(), WALKS.copy()
+    weights[1, 4, 2, 0] = scores[2, 4] = walks[1, 6, 2] = bad
+    for call, place in (
+        (lambda: view.attention(weights, WORDS, alt=SAYS), r"\(1, 4, 2, 0\)"),
+        (lambda: view.masks(scores, WORDS, FIVE, starts=MASKS, alt=SAYS), r"\(2, 4\)"),
+        (lambda: view.scale(walks, [4, 16, 64], alt=SAYS), r"\(1, 6, 2\)"),
+        (lambda: view.softmax([1, bad], ["a", "b"], alt=SAYS), r"\(1,\)"),
+    ):
+        with pytest.raises(ValueError, match=f"must be finite, got .* index {place}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"weights": A[0, 0, 0]}, r"\(3,\)"),
+        ({"weights": A[None]}, "batch"),
+        ({"weights": 2 * A}, "0..1"),
+        ({"weights": -A}, "0..1"),
+        ({"weights": A[:0]}, "0..1"),
+        ({"tokens": ["a", "b"]}, r"\(2, 2\).*\(2, 5, 3, 3\)"),
+        ({"keys": FIVE}, r"\(3, 5\).*\(2, 5, 3, 3\)"),
+        ({"names": ["one"]}, "5 heads, got 1"),
+        ({"first": 3}, "3 tokens, got 3"),
+        ({"first": -1}, "got -1"),
+        ({"alt": " "}, "alt"),
+    ],
+)
+def test_attention_refuses_what_does_not_fit(arguments, says):
+    good = {"weights": A, "tokens": WORDS, "alt": SAYS}
+    with pytest.raises(ValueError, match=says):
+        view.attention(**good | arguments)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "says"),
+    [
+        ([[1.0]], ["a"], r"\(1, 1\)"),
+        ([1.0], ["a", "b"], "2 labels"),
+        ([5.1, 0], ["a", "b"], "-5..5"),
+        ([], [], "1 to 12, got 0"),
+        ([0.0] * 13, ["a"] * 13, "got 13"),
+    ],
+)
+def test_softmax_refuses_what_does_not_fit(scores, labels, says):
+    with pytest.raises(ValueError, match=says):
+        view.softmax(scores, labels, alt=SAYS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "says"),
+    [
+        ({"scores": S.T}, ValueError, r"\(3, 5\), got \(5, 3\)"),
+        ({"starts": {}}, ValueError, "at least one"),
+        ({"starts": {"x": np.ones((3, 5))}}, TypeError, "'x'.*boolean, got .*float64"),
+        ({"starts": {"x": np.ones((5, 3), bool)}}, ValueError, r"\(5, 3\).*\(3, 5\)"),
+    ],
+)
+def test_masks_refuses_what_does_not_fit(arguments, kind, says):
+    good = {"scores": S, "tokens": WORDS, "keys": FIVE, "starts": MASKS, "alt": SAYS}
+    with pytest.raises(kind, match=says):
+        view.masks(**good | arguments)
+
+
+@pytest.mark.parametrize(
+    ("scores", "widths", "says"),
+    [
+        (WALKS[0], [4, 16, 64], r"got \(7, 3\)"),
+        (WALKS, [4, 16], "n_widths = 2"),
+        (WALKS, [4, 64, 16], "grow"),
+        (WALKS, [0, 4, 16], "grow"),
+        (WALKS, [[4, 16, 64]], "grow"),
+        (WALKS[:0], [4, 16, 64], r"\(0, 7, 3\)"),
+    ],
+)
+def test_scale_refuses_what_does_not_fit(scores, widths, says):
+    with pytest.raises(ValueError, match=says):
+        view.scale(scores, widths, alt=SAYS)
