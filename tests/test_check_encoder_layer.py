@@ -34,7 +34,13 @@ def test_length_after_norm_is_the_root_of_the_width():
         8,
         np.sqrt(64),
         float(np.linalg.norm(layer_norm(x, eps=0))),
-        wrong_ways={"one number less": [np.sqrt(64 - 1)], "the squares": [8 * 8]},
+        np.array([8.0]),
+        [8],
+        wrong_ways={
+            "one number less": [np.sqrt(64 - 1)],
+            "the squares": [8 * 8],
+            "it depends": ["it depends on the token"],
+        },
     )
 
 
@@ -62,6 +68,13 @@ def test_normalise_tokens_accepts_loops_torch_and_deviations():
             gain * (x - np.mean(x, axis=-1)) / np.sqrt(np.var(x, axis=-1) + eps) + bias
         )
 
+    def along_axis_1(x, gain, bias, eps):
+        mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
+        return (x - mean) / (variance + eps) ** 0.5 * gain + bias
+
+    def no_axis(x, gain, bias, eps):
+        return gain * (x - x.mean()) / np.sqrt(x.var() + eps) + bias
+
     def first_slip(x, gain, bias, eps):
         std = x.std(-1, keepdims=True)
         return gain * (x - x.mean(-1, keepdims=True)) / (std + eps) + bias
@@ -77,6 +90,8 @@ def test_normalise_tokens_accepts_loops_torch_and_deviations():
             "over the tokens": [over_tokens],
             "eps outside the root": [first_slip],
             "no keepdims": [mean_without_axis],
+            "the second axis": [along_axis_1],
+            "one mean for everything": [no_axis],
         },
     )
     # Without centring the variance is the mean square about the mean, or about 0.
@@ -132,6 +147,10 @@ def test_wire_layer_accepts_any_way_to_write_the_two_orders():
                 X = norm(X + part(X))
         return X
 
+    def final_norm(X, attend, feed, norm_1, norm_2, norm_first):
+        Y = loop(X, attend, feed, norm_1, norm_2, norm_first)
+        return norm_2(Y) if norm_first else Y
+
     def before_the_sum(X, attend, feed, norm_1, norm_2, norm_first):
         for part, norm in ((attend, norm_1), (feed, norm_2)):
             X = X + part(norm(X)) if norm_first else X + norm(part(X))
@@ -143,8 +162,9 @@ def test_wire_layer_accepts_any_way_to_write_the_two_orders():
         loop,
         wrong_ways={
             "one Add & Norm": [one_add_and_norm],
-            "pre-norm on the wrong stream": [wrong_stream],
-            "post-norm before the sum": [before_the_sum],
+            "pre-norm: the wrong stream": [wrong_stream],
+            "post-norm: the norm of what a part brings": [before_the_sum],
+            "pre-norm: one more norm": [final_norm],
         },
     )
 
@@ -170,6 +190,15 @@ def test_batch_law_asks_each_sentence_about_every_other():
         x = np.random.default_rng(3).normal(size=(2, 3, 7))
         return np.allclose(norm(x[:1])[0], norm(x)[0])
 
+    def only_the_last_is_asked(norm):
+        x = np.random.default_rng(3).normal(size=(2, 3, 7))
+        return np.allclose(norm(x[1:])[0], norm(x)[1])
+
+    def replaced_and_compared(norm):
+        x, other = np.random.default_rng(3).normal(size=(2, 2, 3, 7))
+        other[0] = x[0]
+        return np.allclose(norm(other), norm(x))
+
     prove(
         check.batch_law,
         alone,
@@ -177,8 +206,13 @@ def test_batch_law_asks_each_sentence_about_every_other():
         wrong_ways={
             "always True": [never_raises, lambda norm: 2 > len(norm.__name__) - 99],
             "only the last changed": [only_the_first_is_asked],
+            "only the first changed": [only_the_last_is_asked],
+            "always False": [replaced_and_compared],
+            "True and False exchanged": [lambda norm: not alone(norm)],
         },
     )
+    forgets_to_return = check.batch_law(lambda norm: print(end=""))
+    assert "is a return missing?" in forgets_to_return.text
 
 
 def test_every_wrong_norm_runs_on_every_case():
@@ -194,4 +228,4 @@ def test_every_wrong_norm_runs_on_every_case():
 
 def test_the_norms_of_the_batch_law_are_judged_by_what_they_do():
     verdicts = [check.batch_law.right(*case) for case in check.batch_law.cases]
-    assert verdicts == [True] * 5 + [False] * 5
+    assert verdicts == [True] * 5 + [False] * 6

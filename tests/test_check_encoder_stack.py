@@ -33,7 +33,11 @@ def test_detour_is_what_the_wrong_merge_makes_of_its_rows():
         check.detour,
         through_the_zoo,
         by_loops,
-        wrong_ways={"no bug": [right_layer], "copy": [not_mirrored]},
+        wrong_ways={
+            "no bug": [right_layer],
+            "copy": [not_mirrored],
+            "each head turned round": [lambda n, h: np.array(by_loops(n, h))[:, ::-1]],
+        },
     )
 
 
@@ -62,8 +66,20 @@ def test_mirror_queries_accepts_every_matrix_with_the_same_weights():
         wrong_ways={
             "copy": [lambda n, share: np.fliplr(flipped(n, share))],
             "no root": [lambda n, share: flipped(n, share) / n**0.5],
+            "divided by the root": [lambda n, share: flipped(n, share) / n],
+            "upside down": [lambda n, share: -others_below_zero(n, share)],
+            "the weights": [
+                lambda n, share: [
+                    [
+                        share if i + j == n - 1 else (1 - share) / (n - 1)
+                        for j in range(n)
+                    ]
+                    for i in range(n)
+                ]
+            ],
         },
     )
+    assert "return missing" in check.mirror_queries(lambda n, share: print()).text
 
 
 def test_convict_ten_accepts_every_three_laws_that_are_enough():
@@ -81,9 +97,20 @@ def test_convict_ten_accepts_every_three_laws_that_are_enough():
         ],
         wrong_ways={
             "the comparison": [[laws.equals_reference]],
-            "rows alone": [[laws.rows_sum_to_one]],
+            "rows alone": [[laws.rows_sum_to_one], "laws.rows_sum_to_one"],
+            "too many": [
+                [law.slug for law in laws.ALL if law is not laws.equals_reference]
+            ],
         },
     )
+
+
+def test_convict_ten_says_who_is_still_free():
+    two = "laws.scores_keep_unit_variance, laws.parameters_ignore_heads"
+    verdict = check.convict_ten(two)
+    assert verdict.status == "not yet"
+    assert "still free: softmax_over_queries" in verdict.text
+    assert check.convict_ten(f"{two}, laws.future_leaves_past_alone").passed
 
 
 def test_no_two_laws_but_the_comparison_convict_all_ten():
@@ -138,8 +165,16 @@ def test_drop_twin_keeps_the_sum_of_both_and_names_each_mistake():
         wrong_ways={
             "only silenced": [silenced],
             "columns": [lambda W_O, *which: by_axes(W_O.T.copy(), *which).T],
+            "not silenced": [
+                lambda W_O, *which: by_axes(W_O, *which) + W_O - silenced(W_O, *which)
+            ],
         },
     )
+
+
+def test_decoder_masks_names_the_mask_whose_shape_is_wrong():
+    verdict = check.decoder_masks(lambda n, lengths: (np.tri(n) > 0, lengths > 0))
+    assert "result 2 of 2: the result has shape (1,)" in verdict.text
 
 
 def test_decoder_masks_may_be_written_with_numpy_or_torch():
@@ -156,11 +191,25 @@ def test_decoder_masks_may_be_written_with_numpy_or_torch():
     def everything(n_target, lengths):
         return np.ones((n_target, n_target)) > 0, with_numpy(n_target, lengths)[1]
 
+    def as_a_list(n_target, lengths):
+        return list(with_numpy(n_target, lengths))
+
+    def for_torch(n_target, lengths):
+        return tuple(~mask for mask in with_numpy(n_target, lengths))
+
+    def added(n_target, lengths):
+        masks = with_numpy(n_target, lengths)
+        return tuple(np.where(mask, 0, -np.inf) for mask in masks)
+
     prove(
         check.decoder_masks,
         with_numpy,
         with_torch,
+        as_a_list,
         wrong_ways={
+            "True hides": [for_torch],
+            "numbers": [added],
+            "the masks exchanged": [lambda n, lengths: with_numpy(n, lengths)[::-1]],
             "no causal mask": [everything],
             "padding turned round": [
                 lambda n, lengths: (

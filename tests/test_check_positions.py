@@ -40,6 +40,23 @@ def in_halves_by_torch(n, d_model):
     return torch.cat([P[:, 0::2], P[:, 1::2]], dim=1)
 
 
+def doubled_twice(n, d_model):
+    """Write 2i for an i that counts 0, 2, 4 already."""
+    P = np.zeros((n, d_model))
+    for t in range(n):
+        for i in range(0, d_model, 2):
+            P[t, i] = math.sin(t / 10000 ** (2 * i / d_model))
+            P[t, i + 1] = math.cos(t / 10000 ** (2 * i / d_model))
+    return P
+
+
+def spaced_to_the_end(n, d_model):
+    """Let the slowest hand have 1/10000, as tensor2tensor does."""
+    rate = torch.logspace(0, -4, d_model // 2, dtype=torch.float64)
+    angle = torch.outer(torch.arange(n, dtype=torch.float64), rate)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+
+
 def test_encode_positions_accepts_loops_complex_numbers_and_torch():
     prove(
         check.encode_positions,
@@ -50,23 +67,33 @@ def test_encode_positions_accepts_loops_complex_numbers_and_torch():
             "in halves": [in_halves_by_torch],
             "counted from one": [lambda n, d: by_torch(n + 1, d)[1:]],
             "axes exchanged": [lambda n, d: by_torch(n, d).T],
+            "exponent doubled twice": [doubled_twice],
+            "the last hand too slow": [spaced_to_the_end],
+            "whole numbers": [lambda n, d: by_torch(n, d).long()],
         },
     )
 
 
 def test_likeness_of_positions_accepts_a_formula_a_product_and_two_decimals():
-    P = mha.sinusoidal_positional_encoding(108, 4)
+    P = mha.sinusoidal_positional_encoding(204, 4)
+    halfway = np.cos(100) + np.cos(0.1)
     prove(
         check.likeness_of_positions,
-        P[103] @ P[107],
-        P[3] @ P[7],
-        0.35,
-        torch.tensor(0.3455),
+        P[103] @ P[203],
+        P[3] @ P[103],
+        math.cos(100) + math.cos(1),
+        1.4,
+        1.402,
+        1.403,
+        np.array([1.4026]),
+        torch.tensor(1.4026),
         wrong_ways={
-            "only the fast hand": [-0.65],
-            "divided by the lengths": [mha.cosine_similarity(P[[103]], P[[107]])[0, 0]],
+            "only the fast hand": [0.86],
+            "divided by the lengths": [mha.cosine_similarity(P[[103]], P[[203]])[0, 0]],
         },
     )
+    for wrong in (1.39, 1.41, 0.0, 100.0, halfway, float("nan")):
+        assert not check.likeness_of_positions(wrong).passed
 
 
 def turn_from_the_table(k, d_model):
@@ -84,6 +111,16 @@ def turn_by_blocks(k, d_model):
     return torch.block_diag(*blocks)
 
 
+def turn_doubled_twice(k, d_model):
+    """Write 2i for an i that counts 0, 2, 4 already."""
+    R = np.zeros((d_model, d_model))
+    for i in range(0, d_model, 2):
+        angle = k / 10000 ** (2 * i / d_model)
+        R[i, i] = R[i + 1, i + 1] = math.cos(angle)
+        R[i + 1, i], R[i, i + 1] = math.sin(angle), -math.sin(angle)
+    return R
+
+
 def test_turn_by_accepts_blocks_and_a_least_squares_fit():
     prove(
         check.turn_by,
@@ -92,6 +129,8 @@ def test_turn_by_accepts_blocks_and_a_least_squares_fit():
         wrong_ways={
             "turned back": [lambda k, d: turn_by_blocks(k, d).T],
             "always one step": [lambda k, d: turn_by_blocks(1, d)],
+            "never back": [lambda k, d: turn_by_blocks(abs(k), d)],
+            "exponent doubled twice": [turn_doubled_twice],
         },
     )
     np.testing.assert_allclose(
@@ -124,6 +163,11 @@ def test_position_ids_accepts_loops_sums_and_torch():
             "filler keeps a number": [
                 lambda mask: torch.from_numpy(mask).cumsum(-1) - 1,
             ],
+            "mask not used": [lambda mask: [range(len(row)) for row in mask]],
+            "filler at -1": [lambda mask: mask.cumsum(-1) * mask - 1],
+            "only the negative ones set to 0": [
+                lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1).clamp(min=0),
+            ],
         },
     )
 
@@ -141,8 +185,8 @@ def by_every_pair(model):
 
 def by_undoing(model):
     """Shuffle, and put the outputs back with the inverse order."""
-    rng = np.random.default_rng(1)
-    X, order = rng.normal(size=(7, 4)), rng.permutation(7)
+    X = np.random.default_rng(1).normal(size=(7, 4))
+    order = np.array([2, 4, 6, 0, 1, 3, 5])
     back = np.argsort(order)
     return bool(np.abs(model(X[order])[back] - model(X)).max() > 1e-9)
 
@@ -151,6 +195,23 @@ def without_forgiving(model):
     X = np.random.default_rng(2).normal(size=(7, 4))
     order = np.array([3, 0, 6, 1, 5, 2, 4])
     return not (model(X[order])[order] == model(X)).all()
+
+
+def shifted_by(n):
+    """Return a law that moves `n` tokens one place on, in a circle."""
+
+    def law(model):
+        X = np.random.default_rng(n).normal(size=(n, 4))
+        shifted = np.roll(X, 1, axis=0)
+        return not np.allclose(model(shifted), np.roll(model(X), 1, axis=0))
+
+    return law
+
+
+def only_the_last_row_compared(model):
+    X = np.random.default_rng(3).normal(size=(5, 6))
+    order = [1, 2, 4, 0, 3]
+    return not np.allclose(model(X[order])[-1], model(X)[order[-1]])
 
 
 def test_tells_order_accepts_pairs_and_an_undone_shuffle():
@@ -162,5 +223,7 @@ def test_tells_order_accepts_pairs_and_an_undone_shuffle():
             "false alarm": [without_forgiving],
             "never True": [lambda model: False],
             "True and False exchanged": [lambda model: not by_undoing(model)],
+            "all shifted in a circle": [shifted_by(n) for n in (4, 5, 7)],
+            "only the last two exchanged": [only_the_last_row_compared],
         },
     )

@@ -39,7 +39,10 @@ def _shares(n, share):
 
 def _weights(answer, n, share):
     """Return what token i gives token j; W_Q itself is not the only one that does."""
-    S = np.asarray(answer(n, share), dtype=float) / np.sqrt(n)
+    W_Q = answer(n, share)
+    if W_Q is None:
+        return None
+    S = np.asarray(W_Q, dtype=float) / np.sqrt(n)
     return softmax(S) if S.shape == (n, n) else S
 
 
@@ -347,7 +350,7 @@ def _change(W_O, n_heads, keep, drop, change):
     """Put the two blocks that `change` makes of them in the place of both."""
     kept, dropped = _blocks(W_O, n_heads, keep, drop)
     answer = np.array(W_O, dtype=float)
-    answer[kept], answer[dropped] = change(answer[kept], answer[dropped].copy())
+    answer[kept], answer[dropped] = change(answer[kept].copy(), answer[dropped].copy())
     return answer
 
 
@@ -572,7 +575,9 @@ decoder_masks = Exercise(
             "a source of length 2 has the places 0 and 1; you show place 2 as well",
             _masks(
                 causal_mask,
-                lambda n, lengths: padding_mask(lengths + 1, max(lengths)),
+                lambda n, lengths: (
+                    np.arange(max(lengths)) <= lengths[:, None, None, None]
+                ),
             ),
         ),
         Mistake(
