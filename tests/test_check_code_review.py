@@ -22,7 +22,8 @@ def test_lines_are_accepted_in_any_order_and_each_innocent_one_is_defended():
         list(WRONG),
         set(WRONG),
         np.array(WRONG[::-1]),
-        map(str, WRONG),
+        [str(line) for line in WRONG],
+        ", ".join(map(str, WRONG)),
         wrong_ways={
             "line 19 accused": [[19], "19", (19, *WRONG)],
             "line 9 accused": [9, [9, 6]],
@@ -71,6 +72,20 @@ def test_mending_an_innocent_line_changes_nothing_and_the_source_is_numbered():
     differ = [k for k, (a, b) in enumerate(changed, start=1) if a != b]
     assert tuple(differ) == WRONG
     assert repr(layer.mend(6, 10)) == "the layer, line 6 and 10 mended"
+
+
+def test_who_accuses_everybody_is_told_nothing_else():
+    text = check.code_review(range(1, 27)).text
+    assert "you accuse 26 lines, and only 3 are wrong" in text
+    assert "yes" not in text
+
+
+def test_what_is_no_line_is_said_or_refused():
+    assert "line 27: there is no such line" in check.code_review(27).text
+    assert "line 6: yes" in check.code_review(np.int64(6)).text
+    for nonsense in ("ten", [6.5, 10, 25]):
+        with pytest.raises(TypeError, match="give the numbers of lines"):
+            check.code_review(nonsense)
 
 
 def test_no_line_is_no_attempt_and_an_empty_line_is_innocent():

@@ -119,6 +119,21 @@ def test_a_transposed_answer_is_called_transposed():
     assert "transpose" in outer(lambda a, b: np.outer(b, a)).text
 
 
+def test_a_wrong_one_of_several_results_is_counted_and_its_factor_told():
+    two = Exercise(
+        task="twice and three times x",
+        right=lambda x: (2 * x, 3 * x),
+        cases=((np.array([1.0, 2.0]),), (np.array([-3.0]),)),
+        mistakes=(),
+        reread="nowhere",
+    )
+    text = two(lambda x: (2 * x, 9 * x)).text
+    assert "result 2 of 2: every number is 3 times what it should be" in text
+    text = two(lambda x: (x + 5, 3 * x)).text
+    assert "result 1 of 2: the numbers differ" in text
+    assert "asked for are 2 results" in two(lambda x: 2 * x).text
+
+
 def test_a_mistake_is_not_named_when_one_of_its_results_differs():
     def squares_the_second_case_only(x):
         return x * x if x.shape == (2,) else np.sin(x)

@@ -25,6 +25,7 @@ def test_inputs_needed_accepts_every_way_to_count_and_names_each_mistake():
         459.0,
         wrong_ways={
             "rounded down": [math.floor(math.log(0.01) / math.log(0.99))],
+            "a part of an input": [math.log(0.01) / math.log(0.99)],
             "the logarithm approximated": [math.ceil(math.log(100) / 0.01)],
         },
     )
@@ -66,15 +67,40 @@ def from_the_right(numbers, fails):
     return kept
 
 
+def handing_lists(numbers, fails):
+    kept = list(numbers)
+    for k in range(len(kept)):
+        attempt = [*kept[:k], 0, *kept[k + 1 :]]
+        kept = attempt if fails(attempt) else kept
+    return kept
+
+
+def by_size(numbers, fails):
+    kept = numbers
+    for k in sorted(range(len(numbers)), key=lambda k: abs(numbers[k])):
+        attempt = np.where(np.arange(len(numbers)) == k, 0, kept)
+        kept = attempt if fails(attempt) else kept
+    return kept
+
+
+def test_shrink_does_not_accept_numbers_that_were_rounded():
+    def in_integers(numbers, fails):
+        return by_list(numbers.astype(int), fails)
+
+    assert not check.shrink(in_integers).passed
+
+
 def test_shrink_accepts_lists_recursion_and_torch_and_names_each_mistake():
     prove(
         check.shrink,
         by_list,
         by_recursion,
         by_torch,
+        handing_lists,
         wrong_ways={
             "all zeros": [lambda numbers, fails: 0 * numbers],
             "from the right": [from_the_right],
+            "the smallest first": [by_size],
             "numbers thrown away": [
                 lambda numbers, fails: [x for x in by_list(numbers, fails) if x]
             ],
@@ -124,6 +150,7 @@ def test_laws_are_accepted_however_they_are_cut_and_each_mistake_is_named():
         [asserting_law, corners_law],
         (corners_law, one_for_all),
         one_for_all,
+        {"first": asserting_law, "second": corners_law}.values(),
         wrong_ways={
             "shapes only": [
                 [lambda attend: True],
@@ -186,6 +213,17 @@ def test_a_law_that_stops_or_returns_nothing_is_told_so():
     for law, reply in ((forgetful, "it returned None"), (hasty, "it stopped with")):
         said = " ".join(check.grade_laws([law]).text.split())
         assert f"{law.__name__} accuses the NumPy version: {reply}" in said
+
+
+def test_a_mask_that_is_not_boolean_is_refused_by_all_in_the_same_words():
+    def zeros_and_ones(attend):
+        Q, K, V = draw(5, 7)
+        return np.isfinite(attend(Q, K, V, np.tri(5))).all()
+
+    said = " ".join(check.grade_laws([zeros_and_ones]).text.split())
+    assert "the mask must be a boolean array" in said
+    for subject in subjects():
+        assert "TypeError" in convicts(zeros_and_ones, subject)
 
 
 def test_the_stranger_is_right_up_to_64_tokens_and_may_be_caught():

@@ -68,6 +68,14 @@ def test_merge_answers_accepts_other_ways_and_names_each_mistake():
         parts = (lse_a, Y_a), (lse_b, Y_b)
         return sum((part - lse).exp()[:, None] * Y for part, Y in parts), lse
 
+    def in_a_list(*args):
+        return list(by_rows(*args))
+
+    def one_top(Y_a, lse_a, Y_b, lse_b):
+        top = np.max([lse_a, lse_b])
+        a, b = np.exp(lse_a - top)[:, None], np.exp(lse_b - top)[:, None]
+        return (a * Y_a + b * Y_b) / (a + b), top + np.log(a + b)[:, 0]
+
     def overflows(Y_a, lse_a, Y_b, lse_b):
         total = np.exp(lse_a) + np.exp(lse_b)
         a, b = np.exp(lse_a) / total, np.exp(lse_b) / total
@@ -78,7 +86,9 @@ def test_merge_answers_accepts_other_ways_and_names_each_mistake():
         by_softmax,
         by_rows,
         by_torch,
+        in_a_list,
         wrong_ways={
+            "one shift for all queries": [one_top],
             "no shift": [overflows],
             "plain mean": [
                 lambda a, m, b, n: (np.mean([a, b], axis=0), by_torch(a, m, b, n)[1])
@@ -124,6 +134,7 @@ def test_decode_step_accepts_every_way_to_grow_a_cache_and_names_each_mistake():
         check.decode_step,
         by_concatenation,
         by_torch,
+        lambda *args: list(by_torch(*args)),
         wrong_ways={"is_causal": [first_value], "no scale": [unscaled]},
     )
 
@@ -158,6 +169,12 @@ def test_long_text_law_accepts_every_law_with_teeth_and_names_each_mistake():
         K[-1], V[-1] = 40, 1
         return bool(attend(Q, K, V)[0, 0] > 0.999)
 
+    def as_a_test(attend):
+        Q, K, V = draw_text(1500)
+        expected = mha.scaled_dot_product_attention(Q, K, V)
+        np.testing.assert_allclose(attend(Q, K, V), expected, atol=1e-9)
+        return True
+
     def short_reference(attend):
         Q, K, V = draw_text(400)
         expected = mha.scaled_dot_product_attention(Q, K, V)
@@ -168,11 +185,17 @@ def test_long_text_law_accepts_every_law_with_teeth_and_names_each_mistake():
         with_a_reference,
         shuffled,
         doubled_with_another_behind,
+        as_a_test,
         wrong_ways={
             "too short": [short_reference],
             "passes everything": [lambda attend: attend(*draw_text(5)).shape == (7, 8)],
         },
     )
+
+
+def test_a_law_that_knows_the_names_of_the_right_ones_does_not_pass():
+    friends = mha.scaled_dot_product_attention, mha.chunked_attention
+    assert not check.long_text_law(lambda attend: attend in friends).passed
 
 
 def test_the_laws_of_the_book_acquit_a_large_block_and_convict_a_small_one():

@@ -260,7 +260,9 @@ def general_hint(got, want, outcomes, wanted):
     if isinstance(want, Raised):
         return f"here an error is wanted ({type(want.error).__name__}), and none came"
     if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
-        return _hint_for_one_of(got, want)
+        return _hint_for_one_of(got, want, outcomes, wanted)
+    if isinstance(want, tuple):
+        return f"asked for are {len(want)} results, in the order of the task"
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
         return "the result is not of the kind that is asked for"
     if got.dtype.kind == "O":
@@ -274,11 +276,17 @@ def general_hint(got, want, outcomes, wanted):
     return _numeric_hint(got, want, outcomes, wanted)
 
 
-def _hint_for_one_of(got, want):
+def _hint_for_one_of(got, want, outcomes, wanted):
     """Return what can be said of the first of several results that differs."""
-    pairs = enumerate(zip(got, want, strict=True), start=1)
-    k, (got_k, want_k) = next((k, pair) for k, pair in pairs if not same(*pair))
-    return f"result {k} of {len(want)}: {general_hint(got_k, want_k, [], [])}"
+    pairs = enumerate(zip(got, want, strict=True))
+    k = next(k for k, pair in pairs if not same(*pair))
+    cases = [[_part(x, k) for x in xs] for xs in (outcomes, wanted)]
+    return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *cases)}"
+
+
+def _part(outcome, k):
+    """Return result `k` of an outcome, or the outcome if it has no such part."""
+    return outcome[k] if isinstance(outcome, tuple) and len(outcome) > k else outcome
 
 
 def _hint_for_an_object(got):

@@ -1,10 +1,13 @@
 """The code review of chapter 14: one layer, three planted mistakes."""
 
 import functools
+from collections.abc import Iterable
 
 from mha.check._engine import Exercise, Mistake, Verdict, is_stub
 
 __all__ = ["code_review", "layer_in_review"]
+
+MANY = 6  # who accuses more lines than this is not reviewing but guessing
 
 _CODE = """\
 def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, is_causal=False):
@@ -133,8 +136,19 @@ layer_in_review = LayerInReview()
 
 def _numbers(answer):
     """Return the accused lines in order, whatever they came in."""
-    lines = [answer] if isinstance(answer, int | str) else answer
-    return tuple(sorted({int(line) for line in lines}))
+    if isinstance(answer, str):
+        answer = answer.replace(",", " ").split()
+    lines = answer if isinstance(answer, Iterable) else [answer]
+    return tuple(sorted({_number(line) for line in lines}))
+
+
+def _number(line):
+    try:
+        if float(line).is_integer():
+            return int(float(line))
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"give the numbers of lines, such as [1, 2, 3]; got {line!r}")
 
 
 class Review(Exercise):
@@ -149,6 +163,11 @@ class Review(Exercise):
             return Verdict("not attempted yet", self.task)
         if accused == _numbers(self.right):
             return Verdict("passed", self.praise)
+        if len(accused) > MANY:
+            text = (
+                f"you accuse {len(accused)} lines, and only {len(_REPAIRS)} are wrong"
+            )
+            return Verdict("not yet", f"{text}\n  reread    {self.reread}")
         lines = [_reply(k) for k in accused]
         hits = len(set(accused) & set(_REPAIRS))
         if missing := len(_REPAIRS) - hits:
@@ -164,6 +183,8 @@ def _accusation(line):
 
 
 def _reply(line):
+    if not 1 <= line <= len(_lines(())):
+        return f"line {line}: there is no such line"
     if line in _REPAIRS:
         return f"line {line}: yes, and `mend({line})` repairs it"
     return f"line {line}: innocent, {_INNOCENT.get(line, 'nothing happens there')}"

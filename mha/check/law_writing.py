@@ -2,6 +2,7 @@
 
 import functools
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ inputs_needed = Exercise(
     task="the least number of random inputs",
     right=459,
     cases=((),),
+    # Nobody should fail to be understood for writing 458.2 in place of 458.21.
+    observe=lambda answer: round(float(answer), 1),
     mistakes=(
         Mistake(
             "a hundred",
@@ -45,6 +48,17 @@ inputs_needed = Exercise(
             458,
         ),
         Mistake(
+            "a part of an input",
+            "0.99 to that power is 0.01; but inputs are whole, and with fewer the "
+            "chance is too small",
+            458.2,
+        ),
+        Mistake(
+            "one misses enough",
+            "that many find it with 0.9: of a hundred tries ten would fail, not one",
+            230,
+        ),
+        Mistake(
             "the logarithm approximated",
             "ln 0.99 is a little more than 0.01 below 0; take the logarithm itself",
             461,
@@ -64,7 +78,7 @@ inputs_needed = Exercise(
 
 
 def sum_is_above_six(x):
-    return bool(x.sum() > 6)
+    return bool(np.sum(x) > 6)
 
 
 def first_is_above_six(x):
@@ -116,6 +130,21 @@ def _in_place(numbers, fails):
     return numbers
 
 
+def _smallest_first(numbers, fails):
+    order = np.argsort(np.abs(numbers))
+    smaller = _shrunk(numbers[order], lambda x: fails(x[np.argsort(order)]))
+    return smaller[np.argsort(order)]
+
+
+def _never_taken_back(numbers, fails):
+    smaller = numbers.copy()
+    for k in range(len(smaller)):
+        smaller[k] = 0
+        if not fails(smaller):
+            break
+    return smaller
+
+
 def _without_taking_back(numbers, fails):
     smaller = numbers.copy()
     for k in range(len(smaller)):
@@ -132,8 +161,8 @@ shrink = Exercise(
     names=("numbers", "fails"),
     cases=(
         (np.array([9.0, 1.0]), first_is_above_six),
-        (np.array([1.0, 9.0, 1.0]), sum_is_above_six),
-        (np.array([3.0, 4.0, 5.0]), sum_is_above_six),
+        (np.array([0.5, 6.5, 0.5]), sum_is_above_six),
+        (np.array([2.0, 4.0, 5.0, 3.0]), sum_is_above_six),
         (np.array([1.0, 2.0, 3.0, 4.0]), two_are_not_zero),
         (np.array([5.0, 7.0]), always),
     ),
@@ -173,6 +202,16 @@ shrink = Exercise(
             "from the right",
             "that is small too; asked is the way from left to right",
             lambda numbers, fails: _shrunk(numbers, fails, order=-1),
+        ),
+        Mistake(
+            "the smallest first",
+            "by size you may end elsewhere: take the numbers as they stand in the row",
+            _smallest_first,
+        ),
+        Mistake(
+            "one 0 too many",
+            "the last 0 you tried made it pass: put that number back, and go on",
+            _never_taken_back,
         ),
         Mistake(
             "numbers thrown away",
@@ -218,7 +257,10 @@ class Subject:
 
     def __call__(self, Q, K, V, mask=None, is_causal=False):
         """Return what it takes for attention."""
-        return self.run(Q, K, V, mask, is_causal)
+        # A mask of 0 and 1 means something else to each of them, and nothing here.
+        if mask is not None and np.asarray(mask).dtype.kind != "b":
+            raise TypeError("the mask must be a boolean array, True = may look")
+        return self.run(*map(np.asarray, (Q, K, V)), mask, is_causal)
 
 
 def _visible(Q, K, mask, is_causal):
@@ -365,7 +407,8 @@ class Grading(Exercise):
         """Return the `Verdict` on a list of laws."""
         if is_stub(answer):
             return Verdict("not attempted yet", self.task)
-        laws = list(answer) if isinstance(answer, list | tuple | set) else [answer]
+        laws = [answer] if callable(answer) or isinstance(answer, str) else answer
+        laws = list(laws) if isinstance(laws, Iterable) else [laws]
         if not laws or all(is_stub(law) for law in laws):
             return Verdict("not attempted yet", self.task)
         for law in laws:

@@ -56,6 +56,18 @@ scores_memory = Exercise(
             48,
         ),
         Mistake("MiB", "these are MiB, and 1024 of them make a GiB", 16384),
+        Mistake(
+            "linear, in MiB",
+            "these are MiB, and of a table that grows with the text; but each query "
+            "meets each key",
+            512,
+        ),
+        Mistake("bytes", "these are bytes, and 2³⁰ of them make a GiB", 2**34),
+        Mistake(
+            "bits",
+            "a number in float32 has 32 bits, and memory is counted in bytes of eight",
+            128,
+        ),
     ),
     reread='chapter 15, "What does a text of twice the length cost?"',
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
@@ -107,6 +119,20 @@ cache_bytes = Exercise(
             "so many numbers there are; asked are their bytes",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * n_kv_heads * n * d_head
+            ),
+        ),
+        Mistake(
+            "one key head",
+            "that is right if all heads share one; here there are n_kv_heads of them",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * n * d_head * n_bytes
+            ),
+        ),
+        Mistake(
+            "key heads besides",
+            "the key heads do not come on top of the query heads: only they are stored",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * (n_heads + n_kv_heads) * n * d_head * n_bytes
             ),
         ),
         Mistake(
@@ -164,6 +190,24 @@ def _merged_by_logs(Y_a, lse_a, Y_b, lse_b):
     return Y, np.logaddexp(lse_a, lse_b)
 
 
+def _merged_from_the_largest_of_all(Y_a, lse_a, Y_b, lse_b):
+    top = max(lse_a.max(), lse_b.max())
+    Y, lse = _merged_without_a_shift(Y_a, lse_a - top, Y_b, lse_b - top)
+    return Y, lse + top
+
+
+def _merged_upside_down(Y_a, lse_a, Y_b, lse_b):
+    lse = np.logaddexp(lse_a, lse_b)
+    a, b = np.exp(lse - lse_a)[:, None], np.exp(lse - lse_b)[:, None]
+    return a * Y_a + b * Y_b, lse
+
+
+def _all_results(answer, *case):
+    """Return the results as a tuple, also where they came in a list."""
+    found = answer(*case)
+    return tuple(found) if isinstance(found, list) else found
+
+
 def _halves(*lse, seed=0):
     rng = np.random.default_rng(seed)
     lse_a, lse_b = np.array(lse[::2], float), np.array(lse[1::2], float)
@@ -182,8 +226,10 @@ merge_answers = Exercise(
         _halves(-1.5, -2.0, 0.7, 0.1, seed=1),
         _halves(1000.0, 1001.0, seed=2),
         _halves(0.0, 1000.0, seed=3),
+        _halves(1000.0, 1001.0, -1000.0, -999.0, seed=4),
         _CLOSED,
     ),
+    observe=_all_results,
     mistakes=(
         Mistake(
             "plain mean",
@@ -208,6 +254,38 @@ merge_answers = Exercise(
             "shifted by the first",
             "the first lse may be far below the second, or -∞: shift by the larger one",
             _merged_from_the_first,
+        ),
+        Mistake(
+            "one shift for all queries",
+            "beside a query with large scores e to the power of the others becomes 0: "
+            "each query has a largest of its own",
+            _merged_from_the_largest_of_all,
+        ),
+        Mistake(
+            "upside down",
+            "you divide where you should multiply: a share is at most 1",
+            _merged_upside_down,
+        ),
+        Mistake(
+            "a plain sum",
+            "each machine has divided already, so the weights of the two sum to one",
+            lambda Y_a, lse_a, Y_b, lse_b: (Y_a + Y_b, np.logaddexp(lse_a, lse_b)),
+        ),
+        Mistake(
+            "the sum, not its log",
+            "Y is right; but the second result has to be a logarithm again",
+            lambda Y_a, lse_a, Y_b, lse_b: (
+                _merged(Y_a, lse_a, Y_b, lse_b)[0],
+                np.exp(lse_a) + np.exp(lse_b),
+            ),
+        ),
+        Mistake(
+            "shift not undone",
+            "Y is right; but what was subtracted from both logarithms is missing now",
+            lambda Y_a, lse_a, Y_b, lse_b: (
+                _merged(Y_a, lse_a, Y_b, lse_b)[0],
+                np.logaddexp(lse_a, lse_b) - np.maximum(lse_a, lse_b),
+            ),
         ),
         Mistake(
             "not divided",
@@ -258,6 +336,15 @@ def _step_backwards(x, K, V, W_Q, W_K, W_V):
     return _ask(x @ W_Q, K, V), K, V
 
 
+def _step_by_root_of_length(x, K, V, W_Q, W_K, W_V):
+    return _step(x, K, V, W_Q, W_K, W_V, scale=(len(K) + 1) ** -0.5)
+
+
+def _step_projecting_the_cache(x, K, V, W_Q, W_K, W_V):
+    K, V = np.vstack([K, x]) @ W_K, np.vstack([V, x]) @ W_V
+    return _ask(x @ W_Q, K, V), K, V
+
+
 def _text(n, d, seed):
     rng = np.random.default_rng(seed)
     x, K, V = rng.normal(size=d), rng.normal(size=(n, d)), rng.normal(size=(n, d))
@@ -269,6 +356,7 @@ decode_step = Exercise(
     right=_step,
     cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2)),
     names=("x", "K", "V", "W_Q", "W_K", "W_V"),
+    observe=_all_results,
     mistakes=(
         Mistake(
             "not itself",
@@ -288,6 +376,16 @@ decode_step = Exercise(
             "no scale",
             "the scores are divided by √d_k",
             lambda *args: _step(*args, scale=1.0),
+        ),
+        Mistake(
+            "√t",
+            "what stands under the root is d_k, not the number of keys in the cache",
+            _step_by_root_of_length,
+        ),
+        Mistake(
+            "projected twice",
+            "what lies in the cache is projected already: project the new token only",
+            _step_projecting_the_cache,
         ),
         Mistake(
             "the old cache",
@@ -327,6 +425,21 @@ decode_step = Exercise(
 
 
 # ------------------------------------------------------- a law for long texts
+
+
+def in_blocks(block_size):
+    """Return a right attention that no package has written."""
+
+    def attend(Q, K, V):
+        S = Q @ K.T / np.sqrt(K.shape[-1])
+        E, mix = np.exp(S - S.max(1, keepdims=True)), 0
+        for start in range(0, len(K), block_size):
+            keys = slice(start, start + block_size)
+            mix = mix + E[:, keys] @ V[keys]
+        return mix / E.sum(1, keepdims=True)
+
+    attend.__name__ = f"attention_in_blocks_of_{block_size}"
+    return attend
 
 
 def forgetful(block_size):
@@ -383,19 +496,28 @@ def _constants_stay(attend):
     return bool(np.allclose(attend(Q, K, np.ones_like(V)), 1))
 
 
+def _judged(law, attend):
+    try:
+        answer = law(attend)
+    except AssertionError:  # a law may be written as a test
+        return False
+    return None if answer is None else bool(np.asarray(answer).all())
+
+
 long_text_law = Exercise(
     task="a law that convicts what fails on long texts only",
     right=lambda attend: _order_is_free(attend, 1100),
     cases=(
         (scaled_dot_product_attention,),
         (chunked_attention,),
+        (in_blocks(100),),
         (loses_the_last_weight,),
         (loses_the_last_key,),
         (forgetful(4),),
         (forgetful(512),),
     ),
     names=("attend",),
-    observe=lambda law, attend: bool(law(attend)),
+    observe=_judged,
     mistakes=(
         Mistake(
             "passes everything",
@@ -425,7 +547,8 @@ long_text_law = Exercise(
         ),
         Mistake(
             "too short",
-            "your text fits into one block of 512 keys, and then nothing is rescaled",
+            "in your text nothing has to be rescaled: it fits into a block of 512, or "
+            "the first block holds the largest score of every row",
             lambda attend: _order_is_free(attend, 8),
         ),
         Mistake(

@@ -25,7 +25,10 @@ _ROWS, _FRONT = 2 * 12 * 384, 3 * 384  # rows of twelve tokens; type vector and 
 
 
 def _two_digits(answer):
-    return np.round(np.asarray(answer, float), 2)
+    share = np.asarray(answer, float)
+    if share.shape == () and abs(share - 47) < 0.6:  # per cent, with any digits
+        share = np.asarray(47.0)
+    return np.round(share, 2)
 
 
 share_used = Exercise(
@@ -67,7 +70,27 @@ share_used = Exercise(
         Mistake(
             "a percentage",
             "that is in per cent; the answer is a number between 0 and 1",
-            100 * (_LAYERS + _ROWS + _FRONT) / _ALL,
+            47.0,
+        ),
+        Mistake(
+            "a count",
+            "that is how many numbers; divide by how many there are in the file",
+            _LAYERS + _ROWS + _FRONT,
+        ),
+        Mistake(
+            "cut off",
+            "round to two digits, do not cut the others off",
+            0.46,
+        ),
+        Mistake(
+            "a little too much",
+            "no table is read as a whole, and the pooler is not read at all",
+            0.48,
+        ),
+        Mistake(
+            "about a half",
+            "about a half, yes; count to two digits after the point",
+            0.5,
         ),
         Mistake(
             "once for each token",
@@ -125,6 +148,42 @@ sentence_vectors = Exercise(
             "not stretched to length 1",
             "that is the mean; divide each vector by its length",
             lambda Y, mask: _total(Y, mask) / mask.sum(1)[:, None],
+        ),
+        Mistake(
+            "the sum alone",
+            "that is the sum; it still has to be stretched to length 1",
+            _total,
+        ),
+        Mistake(
+            "the length squared",
+            "you divided by the square of the length: take its root",
+            lambda Y, mask: (
+                _total(Y, mask) / (_total(Y, mask) ** 2).sum(1, keepdims=True)
+            ),
+        ),
+        Mistake(
+            "the sum of sizes",
+            "you divided by a sum of absolute values; a length is a root of squares",
+            lambda Y, mask: (
+                _total(Y, mask) / np.abs(_total(Y, mask)).sum(1, keepdims=True)
+            ),
+        ),
+        Mistake(
+            "lengths along the batch",
+            "you measured columns; a length belongs to one sentence, along its row",
+            lambda Y, mask: (
+                _total(Y, mask) / np.linalg.norm(_total(Y, mask), axis=0, keepdims=True)
+            ),
+        ),
+        Mistake(
+            "the last token",
+            "that is the row of [SEP]; this model takes the mean of all real tokens",
+            lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
+        ),
+        Mistake(
+            "the mean of stretched tokens",
+            "you stretched every token and then took the mean: the other way round",
+            lambda Y, mask: _total(_to_length_1(Y), mask) / mask.sum(1)[:, None],
         ),
         Mistake(
             "the first token",
@@ -233,6 +292,54 @@ previous_score = Exercise(
             lambda A, lengths: _given(A, lengths).sum(0),
         ),
         Mistake(
+            "divided by all tokens",
+            "[CLS] and [SEP] are no words: divide by the number of words",
+            lambda A, lengths: _given(A, lengths).sum(0) / np.sum(lengths),
+        ),
+        Mistake(
+            "divided by the sentences",
+            "you divided by the number of sentences; the mean is over words",
+            lambda A, lengths: _given(A, lengths).sum(0) / len(lengths),
+        ),
+        Mistake(
+            "every row",
+            "all real rows took part; [CLS] and [SEP] have no vote",
+            lambda A, lengths: _given(A, lengths, range).mean(0),
+        ),
+        Mistake(
+            "the first word left out",
+            "the first word has a token before it too, [CLS], and it counts",
+            lambda A, lengths: (
+                np.array(
+                    [
+                        A[b, :, i, i - 1]
+                        for b, n in enumerate(lengths)
+                        for i in range(2, n - 1)
+                    ]
+                ).sum(0)
+                / np.sum(np.array(lengths) - 3)
+            ),
+        ),
+        Mistake(
+            "the last word left out",
+            "the last word stands in row n - 2, and it counts: range omits its end",
+            lambda A, lengths: (
+                np.array(
+                    [
+                        A[b, :, i, i - 1]
+                        for b, n in enumerate(lengths)
+                        for i in range(1, n - 2)
+                    ]
+                ).sum(0)
+                / np.sum(np.array(lengths) - 3)
+            ),
+        ),
+        Mistake(
+            "rows and columns exchanged",
+            "that is what the token before gives to the word: rows are queries",
+            lambda A, lengths: _given(A.swapaxes(-1, -2), lengths).mean(0),
+        ),
+        Mistake(
             "heads averaged",
             "that is one number for the layer; each head has its own score",
             lambda A, lengths: _given(A, lengths).mean(),
@@ -306,6 +413,26 @@ shares_brought = Exercise(
             lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
         ),
         Mistake(
+            "sizes of entries summed",
+            "you added the sizes of the entries; a length is a root of squares",
+            lambda A, V, W_O: _rows_to_one(A * np.abs(V @ W_O).sum(-1)),
+        ),
+        Mistake(
+            "the weight counted twice",
+            "each weight counts once; yours is in there twice",
+            lambda A, V, W_O: _rows_to_one(A**2 * _lengths(V @ W_O)),
+        ),
+        Mistake(
+            "divided before the weights",
+            "divide at the end: lengths times weights do not sum to 1 any more",
+            lambda A, V, W_O: A * _rows_to_one(_lengths(V @ W_O)[None]),
+        ),
+        Mistake(
+            "a softmax at the end",
+            "divide each row by its sum; a softmax would take powers of e",
+            lambda A, V, W_O: _rows_to_one(np.exp(A * _lengths(V @ W_O))),
+        ),
+        Mistake(
             "values without weights",
             "those are shares of the values alone; each counts times its weight",
             lambda A, V, W_O: _rows_to_one(np.ones_like(A) * _lengths(V @ W_O)),
@@ -326,6 +453,7 @@ shares_brought = Exercise(
 
 def _chosen_cases():
     yield (np.array([[1, 0], [0, 1], [1, 0], [0, 1]], bool),)
+    yield (np.array([[1, 1], [1, 0], [0, 0], [1, 0]], bool),)  # two are best
     rng = np.random.default_rng(11)
     for n_pairs, n_heads in ((7, 5), (12, 9), (11, 13)):
         yield (rng.random((n_pairs, n_heads)) < 0.5,)
@@ -379,6 +507,37 @@ honest_score = Exercise(
             "scored on all rows",
             "half of the rows you score on had a part in the choice",
             lambda right: right[:, _best(right[::2])].mean(),
+        ),
+        Mistake(
+            "the last of the best",
+            "several heads are best on the even rows: take the first of them",
+            lambda right: right[
+                1::2, right.shape[1] - 1 - _best(right[::2, ::-1])
+            ].mean(),
+        ),
+        Mistake(
+            "all of the best",
+            "you averaged over all heads that are best; take the first of them",
+            lambda right: right[
+                1::2, right[::2].sum(0) == right[::2].sum(0).max()
+            ].mean(),
+        ),
+        Mistake(
+            "first half and second half",
+            "you cut the rows in the middle; choose on the rows 0, 2, 4, …",
+            lambda right: right[
+                len(right) // 2 :, _best(right[: len(right) // 2])
+            ].mean(),
+        ),
+        Mistake(
+            "counted from 1",
+            "rows count from 0: the even ones are right[::2], and you chose on others",
+            lambda right: right[2::2, _best(right[1::2])].mean(),
+        ),
+        Mistake(
+            "divided by all rows",
+            "only the odd rows are scored, so divide by how many those are",
+            lambda right: right[1::2, _best(right[::2])].sum() / len(right),
         ),
         Mistake(
             "a count",
