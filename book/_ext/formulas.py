@@ -98,7 +98,10 @@ def visit_block(self, node):
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
-    self.body.append(html_of(self, displayed(node), True, node) + "</div>\n")
+    html = html_of(self, displayed(node), True, node)
+    # on a phone a wide formula scrolls in its box, by keyboard too
+    html = html.replace("<mjx-container ", '<mjx-container tabindex="0" ', 1)
+    self.body.append(html + "</div>\n")
     raise nodes.SkipNode
 
 

@@ -17,6 +17,8 @@ From a shell, ``python -m mha.laws my_package.layers:my_layer`` does it, and `Ad
 makes checkable what `check` does not know.
 """
 
+from functools import partial
+
 from mha.laws._adapter import Adapter
 from mha.laws._attention import (
     dtype_is_kept,
@@ -166,7 +168,8 @@ def check(subject, only=None, seed=0):
     subject = as_subject(subject)
     asked = laws_for([subject]) if only is None else chosen(only)
     findings = tuple(law.check(subject, seed) for law in asked)
-    return Report(subject.name, findings, lookalike(subject, findings), seed)
+    who = partial(lookalike, subject, findings)
+    return Report(subject.name, findings, who, seed)
 
 
 def assert_lawful(subject, except_=(), seed=0):

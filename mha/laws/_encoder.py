@@ -83,7 +83,7 @@ silent_parts_pass_the_input_on = Law(
     "parts that write zeros let the token through",
     cases=_cases,
     judge=_silent,
-    equation="W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN(X)",
+    equation="W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN_2(LN_1(X))",
     chapter=11,
     reason="each part adds to the token, and 0 adds nothing",
     level="encoder",

@@ -1,7 +1,9 @@
 """What a check found, as text and as HTML."""
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -113,16 +115,21 @@ class Report:
         Name of what was checked.
     findings : tuple of Finding
         One for each law, in the order of the chapters.
-    looks_like : Member of mha.zoo or None
-        The wrong version that breaks the same laws.
+    search : callable
+        Finds the wrong version that breaks the same laws.
     seed : int
         Fixes the cases that were tried.
     """
 
     subject: str
     findings: tuple
-    looks_like: object = None
+    search: Callable = lambda: None
     seed: int = 0
+
+    @cached_property
+    def looks_like(self):
+        """The wrong version that breaks the same laws, or None; found when asked."""
+        return self.search()
 
     @property
     def broken(self):

@@ -65,6 +65,7 @@ def look(page, theme, width):
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     page.wait_for_function(f'document.documentElement.dataset.theme == "{theme}"')
+    page.wait_for_timeout(500)  # the theme gives wide code a tab stop a moment later
     rules = RULES[theme, width]
     return SimpleNamespace(
         sideways=page.evaluate("[document.documentElement.scrollWidth, innerWidth]"),
