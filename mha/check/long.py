@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 _BY_HAND = 'chapter 15, "By hand"'
-_CACHE = 'chapter 15, "Must the old tokens be asked again?"'
+_CACHE = 'chapter 15, "Experiment: must the old tokens be asked again?"'
 
 
 # ------------------------------------------------------- what all scores take
@@ -69,7 +69,7 @@ scores_memory = Exercise(
             128,
         ),
     ),
-    reread='chapter 15, "What does a text of twice the length cost?"',
+    reread='chapter 15, "Experiment: what does a text of twice the length cost?"',
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
 )
 

@@ -89,7 +89,7 @@ def _letters(n):
     return list((string.ascii_letters)[:n])
 
 
-def kill_matrix(laws=None, members=ALL):
+def kill_matrix(laws=None, members=None):
     """Put every member to every law.
 
     Equation: killed[m, l] ⇔ law l does not hold for member m  (chapter 14)
@@ -99,8 +99,8 @@ def kill_matrix(laws=None, members=ALL):
     laws : iterable of Law, optional
         Laws of your own; by default those of `mha.laws.ALL`, and for encoders those of
         `mha.laws.WHOLE`. A good law kills somebody and spares the right one.
-    members : iterable of Exhibit, default `ALL`
-        Whom to judge; `ENCODERS` are the others.
+    members : iterable of Exhibit, optional
+        Whom to judge: those of `ALL`, or `ENCODERS`.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def kill_matrix(laws=None, members=ALL):
     >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
     True
     """
-    members = tuple(members)
+    members = ALL if members is None else tuple(members)
     if laws is None:
         from mha.laws import ALL as OF_ATTENTION  # laws looks for its lookalikes here
         from mha.laws import WHOLE
