@@ -7,6 +7,8 @@ import pytest
 
 from tests.browser.conftest import SUBPATH
 
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
 CHAPTER = "book/05_attention"
 KEY = "head-by-head:solved"
 WORD = "a:has(> .std-term)"
@@ -222,3 +224,34 @@ def test_paper_shows_nothing_that_only_a_screen_can_do(open_page):
     page.emulate_media(media="print")
     only = ".takes, .solved, .solved-note, #meaning, .prev-next-area, .copybtn"
     assert page.locator(only).locator("visible=true").count() == 0
+
+
+CLEAR = "rgba(0, 0, 0, 0)"
+BRIGHTEST = (
+    r"node => Math.max(...getComputedStyle(node).color.match(/\d+/g).slice(0, 3))"
+)
+
+
+def test_paper_is_white_for_a_reader_in_the_dark_too(open_page):
+    page = open_page("book/09_multi_head", theme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    for part in ("p:not(.takes)", ".highlight .kn", "figcaption", "svg.mha-picture"):
+        ink = page.locator(f"article {part}").first
+        assert ink.evaluate(BRIGHTEST) < 100, part
+    paper = page.locator("article .highlight").first
+    assert paper.evaluate("node => getComputedStyle(node).backgroundColor") == CLEAR
+
+
+def test_the_way_back_to_the_top_can_be_read(open_page):
+    page = open_page(CHAPTER)
+    page.mouse.wheel(0, 5000)
+    page.wait_for_timeout(500)
+    page.mouse.wheel(0, -500)
+    button = page.locator("#pst-back-to-top:visible")
+    button.wait_for()
+    found = axe.Axe().run(
+        page,
+        context="#pst-back-to-top",
+        options={"runOnly": ["color-contrast"], "preload": False},
+    )
+    assert found.response["violations"] == [] and found.response["passes"]
