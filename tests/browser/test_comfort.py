@@ -102,6 +102,14 @@ def test_without_scripts_there_is_nothing_to_tick(open_page):
     assert page.locator(".solved, .solved-note").count() == 0
 
 
+def test_a_browser_that_keeps_nothing_shows_nothing_to_tick(open_page):
+    page = open_page(CHAPTER)
+    page.add_init_script("Storage.prototype.getItem = () => { throw new Error('no'); }")
+    page.reload()
+    assert page.locator(".solved, .solved-note").count() == 0
+    assert head(page).endswith(" 4 exercises")
+
+
 def test_only_chapters_and_the_front_page_load_the_script(open_page):
     def loads(name):
         return open_page(name).locator("script[src*='progress.js']").count() == 1
@@ -243,7 +251,7 @@ def test_paper_is_white_for_a_reader_in_the_dark_too(open_page):
 
 
 def test_the_way_back_to_the_top_can_be_read(open_page):
-    page = open_page(CHAPTER)
+    page = open_page(CHAPTER, width=390)
     page.mouse.wheel(0, 5000)
     page.wait_for_timeout(500)
     page.mouse.wheel(0, -500)
