@@ -106,6 +106,13 @@ def test_scripts_wait_for_the_page_but_the_options_do_not():
     assert '<script src="_static/documentation_options.js">' in page
 
 
+def test_the_front_door_is_a_whole_page():
+    slim = extension("slim")
+    door = slim.redirect('<meta http-equiv="Refresh" content="0; url=a/b.html" />', "A")
+    assert door.startswith("<!DOCTYPE html>") and "<title>A</title>" in door
+    assert door.count("a/b.html") == 2
+
+
 # Where it is published
 
 FORK = {
