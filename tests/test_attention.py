@@ -18,18 +18,18 @@ from tests.samples import (
     SIZES,
     draw_mask,
     draw_qkv,
+    floats,
+    keys,
+    masks,
     nothing_modified,
     peak_memory,
+    queries,
+    values,
 )
 from tests.tolerances import FLOAT16, FLOAT32, NUMPY, TORCH, assert_close
 
 INF = np.inf
 
-floats = st.floats(-5, 5)
-queries = arrays(np.float64, (5, 2), elements=floats)
-keys = arrays(np.float64, (7, 2), elements=floats)
-values = arrays(np.float64, (7, 3), elements=floats)
-masks = arrays(np.bool_, (5, 7))
 
 every_leading = pytest.mark.parametrize("leading", LEADING, ids=str)
 both_paths = pytest.mark.parametrize("path", ["output only", "with weights"])
