@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from mha import softmax, view
 from tests.browser.test_figures import show  # noqa: F401
-from tests.test_view_walks import MATRICES, WORDS, X, small_matrix
+from tests.figures.test_view_walks import MATRICES, WORDS, X, small_matrix
 
 SCORES, VALUES = [1, 0.5, 3, 2, -1, 3.5, 0, 1], [1, 2, 3, 4, 5, 6, 7, 8]
 STEPS = view.steps(X, *MATRICES, 2, tokens=WORDS, is_causal=True, alt="Nine steps")

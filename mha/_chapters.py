@@ -1,0 +1,32 @@
+"""The chapters of the book in their order: the only place that knows their numbers.
+
+Laws, members of the zoo and exercises name a chapter by its slug, so that a chapter
+can be inserted by adding one line here.
+"""
+
+CHAPTERS = (
+    "similarity",
+    "softmax",
+    "scale",
+    "masks",
+    "attention",
+    "why_heads",
+    "split",
+    "output",
+    "multi_head",
+    "positions",
+    "encoder_layer",
+    "encoder",
+    "real_encoder",
+    "laws",
+    "long",
+)
+
+
+def chapter_number(slug: str) -> int:
+    """Return the number of the chapter called `slug`, such as 4 for ``"masks"``."""
+    if slug not in CHAPTERS:
+        raise ValueError(
+            f"no chapter is called {slug!r}; there are {', '.join(CHAPTERS)}"
+        )
+    return CHAPTERS.index(slug) + 1

@@ -1,0 +1,597 @@
+"""The rules of the house: what every chapter and every page of the book must keep.
+
+A rule takes a chapter (or a page) and yields complaints; who keeps it yields none.
+`tests/book/test_book.py` runs each rule on each chapter, and on chapters that it must
+refuse.
+"""
+
+import ast
+import importlib.machinery
+import importlib.util
+import re
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+
+import mha
+
+ROOT = Path(__file__).parents[2]
+BOOK = ROOT / "book"
+HEADINGS = (
+    "The question",
+    "By hand",
+    "The picture",
+    "The equation",
+    "The step in the package",
+    "Check",
+    "Break it",
+    "The law",
+    "Experiment",
+    "In practice",
+    "On your own",
+    "What you can now say",
+    "Sources",
+)
+# What a section cannot do without, looked for in the text of all its cells.
+PROMISES = {
+    "The picture": (r"\b(plot|view)\b", "a picture"),
+    "The equation": (r"\$\$|\{math\}", "a displayed equation"),
+    "The step in the package": (r"source\(|literalinclude", "the source of the step"),
+    "Check": (r"\bassert", "an assertion"),
+    "The law": (r"\blaws\b", "a law of mha.laws"),
+    "Sources": (r"\{cite", "a citation"),
+}
+FREE_TO_DEFINE = ("Break it", "The law", "Experiment", "In practice")
+MAX_LINES, USUAL_LINES, USUAL_SHARE = 20, 12, 0.9
+MAX_CODE_IN_A_ROW = 3
+MAX_WORDS = 40
+MAX_DECIMALS = 4
+NEVER = {
+    "a magic or a shell command": r"^\s*(%|!|\?)",
+    "sys.path": r"\bsys\.path\b",
+    "a filter of warnings": r"\bwarnings\.(filter|simplefilter|catch)|capture_output",
+    "the network": r"\b(urllib|requests|socket|urlopen|httpx?)\b|torch\.hub|https?://",
+    "an absolute path": r"[\"'](~/|[A-Z]:\\\\|/(home|tmp|usr|root|opt|Users|mnt)\b)",
+    "time.sleep": r"\btime\.sleep\b",
+    "matplotlib of its own": r"\bmatplotlib\b|\bpyplot\b|\bfigsize\b|\brcParams\b",
+}
+BANNED = (
+    "simply",
+    "just",
+    "obviously",
+    "of course",
+    "clearly",
+    "delve",
+    "powerful",
+    "crucial",
+    "it[’']?s important to note",
+    "it is important to note",
+    "let[’']s",
+)
+DRAWN = r"(Picture|View):"  # what figures print, before their alt text
+PROSE_IN = ("dropdown", "note", "tip", "admonition", "hint", "exercise", "solution")
+CHAPTER_RULES, PROSE_RULES = [], []
+
+
+class Chapter:
+    """A notebook, with the views of it that rules ask for."""
+
+    def __init__(self, notebook, stem):
+        self.notebook, self.stem, self.cells = notebook, stem, notebook.cells
+
+    @classmethod
+    def read(cls, path):
+        return cls(nbformat.read(path, as_version=4), path.stem)
+
+    @cached_property
+    def code(self):
+        return [cell for cell in self.cells if cell.cell_type == "code"]
+
+    @cached_property
+    def text(self):
+        cells = (c.source for c in self.cells if c.cell_type == "markdown")
+        return "\n\n".join(cells)
+
+    @cached_property
+    def sections(self):
+        """(heading of level 2, its cells), in order; before the first it is ''."""
+        found = [("", [])]
+        for cell in self.cells:
+            if cell.cell_type == "markdown":
+                found += [(h, []) for h in re.findall(r"^## (.+)$", cell.source, re.M)]
+            found[-1][1].append(cell)
+        return found
+
+    def section(self, name):
+        return [
+            c
+            for heading, cells in self.sections
+            if part(heading) == name
+            for c in cells
+        ]
+
+
+class Page:
+    """A page of prose that is not a notebook."""
+
+    def __init__(self, text, stem):
+        self.text, self.stem = text, stem
+
+    @classmethod
+    def read(cls, path):
+        if path.suffix == ".ipynb":
+            return Chapter.read(path)
+        return cls(path.read_text(encoding="utf-8"), path.stem)
+
+
+def chapter_rule(rule):
+    CHAPTER_RULES.append(rule)
+    return rule
+
+
+def prose_rule(rule):
+    PROSE_RULES.append(rule)
+    return rule
+
+
+# ---------------------------------------------------------------- the frame
+
+
+@chapter_rule
+def title_is_a_question_with_a_promise(chapter):
+    first = chapter.cells[0].source
+    first = re.sub(r"\A---\n.*?\n---\n|^\(.+\)=$", "", first, flags=re.M | re.S).strip()
+    title, _, promise = first.partition("\n")
+    if not re.fullmatch(r"# [A-Z].+\?", title):
+        yield f"the first line must be a question, got {title!r}"
+    if not re.search(r"\w.*\.", promise):
+        yield "below the title, one sentence says what will stand at the end"
+
+
+@chapter_rule
+def headings_stand_in_order(chapter):
+    found = [part(heading) for heading, _ in chapter.sections[1:]]
+    merged = [h for k, h in enumerate(found) if h != "Experiment" or h not in found[:k]]
+    if merged != list(HEADINGS) or not experiments_stand_together(found):
+        yield f"wanted {list(HEADINGS)}, got {found}"
+    for heading, _ in chapter.sections:
+        if part(heading) == "Experiment" and ":" not in heading:
+            yield f"{heading!r} must say which experiment, after a colon"
+
+
+def experiments_stand_together(found):
+    places = [k for k, heading in enumerate(found) if heading == "Experiment"]
+    return all(b == a + 1 for a, b in pairwise(places))
+
+
+@chapter_rule
+def sections_keep_their_promise(chapter):
+    for name, (pattern, thing) in PROMISES.items():
+        cells = chapter.section(name)
+        if cells and not any(re.search(pattern, cell.source) for cell in cells):
+            yield f"{name!r} lacks {thing}"
+
+
+@chapter_rule
+def experiments_ask_for_a_prediction(chapter):
+    for heading, cells in chapter.sections:
+        if part(heading) == "Experiment":
+            before = []
+            for cell in cells:
+                if cell.cell_type == "code":
+                    break
+                before.append(cell.source.partition(f"## {heading}")[2] or cell.source)
+            if not any("?" in text for text in before):
+                yield f"{heading!r} must ask the reader before the first code cell"
+
+
+# ---------------------------------------------------------------- the code
+
+
+@chapter_rule
+def cells_are_short(chapter):
+    sources = [c.source.split("\n") for c in chapter.code]
+    for lines in sources:
+        if len(lines) > MAX_LINES:
+            yield f"{len(lines)} lines, at most {MAX_LINES}:\n" + "\n".join(lines)
+    usual = sum(sum(map(bool, map(str.strip, x))) <= USUAL_LINES for x in sources)
+    if usual < USUAL_SHARE * len(sources):
+        share = f"{usual} of {len(sources)} cells"
+        yield f"{share} have up to {USUAL_LINES} lines, blank ones aside"
+
+
+@chapter_rule
+def code_is_introduced_by_prose(chapter):
+    in_a_row = 0
+    for cell in chapter.cells:
+        in_a_row = in_a_row + 1 if cell.cell_type == "code" else 0
+        if in_a_row > MAX_CODE_IN_A_ROW:
+            yield f"code cell {in_a_row} in a row without prose:\n{cell.source}"
+
+
+@chapter_rule
+def code_keeps_to_itself(chapter):
+    for cell in chapter.code:
+        for thing, pattern in NEVER.items():
+            if re.search(pattern, cell.source, re.M):
+                yield f"{thing} in\n{cell.source}"
+
+
+@chapter_rule
+def names_of_the_package_are_not_taken(chapter):
+    for cell in chapter.code:
+        for name in sorted(assigned(cell) & set(mha.__all__)):
+            yield f"{name} belongs to mha:\n{cell.source}"
+
+
+@chapter_rule
+def twins_are_marked_by_hand(chapter):
+    for heading, cells in chapter.sections:
+        if part(heading) in FREE_TO_DEFINE:
+            continue
+        for cell in cells:
+            if cell.cell_type == "code" and not tags(cell) & {"exercise", "solution"}:
+                for name in sorted(defined(cell)):
+                    if not name.endswith("_by_hand"):
+                        yield f"{name} must end in _by_hand:\n{cell.source}"
+
+
+@chapter_rule
+def random_numbers_have_a_seed(chapter):
+    seeded = False
+    for cell in chapter.code:
+        code = cell.source
+        seeded = seeded or "manual_seed(" in code
+        if re.search(
+            r"np\.random\.(?!default_rng|Generator)|^\s*(import|from) random\b",
+            code,
+            re.M,
+        ):
+            yield f"use np.random.default_rng(seed):\n{code}"
+        if re.search(r"default_rng\(\s*\)", code):
+            yield f"default_rng without a seed:\n{code}"
+        if (
+            re.search(r"torch\.(rand|normal|bernoulli|multinomial)", code)
+            and not seeded
+        ):
+            if "generator=" not in code:
+                yield f"torch draws before torch.manual_seed:\n{code}"
+
+
+@chapter_rule
+def what_cells_share_is_assigned_once(chapter):
+    """A name that one cell takes from another has one value in the whole chapter."""
+    cells = [c for c in chapter.code if not tags(c) & {"exercise", "solution"}]
+    givers = {}
+    for cell in cells:
+        for name in assigned(cell):
+            givers.setdefault(name, []).append(cell)
+    for name in sorted(set().union(*(taken(cell) for cell in cells)) & set(givers)):
+        if len(givers[name]) > 1 and name != "_":
+            sources = "\n---\n".join(cell.source for cell in givers[name])
+            yield f"{name} is shared between cells but assigned in several:\n{sources}"
+
+
+# ---------------------------------------------------------------- the outputs
+
+
+@chapter_rule
+def outputs_are_committed(chapter):
+    counts = [cell.execution_count for cell in chapter.code]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"cells must be executed in order, got {counts}; run .ci/refresh"
+    for cell in chapter.code:
+        shows = re.search(r"^(print|plot\.|view\.|check\.)", cell.source, re.M)
+        if shows and not cell.outputs:
+            yield f"no output, run .ci/refresh:\n{cell.source}"
+
+
+@chapter_rule
+def outputs_are_clean(chapter):
+    for cell in chapter.code:
+        for output in cell.outputs:
+            if output.output_type == "error":
+                yield f"ends in an error:\n{cell.source}"
+            if output.get("name") == "stderr":
+                yield f"writes to stderr: {output.text}\n{cell.source}"
+        if re.search(r"(^|[\s\"'(])/(home|tmp|root|opt|usr|work|Users)/", shown(cell)):
+            yield f"the output shows a path of this machine:\n{cell.source}"
+
+
+@chapter_rule
+def numbers_are_short(chapter):
+    """Long numbers differ between processors, and nobody reads them."""
+    for cell in chapter.code:
+        if "nbval-ignore-output" not in tags(cell):
+            pattern = rf"(?<![\w.])(?!0\.000)\d+\.\d{{{MAX_DECIMALS + 1},}}"
+            long = re.findall(pattern, shown(cell))
+            if long:
+                yield f"more than {MAX_DECIMALS} decimals, {long[0]}:\n{cell.source}"
+
+
+@chapter_rule
+def unstable_outputs_are_asserted(chapter):
+    for cell, following in zip(chapter.code, [*chapter.code[1:], None], strict=True):
+        if "nbval-ignore-output" in tags(cell):
+            both = cell.source + "\n" + (following.source if following else "")
+            if not re.search(r"\bassert", both):
+                yield f"no assert for an output that is not compared:\n{cell.source}"
+
+
+@chapter_rule
+def chapter_is_in_form(chapter):
+    before = nbformat.writes(chapter.notebook)
+    if before + "\n" != refresh().in_form(nbformat.reads(before, 4), chapter.stem):
+        yield f"run .ci/refresh {chapter.stem}"
+
+
+# ---------------------------------------------------------------- the figures
+
+
+@chapter_rule
+def figures_have_caption_and_name(chapter):
+    for cell in chapter.code:
+        figure = cell.metadata.get("mystnb", {}).get("figure", {})
+        if is_picture(cell):
+            if not figure.get("caption", "").strip():
+                yield f"a picture without a caption:\n{cell.source}"
+            if not re.fullmatch(r"fig-[a-z0-9-]+", figure.get("name", "")):
+                yield f"a picture needs a name fig-…:\n{cell.source}"
+            if len(cell.outputs) > 1:
+                yield f"a picture shares its cell with another output:\n{cell.source}"
+        elif figure and not cell.outputs:
+            yield f"a caption without a picture:\n{cell.source}"
+
+
+@chapter_rule
+def figures_are_pictures_with_alt_text(chapter):
+    for cell in chapter.code:
+        caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
+        for data in (output.get("data", {}) for output in cell.outputs):
+            alt = re.sub(DRAWN, "", data.get("text/plain", "")).strip()
+            alt = alt if is_drawn(data) else ""
+            drawn = {"image/png", "image/svg+xml", "image/jpeg"} & set(data)
+            if (drawn or is_picture(cell)) and not alt:
+                yield f"a figure that is no Picture with alt text:\n{cell.source}"
+            if alt and alt == caption:
+                yield f"alt text and caption say the same:\n{cell.source}"
+
+
+# ---------------------------------------------------------------- the exercises
+
+
+@chapter_rule
+def exercises_are_three_to_five(chapter):
+    count = sum("exercise" in tags(cell) for cell in chapter.code)
+    if not 3 <= count <= 5:
+        yield f"{count} exercises, wanted 3 to 5"
+
+
+@chapter_rule
+def exercises_have_check_hint_and_solution(chapter):
+    places = [k for k, cell in enumerate(chapter.cells) if "exercise" in tags(cell)]
+    for start, end in pairwise([*places, len(chapter.cells)]):
+        stub, *rest = chapter.cells[start:end]
+        first = rest[0] if rest else stub
+        if not (is_check(first) and "not attempted yet" in shown(first)):
+            yield f"no check that prints 'not attempted yet' after\n{stub.source}"
+        if not any(c.cell_type == "markdown" and "dropdown" in c.source for c in rest):
+            yield f"no hint in a dropdown for\n{stub.source}"
+        solved = [
+            c for c in rest if {"solution", "hide-cell"} <= tags(c) and is_check(c)
+        ]
+        if not any("passed" in shown(cell) for cell in solved):
+            yield f"no folded solution whose check prints 'passed' for\n{stub.source}"
+
+
+# ---------------------------------------------------------------- the prose
+
+
+@prose_rule
+def no_banned_words(page):
+    for block in blocks(page.text):
+        spoken = re.sub(r"\"[^\"]*\"|“[^”]*”", "", block)
+        for word in BANNED:
+            if re.search(rf"\b{word}\b", spoken, re.I):
+                yield f"{word!r} in: {block}"
+
+
+@prose_rule
+def no_exclamation_marks(page):
+    for block in blocks(page.text):
+        if "!" in block:
+            yield f"an exclamation mark in: {block}"
+
+
+@prose_rule
+def sentences_are_short(page):
+    for block in blocks(page.text):
+        for sentence in re.split(r"(?<=[.?!])[\"”’*_)]*\s+", block):
+            words = len(re.findall(r"\w[\w’'-]*", sentence))
+            if words > MAX_WORDS:
+                yield f"{words} words, at most {MAX_WORDS}: {sentence}"
+
+
+@prose_rule
+def dashes_stay_rare(page):
+    for block in blocks(page.text):
+        if block.count("—") > 2:
+            yield f"a chain of dashes in: {block}"
+
+
+@prose_rule
+def citations_exist(page):
+    known = set(re.findall(r"^@\w+\{([^,\s]+),", bibliography(), re.M))
+    for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.text):
+        for key in keys.split(","):
+            if key.strip() not in known:
+                yield f"{key.strip()} is not in references.bib"
+
+
+# ---------------------------------------------------------------- views and helpers
+
+
+def part(heading):
+    """Return the fixed part of a heading: 'Break it: a wrong axis' is 'Break it'."""
+    return heading.partition(":")[0].strip()
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", []))
+
+
+def shown(cell):
+    """Return what a code cell shows, as text."""
+    outputs = cell.get("outputs", [])
+    return "\n".join(
+        o.get("text", "") or o.get("data", {}).get("text/plain", "") for o in outputs
+    )
+
+
+def is_picture(cell):
+    return any(is_drawn(output.get("data", {})) for output in cell.outputs)
+
+
+def is_drawn(data):
+    """Return whether an output is a Picture, or a View to move."""
+    return re.match(DRAWN, data.get("text/plain", "")) is not None
+
+
+def is_check(cell):
+    return cell.cell_type == "code" and "check." in cell.source
+
+
+def bibliography():
+    return (BOOK / "references.bib").read_text(encoding="utf-8")
+
+
+def refresh():
+    """Return `.ci/refresh` as a module; its name has no ending."""
+    loader = importlib.machinery.SourceFileLoader("refresh", str(ROOT / ".ci/refresh"))
+    spec = importlib.util.spec_from_loader("refresh", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def tree(cell):
+    """Return the syntax tree of a cell; what is not Python has another rule."""
+    try:
+        return ast.parse(cell.source)
+    except SyntaxError:
+        return ast.parse("")
+
+
+def defined(cell):
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for node in tree(cell).body if isinstance(node, kinds)}
+
+
+def assigned(cell):
+    """Return the names that a cell gives to others, functions included."""
+    return NamesOf(cell).given
+
+
+def taken(cell):
+    """Return the names that a cell reads without having assigned them before."""
+    return NamesOf(cell).taken
+
+
+class NamesOf(ast.NodeVisitor):
+    """Follow a cell in the order of execution; bodies of functions come last."""
+
+    def __init__(self, cell):
+        self.given, self.taken = set(), set()
+        self.hidden = []  # names that belong to the functions around this place
+        self.bodies = []
+        self.visit(tree(cell))
+        for body, names in self.bodies:
+            self.inside(names, *body)
+
+    def inside(self, names, *nodes):
+        self.hidden.append(names)
+        for node in nodes:
+            self.visit(node)
+        self.hidden.pop()
+
+    def visit_Name(self, node):
+        if any(node.id in names for names in self.hidden):
+            return
+        if isinstance(node.ctx, ast.Store):
+            self.given.add(node.id)
+        elif node.id not in self.given:
+            self.taken.add(node.id)
+
+    def visit_Assign(self, node):
+        for child in (node.value, *node.targets):
+            self.visit(child)
+
+    def visit_AugAssign(self, node):
+        if isinstance(node.target, ast.Name) and node.target.id not in self.given:
+            self.taken.add(node.target.id)
+        self.generic_visit(node)
+
+    def visit_For(self, node):
+        for child in (node.iter, node.target, *node.body, *node.orelse):
+            self.visit(child)
+
+    def visit_function(self, node):
+        body = node.body if isinstance(node.body, list) else [node.body]
+        if self.hidden:
+            self.inside(local_names(node), *body)
+            return
+        self.given.update([node.name] if hasattr(node, "name") else [])
+        self.bodies.append((body, local_names(node)))
+
+    visit_FunctionDef = visit_ClassDef = visit_Lambda = visit_function
+
+    def visit_comprehension_of_any_kind(self, node):
+        self.inside(local_names(node), *ast.iter_child_nodes(node))
+
+    visit_ListComp = visit_SetComp = visit_comprehension_of_any_kind
+    visit_DictComp = visit_GeneratorExp = visit_comprehension_of_any_kind
+
+
+def local_names(node):
+    """Return the arguments and all names stored inside a function or comprehension."""
+    nodes = list(ast.walk(node))
+    names = {n.arg for n in nodes if isinstance(n, ast.arg)}
+    names |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    return names | {
+        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
+def blocks(text):
+    """Yield the paragraphs and list items of Markdown, without what is not prose."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(
+        r"<!--.*?-->|\$\$.*?\$\$", "", "\n".join(prose_lines(text)), flags=re.S
+    )
+    text = re.sub(r"\{[\w:-]+\}`([^`<]*)[^`]*`", r"\1", text)  # a role: its text
+    text = re.sub(r"(`+).+?\1", "code", text)
+    text = re.sub(r"(?<!\\)\$[^$]+\$", "maths", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)  # a link: its text
+    text = re.sub(r"<[^>\s][^>]*>", "", text)
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*:]|\d+\.) )", text):
+        if block.strip():
+            yield " ".join(block.split())
+
+
+def prose_lines(text):
+    """Yield the lines outside code, maths, tables, headings and labels."""
+    fences = []  # for each open fence: its marks, and whether it holds prose
+    for line in text.split("\n"):
+        fence = re.match(r"\s*(`{3,}|:{3,})\s*(?:\{(\w+)[\w-]*\})?", line)
+        if fence:
+            if fences and fence[1] == fences[-1][0] and fence[2] is None:
+                fences.pop()
+            else:
+                fences.append((fence[1], fence[2] in PROSE_IN))
+            yield ""
+        elif re.match(r"\s*(#+ |\||:[\w-]+: |\(\S+\)=$|>|\[\S+\]: )", line):
+            yield ""
+        elif all(prose for _, prose in fences):
+            yield line

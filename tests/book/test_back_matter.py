@@ -1,0 +1,150 @@
+"""The back matter: short answers, each with a way to the cell that shows it."""
+
+import functools
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mha import laws, zoo
+
+BOOK = Path(__file__).parents[2] / "book"
+LINK = re.compile(r"\]\((\d\d_\w+)\.ipynb(?:#[^)]*)?\)")
+ROLE = re.compile(r"\{(?:eq|numref)\}`((?:eq|fig)-[\w-]+)`")
+NUMBER = re.compile(
+    r"(?<![\w.#-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?!\w)"
+)
+ANSWERS, ENTRIES = 20, 40
+BREAKS = {
+    "softmax over the queries": ("constant_values_stay", "softmax_over_queries"),
+    "$\\sqrt{n}$ for": ("doubling_changes_nothing", "scale_sqrt_n"),
+    "no scale, or": ("scores_keep_unit_variance", "no_scale scale_sqrt_d_model"),
+    "mask ignored, inverted, too late": (
+        "future_leaves_past_alone", "mask_ignored mask_inverted mask_after_softmax"
+    ),
+    "mask not handed on": ("padding_changes_nothing", "mask_not_handed_on"),
+    "−1e9 for −∞": ("empty_rows_give_zero", "minus_1e9_mask"),
+    "one matrix for": ("scores_are_not_symmetric", "tied_query_key"),
+    "transpose missing": (
+        "outputs_follow_tokens", "split_without_transpose merge_without_transpose"
+    ),
+    "words cut before": ("head_owns_its_columns", "input_split_before_projection"),
+    "$W_O$ missing": ("concat_is_a_sum", "no_output_projection heads_averaged"),
+    "batch norm": ("batch_changes_nothing", "batch_norm"),
+    "residual missing": ("silent_parts_pass_the_input_on", "no_residual"),
+    "one layer's weights": ("layers_follow_each_other", "layers_share_weights"),
+}  # fmt: skip
+
+
+def read(name):
+    return (BOOK / name).read_text(encoding="utf-8")
+
+
+def questions():
+    """Return the pairs (question, answer) of the interview."""
+    parts = re.split(r"^### (.*)$", read("interview.md"), flags=re.MULTILINE)[1:]
+    answers = [
+        re.split(r"^## ", answer, flags=re.MULTILINE)[0] for answer in parts[1::2]
+    ]
+    return list(zip(parts[::2], answers, strict=True))
+
+
+def entries():
+    """Return the pairs (what people write, what is true) of the errata."""
+    found = re.findall(r"^(\S.*)\n: ((?:.+\n?(?:  .*\n)*)+)", read("errata.md"), re.M)
+    return [(claim, truth) for claim, truth in found]
+
+
+@functools.cache
+def notebook_text(name):
+    """Return all that a reader of the chapter sees: prose, code and text outputs."""
+    texts = []
+    for cell in json.loads(read(f"{name}.ipynb"))["cells"]:
+        texts.append("".join(cell["source"]))
+        for output in cell.get("outputs", []):
+            texts.append("".join(output.get("text", [])))
+            texts.append("".join(output.get("data", {}).get("text/plain", [])))
+    return "\n".join(texts)
+
+
+@functools.cache
+def home_of(label):
+    """Return the chapter that holds the equation or figure."""
+    here = re.compile(rf":label: {label}\b|\"name\": \"{label}\"")
+    found = [
+        p.stem for p in BOOK.glob("[0-9]*.ipynb") if here.search(p.read_text("utf-8"))
+    ]
+    return found[0]
+
+
+def chapters_of(text):
+    """Return the chapters to which a text leads, by links, figures or equations."""
+    return {*LINK.findall(text), *map(home_of, ROLE.findall(text))}
+
+
+def visible(text):
+    """Return the text without the addresses behind its links."""
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return re.sub(r"\{\w+\}`[^`]*`|`[^`]*`", "name", text)
+
+
+def uncovered(text):
+    """Return the numbers of a text that none of the chapters behind its links holds."""
+    text_of = {name: notebook_text(name) for name in chapters_of(text)}
+    known = {n for text in text_of.values() for n in NUMBER.findall(plain(text))}
+    without_math = re.sub(r"\$[^$]*\$", " ", visible(text))
+    return {n for n in NUMBER.findall(plain(without_math)) if telling(n)} - known
+
+
+def plain(text):
+    return text.replace("−", "-").replace("{,}", ",")
+
+
+def telling(number):
+    """Say whether a number is a result, and no count such as 3 or a year."""
+    return "." in number or "," in number or "e" in number
+
+
+@pytest.mark.parametrize("question, answer", questions(), ids=lambda x: x[:30])
+def test_an_answer_is_short_and_leads_to_a_chapter(question, answer):
+    assert question.endswith("?")
+    assert len(visible(answer).split()) <= 120
+    assert chapters_of(answer)
+
+
+def test_there_are_twenty_questions():
+    assert len(questions()) == ANSWERS
+
+
+@pytest.mark.parametrize("claim, truth", entries(), ids=lambda x: x[:30])
+def test_what_is_true_leads_to_a_chapter(claim, truth):
+    assert claim.endswith(".")
+    assert chapters_of(truth)
+
+
+def test_every_entry_of_the_errata_has_an_answer():
+    lines = read("errata.md").count("\n: ")
+    assert len(entries()) == lines >= ENTRIES
+
+
+@pytest.mark.parametrize("where, text", questions() + entries(), ids=lambda x: x[:30])
+def test_every_result_stands_in_a_chapter_that_is_linked(where, text):
+    assert uncovered(where + "\n" + text) == set()
+
+
+def test_a_number_that_no_chapter_has_is_seen():
+    assert uncovered("It is 0.12345, see [there](03_scale.ipynb#law).") == {"0.12345"}
+
+
+@pytest.mark.parametrize("mistake", BREAKS)
+def test_the_cheat_sheet_names_what_breaks(mistake):
+    law, members = BREAKS[mistake]
+    assert f"\n| {mistake}" in read("cheatsheet.md")
+    for member in members.split():
+        assert not getattr(laws, law).check(getattr(zoo, member))
+
+
+def test_the_cheat_sheet_breaks_nothing_else():
+    rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
+    assert rows.count("\n|") - 1 == len(BREAKS) + 1  # and the missing positions

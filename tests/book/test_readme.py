@@ -1,0 +1,79 @@
+"""The README promises commands, links, a table and an example. Each must hold."""
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import mha
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_SCREEN = README.partition("\n## ")[0]
+CHAIN = "python3 -m venv .venv && .venv/bin/python -m pip install -r requirements.txt"
+ROW = re.compile(r"^\| (\d+) \| (.+) \| \[`(\w+)\.py`\].+ \| (.+) \|$", re.M)
+
+
+def code_lines(text):
+    return re.findall(r"^ {4}(.+)$", text, re.M)
+
+
+def test_the_first_screen_holds_two_commands_and_no_more():
+    build, test = code_lines(FIRST_SCREEN)
+    assert build == f"{CHAIN} && .venv/bin/jupyter-book build . -W -n --keep-going"
+    assert test == f"{CHAIN} && .venv/bin/python -m pytest"
+    assert len(FIRST_SCREEN.splitlines()) < 25
+
+
+def test_relative_links_lead_to_files():
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    inside = [link for link in links if "://" not in link]
+    assert len(inside) > 10
+    assert [link for link in inside if not (ROOT / link).exists()] == []
+
+
+def test_the_staircase_lists_every_public_name_in_the_order_of_the_modules():
+    rows = ROW.findall(README)
+    listed = [(module, re.findall(r"`(\w+)`", names)) for *_, module, names in rows]
+    assert [int(step) for step, *_ in rows] == list(range(1, len(rows) + 1))
+    assert [module for module, _ in listed] == modules_as_imported()
+    assert sorted(name for _, names in listed for name in names) == public_names()
+    for module, names in listed:
+        assert {getattr(mha, name).__module__ for name in names} == {f"mha.{module}"}
+
+
+def modules_as_imported():
+    tree = ast.parse((ROOT / "mha" / "__init__.py").read_text(encoding="utf-8"))
+    steps = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return [module.removeprefix("mha.") for module in steps if "._" not in module]
+
+
+def public_names():
+    """Return what the steps export; `mha.source`, which shows them, is no step."""
+    return [name for name in mha.__all__ if name != "source"]
+
+
+def test_every_chapter_in_the_contents_is_in_the_staircase_and_no_other():
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    chapters = set(re.findall(r"book/\d\d_\w+", contents))
+    assert chapters == set(re.findall(r"book/\d\d_\w+", README))
+
+
+def test_the_example_prints_what_the_readme_says():
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    text = README.replace("\n```", "\n")  # else the fence counts as expected output
+    example = parser.get_doctest(text, {}, "README.md", "README.md", 0)
+    assert len(example.examples) >= 5
+    runner.run(example)
+    assert runner.failures == 0
+
+
+def test_every_public_name_is_on_the_api_page():
+    page = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in mha.__all__ if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_ruff_has_one_version_everywhere():
+    files = ("requirements.txt", ".pre-commit-config.yaml")
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in files]
+    assert len({v for text in texts for v in re.findall(r"ruff==([\d.]+)", text)}) == 1

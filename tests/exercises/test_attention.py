@@ -1,0 +1,96 @@
+"""The exercises of chapter 5 tell right answers from known mistakes."""
+
+import numpy as np
+import torch
+
+import mha
+from mha import check
+from tests.exercises.proof import prove
+
+
+def by_loops(Q, K, V):
+    rows = []
+    for q in Q:
+        scores = [sum(a * b for a, b in zip(q, k, strict=True)) for k in K]
+        raised = [np.exp((s - max(scores)) / len(q) ** 0.5) for s in scores]
+        rows.append(sum(r * v for r, v in zip(raised, V, strict=True)) / sum(raised))
+    return rows
+
+
+def by_torch(Q, K, V):
+    return torch.nn.functional.scaled_dot_product_attention(
+        *(torch.from_numpy(np.ascontiguousarray(x))[None] for x in (Q, K, V))
+    )[0]
+
+
+def test_attend_accepts_loops_einsum_and_torch_and_names_each_mistake():
+    def by_einsum(Q, K, V):
+        A = mha.softmax(np.einsum("ic,jc->ij", Q, K) / np.sqrt(Q.shape[-1]))
+        return np.einsum("ij,jb->ib", A, V)
+
+    prove(
+        check.attend,
+        by_loops,
+        by_einsum,
+        by_torch,
+        wrong_ways={
+            "no scale": [
+                lambda Q, K, V: mha.scaled_dot_product_attention(Q, K, V, scale=1)
+            ],
+            "softmax over the queries": [
+                lambda Q, K, V: mha.softmax(Q @ K.T / len(K.T) ** 0.5, axis=0) @ V
+            ],
+        },
+    )
+
+
+def test_weight_of_the_middle_accepts_the_geometric_mean_and_names_each_guess():
+    prove(check.weight_of_the_middle, np.sqrt(0.36 * 0.16), 0.6 * 0.4)
+
+
+def test_self_attention_accepts_numpy_and_torch_and_names_each_mistake():
+    prove(
+        check.self_attention,
+        lambda X, W_Q, W_K, W_V: by_torch(X @ W_Q, X @ W_K, X @ W_V),
+        lambda X, W_Q, W_K, W_V: mha.multi_head_attention(
+            X, W_Q, W_K, W_V, np.eye(W_V.shape[1]), 1
+        ),
+        wrong_ways={
+            "one matrix for two roles": [
+                lambda X, W_Q, W_K, W_V: by_loops(X @ W_Q, X @ W_Q, X @ W_V)
+            ],
+            "values not projected": [
+                lambda X, W_Q, W_K, W_V: by_torch(X @ W_Q, X @ W_K, X)
+            ],
+        },
+    )
+
+
+def test_key_order_law_accepts_every_honest_shuffle_and_names_each_mistake():
+    def by_torch_permutation(attend):
+        torch.manual_seed(1)
+        Q, K, V = (torch.randn(s, 3).numpy() for s in (2, 7, 7))
+        order = torch.randperm(7).numpy()
+        return bool(
+            np.abs(attend(Q, K[order], V[order]) - attend(Q, K, V)).max() < 1e-5
+        )
+
+    def swapping_two(attend):
+        rng = np.random.default_rng(3)
+        Q, K, V = (
+            rng.normal(size=(1, 2)),
+            rng.normal(size=(3, 2)),
+            rng.normal(size=(3, 2)),
+        )
+        swap = [1, 0, 2]
+        return np.allclose(attend(Q, K[swap], V[swap]), attend(Q, K, V))
+
+    prove(
+        check.key_order_law,
+        by_torch_permutation,
+        swapping_two,
+        wrong_ways={
+            "passes everything": [lambda attend: True],
+            "True and False exchanged": [lambda attend: not swapping_two(attend)],
+        },
+    )
