@@ -9,7 +9,7 @@ from mha.similarity import cosine_similarity, dot_product_scores
 from mha.softmax import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.attention import scaled_dot_product_attention
-from mha.heads import merge_heads, multi_head_attention, split_heads
+from mha.heads import linear, merge_heads, multi_head_attention, split_heads
 from mha.positions import sinusoidal_positional_encoding
 from mha.encoder import encoder, encoder_layer, feed_forward, layer_norm
 from mha.chunked import chunked_attention
@@ -23,6 +23,7 @@ __all__ = [
     "encoder_layer",
     "feed_forward",
     "layer_norm",
+    "linear",
     "masked_softmax",
     "merge_heads",
     "multi_head_attention",

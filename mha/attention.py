@@ -1,31 +1,36 @@
-"""Step 4: what does a word take home? Chapters 3 and 5."""
+"""Step 4: what does attention return? Chapters scale and attention."""
 
 import math
+from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha._arrays import (
-    as_floats,
-    as_scale,
-    broadcast_leading,
-    never_zero,
-    working_dtype,
-)
-from mha.masks import as_mask, causal_mask, mask_in_place
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array
+from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
-from mha.softmax import exponentiate_in_place
-
-# A product, its softmax and the next product run fastest while the scores between them
-# stay in the cache next to the processor; half a MiB fits into that of most machines.
-CACHE_BYTES = 2**19
 
 
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
+    is_causal: bool = ..., scale: float | None = ...,
+    return_weights: Literal[False] = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
+    is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@validated(_arguments.attention)
 def scaled_dot_product_attention(
     Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
 ):
-    """Return, for every query, the weighted mean of the values.
+    """Return, for every query, the weighted average of the values.
 
-    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter 5)
+    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter attention)
 
     Parameters
     ----------
@@ -36,10 +41,10 @@ def scaled_dot_product_attention(
     V : ndarray of shape (..., n_k, d_v)
         Values, one for each key. Values must be finite even where masked.
     mask : ndarray, optional
-        Broadcasts to (..., n_q, n_k). bool: True = may look. float: added to the
+        Broadcasts to (..., n_q, n_k). bool: True = may attend. float: added to the
         scores.
     is_causal : bool, default False
-        Query ``i`` sees the keys ``j <= i`` only; `mask` still applies.
+        Query ``i`` attends to the keys ``j <= i`` only; `mask` still applies.
     scale : float, optional
         Factor on the scores, 1/√d_k by default.
     return_weights : bool, default False
@@ -48,10 +53,10 @@ def scaled_dot_product_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_v)
-        Each row lies in the convex hull of the value rows; a query that may look at
-        nothing gets zeros. Same dtype as the inputs; float16 is summed in float32.
+        Each row lies in the convex hull of the value rows; a query whose keys are all
+        masked gets zeros. Same dtype as the inputs; float16 is summed in float32.
     A : ndarray of shape (..., n_q, n_k)
-        Only with `return_weights`. Rows sum to 1; exactly 0 where masked.
+        Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
     Raises
     ------
@@ -66,73 +71,20 @@ def scaled_dot_product_attention(
 
     Examples
     --------
-    The query scores ln 3 with the first key and 0 with the second, so it takes three
-    quarters of the first value and one quarter of the second.
+    The query scores ln 3 with the first key and 0 with the second, so its output is
+    three quarters of the first value and one quarter of the second.
 
     >>> Q, K = np.array([[np.log(3.0)]]), np.array([[1.0], [0.0]])
     >>> V = np.array([[8.0, 0.0], [0.0, 4.0]])
     >>> scaled_dot_product_attention(Q, K, V)
     array([[6., 1.]])
     """
-    Q, K, V, leading = _checked(Q, K, V)
-    dtype, work = np.result_type(Q, K, V), working_dtype(Q, K, V)
-    Q, K, V = (
-        np.broadcast_to(x.astype(work, copy=False), leading + x.shape[-2:])
-        for x in (Q, K, V)
-    )
-    # Scaling Q costs n_q·d_k products, scaling the scores n_q·n_k.
-    Q = Q * as_scale(scale, Q.shape[-1])
-    mask = _whole_mask(mask, is_causal, (*leading, Q.shape[-2], K.shape[-2]))
-    if not return_weights:
-        return _attend_in_parts(Q, K, V, mask).astype(dtype, copy=False)
-    Y, A, total = _attend(Q, K, V, mask)
-    A /= total
-    return Y.astype(dtype, copy=False), A.astype(dtype, copy=False)
-
-
-def _attend(Q, K, V, mask):
-    """Return Y, exp(S) and the sums of its rows; `Q` is scaled already."""
-    S = dot_product_scores(Q, K)
-    mask_in_place(S, mask)
-    exponentiate_in_place(S)
-    # A product with ones adds up each row in half the time of sum().
-    total = never_zero(S @ np.ones((S.shape[-1], 1), S.dtype))
-    # Dividing Y, n_q × d_v, is cheaper than dividing A, n_q × n_k.
-    return S @ V / total, S, total
-
-
-def _attend_in_parts(Q, K, V, mask):
-    """Return Y, a few heads at a time, so that their scores stay in the fast cache."""
-    n_scores = math.prod(Q.shape[:-1]) * K.shape[-2]
-    if Q.ndim == 2 or n_scores * Q.itemsize <= CACHE_BYTES:
-        return _attend(Q, K, V, mask)[0]
-    masks = [None] * len(Q) if mask is None else mask
-    parts = zip(Q, K, V, masks, strict=True)
-    return np.stack([_attend_in_parts(*part) for part in parts])
-
-
-def _whole_mask(mask, is_causal, shape):
-    """Return `mask` and the causal mask as one array of the given shape, or None."""
-    mask = as_mask(mask, shape)
+    d_k = Q.shape[-1]
+    if scale is None:
+        scale = 1 / math.sqrt(max(d_k, 1))  # without entries all scores are 0 anyway
+    S = dot_product_scores(Q, K) * scale
     if is_causal:
-        causal = causal_mask(*shape[-2:])
-        if mask is None:
-            mask = causal
-        elif mask.dtype.kind == "b":
-            mask = mask & causal
-        else:
-            mask = np.where(causal, mask, -np.inf)
-    return None if mask is None else np.broadcast_to(mask, shape)
-
-
-def _checked(Q, K, V):
-    """Return the three as arrays that fit, and their common leading shape."""
-    Q, K = as_floats("Q", Q, "n_q, d_k"), as_floats("K", K, "n_k, d_k")
-    V = as_floats("V", V, "n_k, d_v")
-    # That Q and K have the same d_k is what dot_product_scores looks at.
-    if K.shape[-2] != V.shape[-2]:
-        raise ValueError(
-            "K and V must have the same length n_k, "
-            f"got {K.shape[-2]} and {V.shape[-2]}"
-        )
-    return Q, K, V, broadcast_leading({"Q": Q, "K": K, "V": V})
+        S = np.where(causal_mask(*S.shape[-2:]), S, -np.inf)
+    A = masked_softmax(S, mask)
+    Y = A @ V
+    return (Y, A) if return_weights else Y

@@ -1,31 +1,35 @@
-"""Step 9: what does a long text cost? Chapter 15."""
+"""Step 8: what does attention cost on a long sequence? Chapter long."""
 
-from itertools import product
+import math
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha._arrays import (
-    as_count,
-    as_scale,
-    never_zero,
-    same_last_axis,
-    working_dtype,
-)
-from mha.attention import _checked, _whole_mask
-from mha.masks import causal_mask, mask_in_place
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array, as_scale, never_zero
+
+# A product, its softmax and the next product run fastest while the scores between them
+# stay in the cache next to the processor; half a MiB fits into that of most machines.
+CACHE_BYTES = 2**19
 
 
+@validated(_arguments.chunked)
 def chunked_attention(
-    Q, K, V, mask=None, *, is_causal=False, scale=None, block_size=512
-):
-    """Return what attention returns, without ever holding all scores.
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = None, *,
+    is_causal: bool = False, scale: float | None = None, block_size: int = 512,
+) -> Array:  # fmt: skip
+    """Return what attention returns, faster and without ever holding all scores.
 
     Equation: with S₁, S₂, … the scores of the blocks of keys, and m the largest score
-    so far, Y = Σ_b exp(S_b - m) V_b / Σ_b Σ_j exp(S_b - m)_j  (chapter 15)
+    so far, Y = Σ_b exp(S_b - m) V_b / Σ_b Σ_j exp(S_b - m)_j  (chapter long)
 
-    The scores of one block of queries with one block of keys are in memory at a time.
-    When a block brings a larger score, the sums so far are multiplied by
-    exp(old m - new m). The time still grows as n_q · n_k.
+    This is the fast NumPy attention at every size: everything that serves speed or
+    memory is here, and `scaled_dot_product_attention` is written to be read. One block
+    of queries and one block of keys, in as many heads as fit the processor's cache, are
+    in memory at a time. When a block contains a larger score, the sums so far are
+    multiplied by exp(old m - new m). The time still grows as n_q · n_k.
 
     Parameters
     ----------
@@ -36,11 +40,11 @@ def chunked_attention(
     V : ndarray of shape (..., n_k, d_v)
         Values, one for each key. Values must be finite even where masked.
     mask : ndarray, optional
-        Broadcasts to (..., n_q, n_k) and is read block by block. bool: True = may look.
-        float: added to the scores.
+        Broadcasts to (..., n_q, n_k) and is read block by block. bool: True = may
+        attend. float: added to the scores.
     is_causal : bool, default False
-        Query ``i`` sees the keys ``j <= i`` only; `mask` still applies. Blocks of keys
-        that lie wholly in the future are skipped.
+        Query ``i`` attends to the keys ``j <= i`` only; `mask` still applies. Blocks
+        of keys that lie wholly in the future are skipped.
     scale : float, optional
         Factor on the scores, 1/√d_k by default.
     block_size : int, default 512
@@ -50,8 +54,8 @@ def chunked_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_v)
-        Each row lies in the convex hull of the value rows; a query that may look at
-        nothing gets zeros. Same dtype as the inputs; float16 is summed in float32.
+        Each row lies in the convex hull of the value rows; a query whose keys are all
+        masked gets zeros. Same dtype as the inputs; float16 is summed in float32.
 
     Raises
     ------
@@ -69,40 +73,55 @@ def chunked_attention(
 
     Examples
     --------
-    The query scores ln 3 with the first key and 0 with the second, and meets them one
-    at a time: three quarters of 8 and one quarter of 4.
+    The query scores ln 3 with the first key and 0 with the second, and the keys come
+    one at a time: three quarters of 8 and one quarter of 4 are 7.
 
     >>> Q, K, V = [[np.log(3.0)]], [[1.0], [0.0]], [[8.0], [4.0]]
     >>> chunked_attention(Q, K, V, block_size=1)
     array([[7.]])
     """
-    Q, K, V, leading = _checked(Q, K, V)
-    same_last_axis("Q", Q, "K", K, "d_k")
-    dtype, work = np.result_type(Q, K, V), working_dtype(Q, K, V)
-    Q, K, V = (
-        np.broadcast_to(x.astype(work, copy=False), leading + x.shape[-2:])
-        for x in (Q, K, V)
-    )
-    scale, size = as_scale(scale, Q.shape[-1]), as_count("block_size", block_size)
-    mask = _whole_mask(mask, False, (*leading, Q.shape[-2], K.shape[-2]))
-    buffer = np.empty(min(size, Q.shape[-2]) * min(size, K.shape[-2]), work)
-    Y = np.empty((*Q.shape[:-1], V.shape[-1]), dtype)
-    for head, start in product(np.ndindex(leading), range(0, Q.shape[-2], size)):
-        rows = (*head, slice(start, start + size))
-        masks = None if mask is None else mask[rows], start if is_causal else None
-        q = Q[rows] * scale
-        scores = _score_blocks(q, K[head], *masks, size, buffer)
-        Y[rows] = _bring_home(scores, V[head], len(q))
+    leading, (n_q, d_k), n_k = Q.shape[:-2], Q.shape[-2:], K.shape[-2]
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
+    block = min(block_size, n_q) * min(block_size, n_k)
+    most = max(1, CACHE_BYTES // (Q.itemsize * max(block, 1)))
+    buffer = np.empty(block * min(most, math.prod(leading)), Q.dtype)
+    Y = np.empty((*leading, n_q, V.shape[-1]), Q.dtype)
+    for heads in _groups(leading, most):
+        for start in range(0, n_q, block_size):
+            rows = slice(start, start + block_size)
+            # Scaling Q costs n_q·d_k products, scaling the scores n_q·n_k.
+            q = Q[heads][..., rows, :] * as_scale(scale, d_k)
+            masks = None if mask is None else mask[heads][..., rows, :]
+            past = start if is_causal else None
+            blocks = _score_blocks(q, K[heads], masks, past, block_size, buffer)
+            Y[heads][..., rows, :] = _online_softmax(blocks, V[heads], q.shape[:-1])
     return Y
 
 
-def _bring_home(scores, V, n_q):
-    """Return the answers to n_q queries; their scores come one block at a time."""
+def _groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
+    """Yield the indices of heads, at most `most` at a time."""
+    if not leading:
+        yield ()
+        return
+    inside = math.prod(leading[1:])
+    if inside <= most:
+        step = most // max(inside, 1)
+        yield from ((slice(i, i + step),) for i in range(0, leading[0], step))
+    else:
+        for i in range(leading[0]):
+            yield from ((i, *rest) for rest in _groups(leading[1:], most))
+
+
+def _online_softmax(
+    blocks: Iterator[tuple[slice, Array]], V: Array, queries: tuple[int, ...]
+) -> Array:
+    """Return the outputs of the queries, whose scores come one block at a time."""
     # Less than any score; -inf would not do, since -inf - -inf is NaN.
     lowest = np.finfo(V.dtype).min
-    top = np.full((n_q, 1), lowest)
-    total, Y = np.zeros_like(top), np.zeros((n_q, V.shape[-1]), V.dtype)
-    for keys, S in scores:
+    top = np.full((*queries, 1), lowest)
+    total, Y = np.zeros_like(top), np.zeros((*queries, V.shape[-1]), V.dtype)
+    for keys, S in blocks:
         higher = np.maximum(top, S.max(-1, keepdims=True, initial=lowest))
         # The gap of two huge scores may overflow to -inf; exp(-inf) = 0 is right.
         with np.errstate(over="ignore"):
@@ -110,25 +129,40 @@ def _bring_home(scores, V, n_q):
             S -= higher
         np.exp(S, out=S)
         total *= shrink
+        # A product with ones adds up each row in half the time of sum().
         total += S @ np.ones((S.shape[-1], 1), S.dtype)
         Y *= shrink
-        Y += S @ V[keys]
+        Y += S @ V[..., keys, :]
         top = higher
+    # Dividing Y, n_q × d_v, is cheaper than dividing the weights, n_q × n_k.
     return Y / never_zero(total)
 
 
-def _score_blocks(Q, K, mask, first, size, buffer):
-    """Yield a block of keys and its scores, in the same buffer each time.
+def _score_blocks(
+    Q: Array, K: Array, mask: Array | None, first: int | None, size: int, buffer: Array
+) -> Iterator[tuple[slice, Array]]:
+    """Yield a block of keys and its masked scores, in the same buffer each time.
 
-    `first` is the place of the first query in the text; None lets all see the future.
+    `first` is the position of the first query; None lets all attend to the future.
     """
-    n_k = len(K) if first is None else min(len(K), first + len(Q))
+    n_q, n_k = Q.shape[-2], K.shape[-2]
+    n_k = n_k if first is None else min(n_k, first + n_q)
     for start in range(0, n_k, size):
         keys = slice(start, min(start + size, n_k))
-        S = buffer[: len(Q) * (keys.stop - start)].reshape(len(Q), -1)
-        np.matmul(Q, K[keys].T, out=S)
+        shape = (*Q.shape[:-1], keys.stop - start)
+        S = buffer[: math.prod(shape)].reshape(shape)
+        np.matmul(Q, K[..., keys, :].swapaxes(-1, -2), out=S)
         if mask is not None:
-            mask_in_place(S, mask[:, keys])
+            _hide(S, mask[..., keys])
         if start == first:  # the only block that holds past and future
-            mask_in_place(S, causal_mask(*S.shape))
+            _hide(S, np.tri(*shape[-2:], dtype=bool))
         yield keys, S
+
+
+def _hide(S: Array, mask: Array) -> None:
+    """Do to the scores, in their own memory, what `mha.masked_softmax` does."""
+    if mask.dtype == bool:
+        np.copyto(S, -np.inf, where=~mask)
+    else:
+        np.copyto(S, -np.inf, where=np.isneginf(mask))
+        S += mask

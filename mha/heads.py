@@ -1,15 +1,56 @@
-"""Step 5: many looks at once. Chapters 6 to 9."""
+"""Step 5: many heads at once. Chapters why_heads, split, output and multi_head."""
 
-import numpy as np
+from typing import Literal, overload
 
-from mha._arrays import as_count, as_floats, as_numbers, working_dtype
+from numpy.typing import ArrayLike
+
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array
 from mha.attention import scaled_dot_product_attention
 
 
-def split_heads(x, n_heads):
+@validated(_arguments.linear)
+def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
+    """Multiply every row by one matrix and add one bias.
+
+    Equation: y = x W + b  (chapter attention)
+
+    Parameters
+    ----------
+    x : ndarray of shape (..., d_in)
+        One vector per row.
+    W : ndarray of shape (d_in, d_out)
+        The transpose of the weight that `torch.nn.Linear` stores.
+    b : ndarray of shape (d_out,), optional
+        One number per column of `W`; 0 by default.
+
+    Returns
+    -------
+    y : ndarray of shape (..., d_out)
+        The dtype is the one that NumPy gives all arguments together; float16 is summed
+        in float32.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, with both numbers.
+    TypeError
+        If an argument does not hold real numbers.
+
+    Examples
+    --------
+    >>> linear([[1.0, 2.0]], [[3.0, 0.0], [0.0, 5.0]], [100.0, 200.0])
+    array([[103., 210.]])
+    """
+    return x @ W if b is None else x @ W + b
+
+
+@validated(_arguments.split_heads, one_dtype=False)
+def split_heads(x: ArrayLike, n_heads: int) -> Array:
     """Cut the last axis into heads and move the heads in front of the tokens.
 
-    Equation: head r is columns r·d_head … (r+1)·d_head − 1  (chapter 7)
+    Equation: head r is columns r·d_head … (r+1)·d_head − 1  (chapter split)
 
     Parameters
     ----------
@@ -39,20 +80,15 @@ def split_heads(x, n_heads):
            [[3, 4],
             [7, 8]]])
     """
-    x = as_numbers("x", x, "n, d_model")
-    n_heads, d_model = as_count("n_heads", n_heads), x.shape[-1]
-    if d_model % n_heads:
-        raise ValueError(
-            f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
-        )
-    heads = x.reshape(*x.shape[:-1], n_heads, d_model // n_heads)
-    return heads.swapaxes(-3, -2)
+    *leading, n, d_model = x.shape
+    return x.reshape(*leading, n, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
 
-def merge_heads(heads):
-    """Lay the heads side by side again; the inverse of `split_heads`.
+@validated(_arguments.merge_heads, one_dtype=False)
+def merge_heads(heads: ArrayLike) -> Array:
+    """Concatenate the heads again; the inverse of `split_heads`.
 
-    Equation: Concat(head_1, …, head_h)  (chapter 7)
+    Equation: Concat(head_1, …, head_h)  (chapter split)
 
     Parameters
     ----------
@@ -77,24 +113,42 @@ def merge_heads(heads):
     >>> np.array_equal(merge_heads(split_heads(x, 2)), x)
     True
     """
-    heads = as_numbers("heads", heads, "n_heads, n, d_head")
     *leading, n_heads, n, d_head = heads.shape
     return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
 
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
+    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
+    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
+    b_O: ArrayLike | None = ..., is_causal: bool = ...,
+    return_weights: Literal[False] = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
+    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
+    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
+    b_O: ArrayLike | None = ..., is_causal: bool = ...,
+    return_weights: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@validated(_arguments.multi_head_attention)
 def multi_head_attention(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
     b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,
 ):  # fmt: skip
-    """Let several heads look, each in its own columns, and mix what they bring home.
+    """Let several heads attend, each in its own columns, and mix their outputs.
 
     Equation: Concat(head_1, …, head_h) W_O with
-    head_r = attention(X W_Q[r], X_k W_K[r], X_v W_V[r])  (chapters 7 to 9)
+    head_r = attention(X W_Q[r], X_k W_K[r], X_v W_V[r])  (chapter multi_head)
 
     Parameters
     ----------
     X : ndarray of shape (..., n_q, d_model)
-        The tokens that ask.
+        The tokens that attend: they make the queries.
     W_Q, W_K : ndarray of shape (d_model, n_heads * d_k)
         Projections to queries and keys; head ``r`` owns column block ``r``.
     W_V : ndarray of shape (d_model, n_heads * d_v)
@@ -104,24 +158,26 @@ def multi_head_attention(
     n_heads : int
         Number of heads.
     mask : ndarray, optional
-        Broadcasts to (..., n_heads, n_q, n_k). bool: True = may look. float: added.
+        Broadcasts to (..., n_heads, n_q, n_k). bool: True = may attend. float: added
+        to the scores. On a batch, write ``mask[:, None]`` for one mask per sequence and
+        ``mask[None]`` for one per head.
     X_k, X_v : ndarray of shape (..., n_k, d_model), optional
-        The tokens that are asked and the tokens that answer; `X_k` is `X` by default
-        (self-attention) and `X_v` is `X_k`.
+        The tokens that make the keys and those that make the values; `X_k` is `X` by
+        default (self-attention) and `X_v` is `X_k`.
     b_Q, b_K, b_V, b_O : ndarray, optional
-        One bias for each column of the matrix of the same letter.
+        One number per column of the matrix of the same letter.
     is_causal : bool, default False
-        Token ``i`` sees the tokens ``j <= i`` only.
+        Token ``i`` attends to the tokens ``j <= i`` only.
     return_weights : bool, default False
         Return the weights of every head too, never averaged.
 
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_out)
-        The mixed answer for every token. The dtype is the one that NumPy gives all
+        The mixed output for every token. The dtype is the one that NumPy gives all
         arguments together; float16 is summed in float32.
     A : ndarray of shape (..., n_heads, n_q, n_k)
-        Only with `return_weights`. Rows sum to 1; exactly 0 where masked.
+        Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
     Raises
     ------
@@ -137,7 +193,8 @@ def multi_head_attention(
 
     Examples
     --------
-    Two heads with identity projections; the second sees equal keys and takes the mean.
+    Two heads with identity projections. The keys of the second are equal, so its output
+    is the mean of its values.
 
     >>> X = np.array([[9.0, 2.0], [-9.0, 2.0]])
     >>> eye = np.eye(2)
@@ -145,53 +202,13 @@ def multi_head_attention(
     array([[ 9.,  2.],
            [-9.,  2.]])
     """
-    n_heads = as_count("n_heads", n_heads)
-    name_k, X_k = ("X", X) if X_k is None else ("X_k", X_k)
-    name_v, X_v = (name_k, X_k) if X_v is None else ("X_v", X_v)
-    Q = _project_to_heads("X", X, "Q", W_Q, b_Q, n_heads)
-    K = _project_to_heads(name_k, X_k, "K", W_K, b_K, n_heads)
-    V = _project_to_heads(name_v, X_v, "V", W_V, b_V, n_heads)
-    answer = scaled_dot_product_attention(
-        Q, K, V, mask, is_causal=is_causal, return_weights=return_weights
+    X_k = X if X_k is None else X_k
+    X_v = X_k if X_v is None else X_v
+    Q = split_heads(linear(X, W_Q, b_Q), n_heads)
+    K = split_heads(linear(X_k, W_K, b_K), n_heads)
+    V = split_heads(linear(X_v, W_V, b_V), n_heads)
+    heads, A = scaled_dot_product_attention(
+        Q, K, V, mask, is_causal=is_causal, return_weights=True
     )
-    heads, A = answer if return_weights else (answer, None)
-    Y = _project("Concat(heads)", merge_heads(heads), "O", W_O, b_O)
-    dtype = _common_dtype(X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O)
-    Y = Y.astype(dtype, copy=False)
-    return (Y, A.astype(dtype, copy=False)) if return_weights else Y
-
-
-def _common_dtype(*arrays):
-    """Return the dtype that NumPy gives the arrays together; None has no say."""
-    return np.result_type(*(as_floats("", x) for x in arrays if x is not None))
-
-
-def _project_to_heads(name, X, letter, W, b, n_heads):
-    """Return X W + b, cut into heads."""
-    Y = _project(name, X, letter, W, b)
-    if Y.shape[-1] % n_heads:
-        raise ValueError(
-            f"the columns of W_{letter} ({Y.shape[-1]}) must be divisible by n_heads "
-            f"({n_heads})"
-        )
-    return split_heads(Y, n_heads)
-
-
-def _project(name, X, letter, W, b):
-    """Return X W + b in the working precision, or say which of the three misfits."""
-    X, W = as_floats(name, X, "n, d_model"), as_floats(f"W_{letter}", W)
-    if W.ndim != 2:
-        raise ValueError(f"W_{letter} must have shape (d_in, d_out), got {W.shape}")
-    if X.shape[-1] != W.shape[0]:
-        raise ValueError(
-            f"{name} has {X.shape[-1]} columns and W_{letter} {W.shape[0]} rows; "
-            "they must be equal"
-        )
-    work = working_dtype(X, W)
-    Y = X.astype(work, copy=False) @ W.astype(work, copy=False)
-    if b is None:
-        return Y
-    b = as_floats(f"b_{letter}", b)
-    if b.shape != W.shape[1:]:
-        raise ValueError(f"b_{letter} must have shape {W.shape[1:]}, got {b.shape}")
-    return Y + b
+    Y = linear(merge_heads(heads), W_O, b_O)
+    return (Y, A) if return_weights else Y

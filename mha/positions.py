@@ -1,15 +1,18 @@
-"""Step 6: how does it know the order? Chapter 10."""
+"""Step 6: how does attention know the order? Chapter positions."""
 
 import numpy as np
 
-from mha._arrays import as_count
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array
 
 
-def sinusoidal_positional_encoding(n, d_model):
-    """Return one row of waves for each position, to be added to the tokens.
+@validated(_arguments.positions)
+def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
+    """Return one row of sines and cosines per position, to be added to the tokens.
 
     Equation: P[t, 2i] = sin(t ω_i), P[t, 2i + 1] = cos(t ω_i) with
-    ω_i = 10000^(-2i / d_model)  (chapter 10)
+    ω_i = 10000^(-2i / d_model)  (chapter positions)
 
     Parameters
     ----------
@@ -22,7 +25,7 @@ def sinusoidal_positional_encoding(n, d_model):
     Returns
     -------
     P : ndarray of float64, shape (n, d_model)
-        Between -1 and 1. Row ``t`` is all that position ``t`` adds, the same in every
+        Between -1 and 1. Row ``t`` is added to the token at position ``t`` of every
         sequence. Write ``X + P.astype(X.dtype)`` to keep float32 tokens in float32.
 
     Raises
@@ -38,14 +41,13 @@ def sinusoidal_positional_encoding(n, d_model):
 
     Examples
     --------
-    The first pair of columns turns by 1 radian a step, the second by 1/100.
+    The first pair of columns turns by 1 radian per step, the second by 1/100.
 
     >>> sinusoidal_positional_encoding(3, 4).round(3)
     array([[ 0.   ,  1.   ,  0.   ,  1.   ],
            [ 0.841,  0.54 ,  0.01 ,  1.   ],
            [ 0.909, -0.416,  0.02 ,  1.   ]])
     """
-    n, d_model = as_count("n", n, at_least=0), as_count("d_model", d_model)
     angles = np.arange(n)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     P = np.empty((n, d_model))
     P[:, 0::2] = np.sin(angles)

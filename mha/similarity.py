@@ -1,20 +1,18 @@
-"""Step 1: how alike are two vectors? Chapters 1 and 3."""
+"""Step 1: when are two vectors alike? Chapters similarity and scale."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha._arrays import (
-    as_floats,
-    broadcast_leading,
-    never_zero,
-    same_last_axis,
-    working_dtype,
-)
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array, never_zero
 
 
-def dot_product_scores(Q, K):
+@validated(_arguments.scores)
+def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the dot product of every query with every key.
 
-    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]  (chapter 1)
+    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]  (chapter similarity)
 
     Parameters
     ----------
@@ -42,18 +40,14 @@ def dot_product_scores(Q, K):
     >>> dot_product_scores([[1.0, 0.0]], [[2.0, 5.0], [3.0, 7.0]])
     array([[2., 3.]])
     """
-    Q, K = as_floats("Q", Q, "n_q, d_k"), as_floats("K", K, "n_k, d_k")
-    same_last_axis("Q", Q, "K", K, "d_k")
-    broadcast_leading({"Q": Q, "K": K})
-    work = working_dtype(Q, K)
-    S = Q.astype(work, copy=False) @ K.astype(work, copy=False).swapaxes(-1, -2)
-    return S.astype(np.result_type(Q, K), copy=False)
+    return Q @ K.swapaxes(-1, -2)
 
 
-def cosine_similarity(Q, K):
+@validated(_arguments.scores)
+def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the cosine of the angle between every query and every key.
 
-    Equation: cos θ = q · k / (‖q‖ ‖k‖)  (chapter 1)
+    Equation: cos θ = q · k / (‖q‖ ‖k‖)  (chapter similarity)
 
     Parameters
     ----------
@@ -65,8 +59,8 @@ def cosine_similarity(Q, K):
     Returns
     -------
     C : ndarray of shape (..., n_q, n_k)
-        Numbers from -1 (opposite) over 0 (at right angles) to 1 (same direction).
-        A vector of length zero points nowhere: its cosines are 0.
+        Numbers from -1 (opposite) through 0 (at right angles) to 1 (same direction).
+        A vector of length zero has no direction, and its cosines are 0.
 
     Raises
     ------
@@ -80,15 +74,13 @@ def cosine_similarity(Q, K):
     >>> cosine_similarity([[1.0, 0.0]], [[5.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
     array([[1. , 0.6, 0. ]])
     """
-    Q, K = as_floats("Q", Q, "n_q, d_k"), as_floats("K", K, "n_k, d_k")
-    dtype, work = np.result_type(Q, K), working_dtype(Q, K)
-    C = dot_product_scores(_unit_rows(Q.astype(work)), _unit_rows(K.astype(work)))
+    C = dot_product_scores(_unit_rows(Q), _unit_rows(K))
     # Rounding may step over ±1 by one unit, and arccos of that is NaN.
-    return np.clip(C, -1, 1).astype(dtype, copy=False)
+    return np.clip(C, -1, 1)
 
 
-def _unit_rows(x):
+def _unit_rows(x: Array) -> Array:
     """Return the rows of `x` at length one; zero rows stay zero."""
-    # Dividing by the largest entry first keeps the squares from over- or underflowing.
+    # Dividing by the largest entry first keeps the squares within range.
     x = x / never_zero(np.abs(x).max(-1, keepdims=True, initial=0))
     return x / never_zero(np.sqrt((x * x).sum(-1, keepdims=True)))

@@ -1,28 +1,32 @@
-"""Step 2: how do scores become shares? Chapter 2."""
+"""Step 2: how do scores become weights? Chapter softmax."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha._arrays import as_axis, as_floats, never_zero, working_dtype
+from mha import _arguments
+from mha._arguments import validated
+from mha._arrays import Array, never_zero
 
 
-def softmax(x, axis=-1):
-    """Turn scores into positive shares that sum to one.
+@validated(_arguments.softmax)
+def softmax(x: ArrayLike, axis: int = -1) -> Array:
+    """Turn scores into positive weights that sum to one.
 
-    Equation: softmax(x)_j = exp(x_j) / Σ_l exp(x_l)  (chapter 2)
+    Equation: softmax(x)_j = exp(x_j) / Σ_l exp(x_l)  (chapter softmax)
 
     Parameters
     ----------
     x : ndarray of any shape
-        Scores. ``-inf`` means "no share"; ``+inf`` and NaN give NaN.
+        Scores. ``-inf`` gives the weight 0; ``+inf`` and NaN give NaN.
     axis : int, default -1
-        The axis whose entries share one unit among them.
+        The axis along which the weights sum to one.
 
     Returns
     -------
     p : ndarray of the shape of `x`
-        Between 0 and 1, sums to 1 along `axis`. Where every score is ``-inf`` nothing
-        can be shared out and all shares are 0. Scores of any finite size are safe,
-        because the largest is subtracted first.
+        Between 0 and 1, with sum 1 along `axis`. Where every score is ``-inf``, all
+        weights are 0. Scores of any finite size are safe, because the largest is
+        subtracted first.
 
     Raises
     ------
@@ -36,21 +40,11 @@ def softmax(x, axis=-1):
     >>> softmax(np.log([1.0, 2.0, 5.0]))
     array([0.125, 0.25 , 0.625])
     """
-    x = as_floats("x", x, "n")
-    axis = as_axis(axis, "x", x)
-    p = x.astype(working_dtype(x))
-    exponentiate_in_place(p, axis)
-    p /= never_zero(p.sum(axis, keepdims=True))
-    return p.astype(x.dtype, copy=False)
-
-
-def exponentiate_in_place(x, axis=-1):
-    """Replace `x` by exp(x - max) in its own buffer; attention has no larger one."""
-    # initial makes an empty axis legal, and the reduction much faster.
+    # Without the largest score exp could overflow; subtracting it changes no weight.
     top = x.max(axis, keepdims=True, initial=-np.inf)
-    # A row of -inf has no largest score; subtracting 0 leaves exp(-inf) = 0.
-    top = np.where(np.isneginf(top), 0, top)
-    # The gap of two huge scores may overflow to -inf; exp(-inf) = 0 is right.
-    with np.errstate(over="ignore"):
-        x -= top
-    np.exp(x, out=x)
+    top = np.where(np.isneginf(top), 0, top)  # -inf - -inf would be NaN
+    with np.errstate(
+        over="ignore"
+    ):  # a gap wider than all numbers is -inf: exp gives 0
+        e = np.exp(x - top)
+    return e / never_zero(e.sum(axis, keepdims=True))

@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mha._arrays import as_count
-from mha.encoder import as_activation, as_eps
+from mha._arrays import as_activation, as_count, as_eps
 from mha.nn.attention import (
     MultiHeadAttention,
     as_ndarray,

@@ -1,5 +1,6 @@
 """Step 9: attention whose scores are never all there at once."""
 
+import sys
 from functools import partial
 from itertools import product
 
@@ -10,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mha import causal_mask, chunked_attention, laws, scaled_dot_product_attention
+from mha import (
+    causal_mask,
+    chunked_attention,
+    laws,
+    masked_softmax,
+    padding_mask,
+    scaled_dot_product_attention,
+)
 from tests import reference
 from tests.samples import (
     LEADING,
@@ -185,6 +193,31 @@ def test_the_scores_of_one_block_are_in_memory_at_a_time(rng, extra, is_causal):
     )
     answer = 2 * n * 8 * 4
     assert answer + MIB < peak < answer + 1.9 * MIB
+
+
+def test_scores_of_a_few_heads_are_in_memory_at_a_time(rng):
+    """Sixteen heads of 512 × 512 float32 scores are 16 MiB, one head is 1 MiB."""
+    Q, K, V = rng.normal(size=(3, 16, 512, 8)).astype(np.float32)
+    mask = padding_mask([500] * 16, 512)[:, 0]
+    assert peak_memory(lambda: chunked_attention(Q, K, V, mask)) < 3 * MIB
+
+
+@pytest.mark.parametrize(
+    "mask_shape", list(product((1, 2), (1, 3), (1, 211), (1, 223))), ids=str
+)
+@pytest.mark.parametrize("shared_keys", [False, True])
+@pytest.mark.parametrize("n_heads_at_once", [1, 2, 3, 4, 6])
+def test_going_through_the_heads_in_groups_changes_nothing(
+    rng, monkeypatch, mask_shape, shared_keys, n_heads_at_once
+):
+    """Two sequences with three heads; the cache holds one head, some, or all six."""
+    Q, V = rng.normal(size=(2, 3, 211, 11)), rng.normal(size=(2, 3, 223, 13))
+    K = rng.normal(size=(3, 223, 11) if shared_keys else (2, 3, 223, 11))
+    cache = n_heads_at_once * 211 * 223 * Q.itemsize
+    monkeypatch.setattr(sys.modules["mha.chunked"], "CACHE_BYTES", cache)
+    mask = draw_mask(rng, mask_shape)
+    A = masked_softmax(Q @ K.swapaxes(-1, -2) / np.sqrt(11), mask)
+    assert_close(chunked_attention(Q, K, V, mask), A @ V)
 
 
 def test_a_mask_that_broadcasts_is_not_written_out(rng):

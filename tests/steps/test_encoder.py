@@ -20,9 +20,9 @@ from mha import (
     padding_mask,
     sinusoidal_positional_encoding,
 )
-from mha.encoder import BIASES, MATRICES, NORMS
+from mha._arguments import BIASES, MATRICES, NORMS
 from tests import reference
-from tests.samples import LEADING, MIB, SIZES, draw_mask, nothing_modified, peak_memory
+from tests.samples import LEADING, SIZES, draw_mask, nothing_modified, peak_memory
 from tests.tolerances import FLOAT16, FLOAT32, TORCH, assert_close
 
 N_HEADS, N, D_K = SIZES["n_heads"], SIZES["n_q"], SIZES["d_k"]
@@ -466,10 +466,14 @@ def test_lists_and_integers_are_as_good_as_arrays():
     assert_close(Y, [[-1, 1]])
 
 
-def test_without_the_weights_one_head_of_scores_is_held_at_a_time(rng):
-    """At n = 1009 the weights of one head take 8 MB and those of the layer 24."""
-    X, w = draw_tokens(rng, n=1009), draw_layer(rng)
-    assert peak_memory(lambda: encoder_layer(X, w, N_HEADS)) < 16 * MIB
+def test_weights_that_nobody_asks_for_are_forgotten_layer_by_layer(rng):
+    """At n = 251 the weights of one layer with three heads take 1.5 MB."""
+    X, layers = draw_tokens(rng, n=251), draw_stack(rng)
+    few = peak_memory(lambda: encoder(X, layers, N_HEADS))
+    many = peak_memory(lambda: encoder(X, 5 * layers, N_HEADS))
+    assert many < 1.1 * few
+    kept = peak_memory(lambda: encoder(X, 5 * layers, N_HEADS, return_weights=True))
+    assert kept > 2 * few
 
 
 # Agreement
