@@ -87,19 +87,19 @@ def chunked_attention(
     most = max(1, CACHE_BYTES // (Q.itemsize * max(block, 1)))
     buffer = np.empty(block * min(most, math.prod(leading)), Q.dtype)
     Y = np.empty((*leading, n_q, V.shape[-1]), Q.dtype)
-    for heads in _groups(leading, most):
+    for heads in head_groups(leading, most):
         for start in range(0, n_q, block_size):
             rows = slice(start, start + block_size)
             # Scaling Q costs n_q·d_k products, scaling the scores n_q·n_k.
             q = Q[heads][..., rows, :] * as_scale(scale, d_k)
             masks = None if mask is None else mask[heads][..., rows, :]
             past = start if is_causal else None
-            blocks = _score_blocks(q, K[heads], masks, past, block_size, buffer)
-            Y[heads][..., rows, :] = _online_softmax(blocks, V[heads], q.shape[:-1])
+            blocks = score_blocks(q, K[heads], masks, past, block_size, buffer)
+            Y[heads][..., rows, :] = online_softmax(blocks, V[heads], q.shape[:-1])
     return Y
 
 
-def _groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
+def head_groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
     """Yield the indices of heads, at most `most` at a time."""
     if not leading:
         yield ()
@@ -110,10 +110,10 @@ def _groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
         yield from ((slice(i, i + step),) for i in range(0, leading[0], step))
     else:
         for i in range(leading[0]):
-            yield from ((i, *rest) for rest in _groups(leading[1:], most))
+            yield from ((i, *rest) for rest in head_groups(leading[1:], most))
 
 
-def _online_softmax(
+def online_softmax(
     blocks: Iterator[tuple[slice, Array]], V: Array, queries: tuple[int, ...]
 ) -> Array:
     """Return the outputs of the queries, whose scores come one block at a time."""
@@ -138,7 +138,7 @@ def _online_softmax(
     return Y / never_zero(total)
 
 
-def _score_blocks(
+def score_blocks(
     Q: Array, K: Array, mask: Array | None, first: int | None, size: int, buffer: Array
 ) -> Iterator[tuple[slice, Array]]:
     """Yield a block of keys and its masked scores, in the same buffer each time.
@@ -153,13 +153,13 @@ def _score_blocks(
         S = buffer[: math.prod(shape)].reshape(shape)
         np.matmul(Q, K[..., keys, :].swapaxes(-1, -2), out=S)
         if mask is not None:
-            _hide(S, mask[..., keys])
+            hide_in_place(S, mask[..., keys])
         if start == first:  # the only block that holds past and future
-            _hide(S, np.tri(*shape[-2:], dtype=bool))
+            hide_in_place(S, np.tri(*shape[-2:], dtype=bool))
         yield keys, S
 
 
-def _hide(S: Array, mask: Array) -> None:
+def hide_in_place(S: Array, mask: Array) -> None:
     """Do to the scores, in their own memory, what `mha.masked_softmax` does."""
     if mask.dtype == bool:
         np.copyto(S, -np.inf, where=~mask)
