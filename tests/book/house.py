@@ -324,7 +324,7 @@ def unstable_outputs_are_asserted(chapter):
 def chapter_is_in_form(chapter):
     before = nbformat.writes(chapter.notebook)
     if before + "\n" != refresh().in_form(nbformat.reads(before, 4), chapter.stem):
-        yield f"run .ci/refresh {chapter.stem}"
+        yield f"run .ci/refresh --form {chapter.stem}"
 
 
 # ---------------------------------------------------------------- the figures

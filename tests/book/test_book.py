@@ -287,7 +287,7 @@ BAD = {
     "chapter_is_in_form": [
         metadata("three = 1", {"collapsed": True}),
         lambda notebook: notebook.metadata.update(author="me"),
-        lambda notebook: notebook.cells[3].update(id="abc"),
+        lambda notebook: notebook.cells[3].update(id="not valid"),
     ],
     "figures_have_caption_and_name": [
         metadata("plot.bars", {}),
