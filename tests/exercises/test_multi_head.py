@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from exercises import multi_head as check
+from exercises.multi_head import suspect_exercise
 
 import mha
-from mha import check, laws, zoo
-from mha.check.multi_head import suspect_exercise
+from mha import laws, zoo
 from tests.exercises.proof import prove
 
 LETTERS = tuple(check.suspects)

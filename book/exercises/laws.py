@@ -1,4 +1,4 @@
-"""Checks for chapter 14: how many inputs, which numbers, and laws of your own."""
+"""Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
 
 import functools
 import textwrap
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from exercises import section
+from exercises.code_review import code_review as code_review
+from exercises.code_review import layer_in_review as layer_in_review
+from mha.check import Exercise, Mistake, Verdict, is_stub
 from mha.softmax import softmax
-
-__all__ = ["grade_laws", "inputs_needed", "shrink"]
 
 # ------------------------------------------------------- how many inputs
 
@@ -34,12 +35,12 @@ inputs_needed = Exercise(
         ),
         Mistake(
             "an even chance",
-            "so many find it one time in two; wanted are 99 times in 100",
+            "so many find it one time in two; expected 99 times in 100",
             69,
         ),
         Mistake(
             "95 percent",
-            "so many find it 95 times in 100; wanted are 99",
+            "so many find it 95 times in 100; expected 99",
             299,
         ),
         Mistake(
@@ -65,11 +66,11 @@ inputs_needed = Exercise(
         ),
         Mistake(
             "a hundred hundreds",
-            "so many would find it for sure in practice; wanted is the fewest",
+            "so many would find it for sure in practice; expected the fewest",
             10_000,
         ),
     ),
-    reread='chapter 14, "Experiment: how many inputs does it take?"',
+    reread=section("laws", "Experiment: how many inputs does it take?"),
     praise="0.99 to the power 459 is the first below 0.01.",
 )
 
@@ -200,7 +201,7 @@ shrink = Exercise(
         ),
         Mistake(
             "from the right",
-            "that is small too; asked is the way from left to right",
+            "that is small too; go from left to right",
             lambda numbers, fails: _shrunk(numbers, fails, order=-1),
         ),
         Mistake(
@@ -226,7 +227,7 @@ shrink = Exercise(
             _in_place,
         ),
     ),
-    reread='chapter 14, "By hand"',
+    reread=section("laws", "By hand"),
     praise="what is left is what the bug needs.",
 )
 
@@ -628,10 +629,10 @@ grade_laws = Grading(
         ),
         Mistake(
             "NaN wanted",
-            "a token that may look at nothing gets zeros here: NaN would spread",
+            "a token that may attend to nothing gets zeros here: NaN would spread",
             (_nan_wanted,),
         ),
     ),
-    reread='chapter 14, "Experiment: how few laws are enough?"',
+    reread=section("laws", "Experiment: how few laws are enough?"),
     praise="",
 )

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from exercises import laws as check
+from exercises.laws import STRANGER, convicts, subjects
 
 import mha
-from mha import check, laws, zoo
-from mha.check.law_writing import STRANGER, convicts, subjects
+from mha import laws, zoo
 from tests.exercises.proof import prove
 
 # ------------------------------------------------------- how many inputs
