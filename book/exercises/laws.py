@@ -393,7 +393,9 @@ def convicts(law, subject):
         return "" if np.asarray(answer).all() else "it returned False"
     except AssertionError:
         return "its assertion failed"
-    except Exception as error:  # a law that stops has not let anybody go
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a law that stops has not let anybody go
         return f"it stopped with {type(error).__name__}: {error}"
 
 
@@ -404,29 +406,28 @@ def _convicted(laws, subject):
 class Grading(Exercise):
     """Grade laws by whom they convict: the wrong, all of them, and nobody else."""
 
-    def __call__(self, answer):
+    def judge(self, answer):
         """Return the `Verdict` on a list of laws."""
-        if is_stub(answer):
-            return Verdict("not attempted yet", self.task)
         laws = [answer] if callable(answer) or isinstance(answer, str) else answer
         laws = list(laws) if isinstance(laws, Iterable) else [laws]
         if not laws or all(is_stub(law) for law in laws):
             return Verdict("not attempted yet", self.task)
         for law in laws:
             if not callable(law):
-                raise TypeError(f"a law is a function of attend, got {law!r}")
+                text = f"a law is a function of attend, got {law!r}"
+                return Verdict("not yet", text)
         table = [[convicts(law, s) for law in laws] for s in subjects()]
         outcomes = [np.array(any(row)) for row in table]
         wanted = [np.array(not s.right) for s in subjects()]
         if all(a == b for a, b in zip(outcomes, wanted, strict=True)):
             return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
-        mistake = self._recognise(outcomes)
+        mistake = self._of_same_verdicts(outcomes)
         lines = [_score(table), *([mistake.hint] if mistake else [])]
         lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
-    def _recognise(self, outcomes):
+    def _of_same_verdicts(self, outcomes):
         """Return the mistake that convicts the same ones."""
         found = tuple(map(bool, outcomes))
         return next((m for m in self.mistakes if found == _pattern(m.answer)), None)

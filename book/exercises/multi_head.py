@@ -550,24 +550,25 @@ def bug_hunt(answers):
     -------
     verdict : Verdict
         *passed* when all suspects are convicted. A wrong accusation is answered with a
-        law that speaks against it.
-
-    Raises
-    ------
-    ValueError
-        If `answers` has a letter that no suspect has.
+        law that speaks against it, and what is no accusation with what is expected.
 
     Examples
     --------
     >>> bug_hunt({"B": None}).status
     'not attempted yet'
     """
-    unknown = sorted(set(answers or ()) - set(suspects))
-    if unknown:
-        raise ValueError(f"there are suspects {', '.join(suspects)}, got {unknown[0]}")
-    accused = {a: x for a, x in (answers or {}).items() if not is_stub(x)}
+    untouched = Verdict("not attempted yet", "six suspects and what each did wrong")
+    if is_stub(answers):
+        return untouched
+    if not isinstance(answers, dict):
+        text = f'give a dict, such as {{"A": "no_scale"}}, got {type(answers).__name__}'
+        return Verdict("not yet", text)
+    if unknown := [key for key in answers if key not in tuple(suspects)]:
+        letters = ", ".join(suspects)
+        return Verdict("not yet", f"there are suspects {letters}, got {unknown[0]!s}")
+    accused = {a: x for a, x in answers.items() if not is_stub(x)}
     if not accused:
-        return Verdict("not attempted yet", "six suspects and what each did wrong")
+        return untouched
     verdicts = {letter: suspect_exercise(letter)(x) for letter, x in accused.items()}
     if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
         return Verdict("passed", "six out of six, and nobody was accused wrongly.")

@@ -1,5 +1,72 @@
-"""Checks for exercises."""
+"""Exercises that name a learner's mistake, for people who write their own.
 
-from mha.check._engine import Exercise, Mistake, Verdict, is_stub, same
+An `Exercise` holds a right answer, a few inputs and the wrong answers that learners
+give. It runs an answer beside all of these, so that a mistake is recognised by what it
+computes, however it is written.
+
+Examples
+--------
+An exercise of a teacher: a right answer, two inputs with the smaller one first, and
+three mistakes. `Exercise.self_test` proves that each mistake is told apart.
+
+>>> import numpy as np
+>>> from mha.check import Exercise, Mistake
+>>> row_means = Exercise(
+...     task="the mean of each row",
+...     right=lambda X: X.mean(axis=1),
+...     cases=(
+...         (np.array([[1.0, 3.0]]),),
+...         (np.array([[1.0, 2.0, 6.0], [0.0, 1.0, 2.0]]),),
+...     ),
+...     mistakes=(
+...         Mistake(
+...             "not divided",
+...             "these are the sums: how many numbers does a row have?",
+...             lambda X: X.sum(axis=1),
+...         ),
+...         Mistake(
+...             "the mean of each column",
+...             "you have one mean per column: over which axis is a row summed?",
+...             lambda X: X.mean(axis=0),
+...         ),
+...         Mistake(
+...             "one mean for all",
+...             "you have one mean for the whole array: each row needs its own",
+...             lambda X: X.mean(),
+...         ),
+...     ),
+...     reread="lecture 2, page 5",
+...     praise="one mean per row, for every number of columns.",
+... )
+>>> row_means.self_test()
+
+A learner calls it with her function, at first with the stub that she was given:
+
+>>> def answer(X):
+...     '''Return the mean of each row.'''
+>>> row_means(answer)
+not attempted yet: the mean of each row
+>>> row_means(lambda X: X.sum(1) / X.shape[1])
+passed: one mean per row, for every number of columns.
+
+A known mistake gets its hint, and every other wrong answer what can be said of it, both
+with the smallest input on which the answer is wrong:
+
+>>> row_means(lambda X: np.einsum("ij->i", X))
+not yet: these are the sums: how many numbers does a row have?
+  X =       [[1. 3.]]
+  expected  [2.]
+  got       [4.]
+  reread    lecture 2, page 5
+>>> row_means(lambda X: 3 * X.mean(axis=1))
+not yet: every number is 3 times what it should be
+  X =       [[1. 3.]]
+  expected  [2.]
+  got       [6.]
+  reread    lecture 2, page 5
+"""
+
+from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from mha.check._outcomes import same
 
 __all__ = ["Exercise", "Mistake", "Verdict", "is_stub", "same"]
