@@ -1,6 +1,7 @@
 """Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
 
 import functools
+import reprlib
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -414,7 +415,7 @@ class Grading(Exercise):
             return Verdict("not attempted yet", self.task)
         for law in laws:
             if not callable(law):
-                text = f"a law is a function of attend, got {law!r}"
+                text = f"a law is a function of attend, got {reprlib.repr(law)}"
                 return Verdict("not yet", text)
         table = [[convicts(law, s) for law in laws] for s in subjects()]
         outcomes = [np.array(any(row)) for row in table]

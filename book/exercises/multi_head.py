@@ -1,6 +1,7 @@
 """Exercises on multi-head attention, and the bug hunt that ends Part II."""
 
 import functools
+import reprlib
 import textwrap
 from fractions import Fraction
 
@@ -537,46 +538,40 @@ def _alibi(letter, guilty, accused):
     return f'{accused} would keep "{names[slug]}", and {letter} breaks it'
 
 
-def bug_hunt(answers):
-    """Say, for each suspect that is accused, whether it did it.
+class Hunt(Exercise):
+    """Say, for each suspect that is accused, whether it did it."""
 
-    Parameters
-    ----------
-    answers : dict
-        Keys are the letters of `suspects`; each value is None, or a mistake out of
-        `WANTED`: its slug, its sentence, or the member of `mha.zoo`.
+    def judge(self, answer):
+        """Return the `Verdict` on a dict of accusations, one for each letter."""
+        if not isinstance(answer, dict):
+            text = (
+                f'give a dict, such as {{"A": "no_scale"}}, got {reprlib.repr(answer)}'
+            )
+            return Verdict("not yet", text)
+        if unknown := [key for key in answer if key not in tuple(suspects)]:
+            text = f"there are suspects {', '.join(suspects)}, got {unknown[0]}"
+            return Verdict("not yet", text)
+        accused = {a: x for a, x in answer.items() if not is_stub(x)}
+        if not accused:
+            return Verdict("not attempted yet", self.task)
+        verdicts = {a: suspect_exercise(a)(x) for a, x in accused.items()}
+        if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
+            return Verdict("passed", self.praise)
+        lines = [_reply(a, accused[a], v) for a, v in sorted(verdicts.items())]
+        if free := [a for a in suspects if a not in accused]:
+            lines.append(f"not accused yet: {', '.join(free)}")
+        mistake = next((v.mistake for v in verdicts.values() if v.mistake), None)
+        return Verdict("not yet", "\n".join(lines), mistake)
 
-    Returns
-    -------
-    verdict : Verdict
-        *passed* when all suspects are convicted. A wrong accusation is answered with a
-        law that speaks against it, and what is no accusation with what is expected.
 
-    Examples
-    --------
-    >>> bug_hunt({"B": None}).status
-    'not attempted yet'
-    """
-    untouched = Verdict("not attempted yet", "six suspects and what each did wrong")
-    if is_stub(answers):
-        return untouched
-    if not isinstance(answers, dict):
-        text = f'give a dict, such as {{"A": "no_scale"}}, got {type(answers).__name__}'
-        return Verdict("not yet", text)
-    if unknown := [key for key in answers if key not in tuple(suspects)]:
-        letters = ", ".join(suspects)
-        return Verdict("not yet", f"there are suspects {letters}, got {unknown[0]!s}")
-    accused = {a: x for a, x in answers.items() if not is_stub(x)}
-    if not accused:
-        return untouched
-    verdicts = {letter: suspect_exercise(letter)(x) for letter, x in accused.items()}
-    if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
-        return Verdict("passed", "six out of six, and nobody was accused wrongly.")
-    lines = [_reply(a, accused[a], v) for a, v in sorted(verdicts.items())]
-    if free := [a for a in suspects if a not in accused]:
-        lines.append(f"not accused yet: {', '.join(free)}")
-    mistake = next((v.mistake for v in verdicts.values() if v.mistake), None)
-    return Verdict("not yet", "\n".join(lines), mistake)
+bug_hunt = Hunt(
+    task="six suspects and what each did wrong",
+    right=_GUILTY,
+    cases=((),),
+    mistakes=(),  # each suspect has its own: see suspect_exercise
+    reread=section("multi_head", "The law"),
+    praise="six out of six, and nobody was accused wrongly.",
+)
 
 
 def _reply(letter, answer, verdict):

@@ -9,6 +9,7 @@ import copy
 import dis
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -308,7 +309,8 @@ class Exercise:
 
     def _outcome(self, answer: Any, case: tuple[Any, ...]) -> Any:
         """Return what `answer` gives for `case`, an error included."""
-        given, raised = [_copied(x) for x in case], []
+        given = [_copied(x) for x in case]
+        raised: list[BaseException] = []
         run = _watched(answer, raised)
         try:
             with np.errstate(all="ignore"):
@@ -365,7 +367,8 @@ class Exercise:
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):
             return self.names
-        return tuple(inspect.signature(self.right).parameters)
+        signature = _signature(self.right)
+        return tuple(signature.parameters) if signature else ()
 
 
 def is_stub(answer: object) -> bool:
@@ -394,7 +397,7 @@ def is_stub(answer: object) -> bool:
     """
     if answer is None or answer is Ellipsis:
         return True
-    if not (inspect.isfunction(answer) or inspect.ismethod(answer)):
+    if not isinstance(answer, types.FunctionType | types.MethodType):
         return False
     code = answer.__code__
     if set(code.co_names) - {"NotImplementedError"}:
@@ -428,13 +431,19 @@ def _name_of(k: int, mistake: object) -> str:
     return mistake.name
 
 
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # some functions in C do not say what they take
+        return None
+
+
 def _check_inputs(
     argument: str, function: Any, k: int, case: tuple[Any, ...], before: int = 0
 ) -> None:
     """Refuse a case that `function` cannot be called with."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # some functions in C do not say what they take
+    signature = _signature(function)
+    if signature is None:
         return
     try:
         signature.bind(*[None] * before, *case)
@@ -454,10 +463,11 @@ def _watched(answer: Any, raised: list[BaseException]) -> Any:
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
         try:
-            return without_torch(answer(*args, **options))
+            result = answer(*args, **options)
         except BaseException as error:
             raised.append(error)
             raise
+        return without_torch(result)
 
     return watched
 

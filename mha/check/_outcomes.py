@@ -288,15 +288,16 @@ def show(value: Any, indent: int = 0) -> str:
     if isinstance(value, Raised):
         return str(value)
     if isinstance(value, Other):
-        return printed(value.value).replace("\n", margin)
+        return show(value.value, indent)
     if callable(value):
         return str(getattr(value, "slug", getattr(value, "__name__", printed(value))))
-    if isinstance(value, np.ndarray) or np.isscalar(value):
-        text = np.array2string(
-            np.asarray(value), precision=3, suppress_small=True, threshold=60
-        )
-        return text.replace("\n", margin)
-    return printed(value)
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
+        return printed(value).replace("\n", margin)
+    text = np.array2string(
+        np.asarray(value), precision=3, suppress_small=True, threshold=60
+    )
+    numeric = np.asarray(value).dtype.kind in "biufc"
+    return (text if numeric else _cut(text)).replace("\n", margin)
 
 
 def printed(value: Any, how: Any = repr) -> str:
@@ -307,7 +308,11 @@ def printed(value: Any, how: Any = repr) -> str:
         raise
     except BaseException:
         return f"{a(value)} that cannot be printed"
-    return text if len(text) <= LONGEST else text[:LONGEST] + " ..."
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def a(value: Any) -> str:
