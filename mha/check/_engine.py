@@ -5,19 +5,30 @@ answer that gives what this program gives on every input has made this mistake, 
 it is written.
 """
 
+import copy
 import dis
+import functools
 import inspect
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-# Answers are compared as a person would: rounding of float32 work is forgiven.
-RTOL, ATOL = 1e-5, 1e-7
+from mha.check._outcomes import (
+    InputChanged,
+    Raised,
+    as_plain,
+    general_hint,
+    same,
+    shared_results,
+    show,
+    without_torch,
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mistake:
     """A wrong answer that we have seen, and what to say to it.
 
@@ -28,15 +39,23 @@ class Mistake:
     hint : str
         One sentence that helps without giving the solution away.
     answer : object
-        The wrong answer itself: a function, a number, a word.
+        The wrong answer itself: a function, a number, a text.
+
+    Examples
+    --------
+    >>> Mistake("not divided", "these are sums: divide them", sum)
+    <Mistake: not divided>
     """
 
     name: str
     hint: str
     answer: Any
 
+    def __repr__(self) -> str:
+        return f"<Mistake: {self.name}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What a check found; prints as the text a learner reads.
 
@@ -45,9 +64,14 @@ class Verdict:
     status : str
         ``"not attempted yet"``, ``"passed"`` or ``"not yet"``.
     text : str
-        All that is printed.
+        What is printed after the status.
     mistake : str or None
         The name of the recognised mistake.
+
+    Examples
+    --------
+    >>> Verdict("not yet", "these are sums: divide them", "not divided")
+    not yet: these are sums: divide them
     """
 
     status: str
@@ -55,95 +79,266 @@ class Verdict:
     mistake: str | None = None
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         """Whether the answer is right."""
         return self.status == "passed"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.status}: {self.text}"
 
 
-class InputChanged(Exception):
-    """An answer wrote into the array it was given."""
-
-
-@dataclass(frozen=True)
-class Raised:
-    """The outcome of an answer that stopped with an error."""
-
-    error: Exception
-
-    def __str__(self):
-        return f"{type(self.error).__name__}: {self.error}"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Exercise:
     """A task with its right answer, its inputs and the mistakes people make.
 
-    Calling the exercise with an answer returns a `Verdict`.
+    Calling the exercise with an answer returns a `Verdict`, whatever the answer is or
+    does; only a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a
+    NumPy array with the same numbers are the same answer.
+
+    The arguments are checked when the exercise is made, except for what it takes to
+    run the answers: that the mistakes differ from the right answer and from each other
+    is checked by `self_test`, because a notebook should not wait for it.
 
     Attributes
     ----------
     task : str
         What is asked, as a short noun phrase.
     right : object
-        A right answer: a function, a number, a word.
-    cases : tuple of tuple
+        A right answer: a function, a number, a text.
+    cases : sequence of tuple
         Inputs for a function, the smallest first; one empty tuple for a value.
-    mistakes : tuple of Mistake
+    mistakes : sequence of Mistake
         Known wrong answers, each different from the others on some case.
     reread : str
-        The section that helps, such as ``'chapter 2, "Break it"'``.
-    praise : str
-        What a right answer has earned, one sentence.
-    names : tuple of str
+        Where a learner finds help, such as ``'chapter 2, "By hand"'``.
+    praise : str, optional
+        What is said to a right answer, one sentence; by default the task.
+    names : sequence of str, optional
         Names for the inputs in messages; those of `right` by default.
     observe : callable, optional
         ``observe(answer, *case)``: what is compared. By default a function is called
         and a value stands for itself.
+
+    Raises
+    ------
+    TypeError
+        If a case is not a tuple, or a mistake not a `Mistake`.
+    ValueError
+        If there is no case, if a case has more or fewer inputs than `right` takes, or
+        if two mistakes have the same name.
+
+    See Also
+    --------
+    mha.check : an exercise that asks for a function.
+
+    Examples
+    --------
+    An exercise that asks for a value has one empty case. Its verdicts never show the
+    expected value, because that is the solution. Here `observe` rounds the answer, so
+    that 33.3 is as good as 100 / 3:
+
+    >>> percent = Exercise(
+    ...     task="the share of one key among three equal ones, in percent",
+    ...     right=100 / 3,
+    ...     cases=((),),
+    ...     observe=lambda answer: round(float(answer), 1),
+    ...     mistakes=(
+    ...         Mistake("a fraction", "in percent, please", 1 / 3),
+    ...         Mistake("one of two", "how many keys share the weight?", 50),
+    ...         Mistake("everything", "that is the weight of all keys", 100),
+    ...     ),
+    ...     reread="lecture 4, page 1",
+    ... )
+    >>> percent.self_test()
+    >>> percent
+    <Exercise: the share of one key among three equal ones, in percent>
+    >>> percent(None)
+    not attempted yet: the share of one key among three equal ones, in percent
+    >>> percent(33.3).passed
+    True
+    >>> percent(50)
+    not yet: how many keys share the weight?
+      got       50.
+      reread    lecture 4, page 1
+    >>> percent("a third").mistake is None
+    True
     """
 
     task: str
     right: Any
-    cases: tuple
-    mistakes: tuple
+    cases: Sequence[tuple[Any, ...]]
+    mistakes: Sequence[Mistake]
     reread: str
     praise: str = ""
-    names: tuple = ()
-    observe: Callable | None = None
+    names: Sequence[str] = ()
+    observe: Callable[..., Any] | None = None
 
-    def __call__(self, answer):
-        """Return the `Verdict` on `answer`."""
-        if is_stub(answer):
-            return Verdict("not attempted yet", self.task)
+    def __post_init__(self) -> None:
+        self._check_cases()
+        names = [_name_of(k, mistake) for k, mistake in enumerate(self.mistakes)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(
+                f"mistakes must have different names, got {twice[0]!r} "
+                f"{names.count(twice[0])} times"
+            )
+
+    def _check_cases(self) -> None:
+        if len(self.cases) == 0:
+            raise ValueError("cases must not be empty; a value has the one case ()")
+        for k, case in enumerate(self.cases):
+            if not isinstance(case, tuple):
+                raise TypeError(
+                    f"cases[{k}] must be a tuple of inputs, such as (x,), "
+                    f"got {type(case).__name__}"
+                )
+            if self.observe is not None:
+                _check_inputs("observe", self.observe, k, case, before=1)
+            elif callable(self.right):
+                _check_inputs("right", self.right, k, case)
+            elif case:
+                raise ValueError(
+                    f"cases[{k}] has {len(case)} inputs, and right, a value, takes "
+                    "none: cases must be ((),)"
+                )
+
+    def __repr__(self) -> str:
+        return f"<Exercise: {self.task}>"
+
+    def __call__(self, answer: object) -> Verdict:
+        """Return the `Verdict` on `answer`.
+
+        Parameters
+        ----------
+        answer : object
+            A function, a value, or None for an exercise that was not attempted.
+
+        Returns
+        -------
+        verdict : Verdict
+            Whatever the answer is: an error that it raises is quoted.
+        """
+        try:
+            if is_stub(answer):
+                return Verdict("not attempted yet", self.task)
+            return self.judge(answer)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an answer may resist even being looked at
+            return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
+
+    def judge(self, answer: object) -> Verdict:
+        """Return the `Verdict` on an answer that is not a stub.
+
+        An exercise that replies in a way of its own is a subclass that overrides this.
+
+        Parameters
+        ----------
+        answer : object
+            A function or a value.
+
+        Returns
+        -------
+        verdict : Verdict
+            *passed* or *not yet*.
+        """
         outcomes = [self._outcome(answer, case) for case in self.cases]
-        wanted = [self._outcome(self.right, case) for case in self.cases]
-        for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
+        for case, got, want in zip(self.cases, outcomes, self._wanted, strict=True):
             if not same(got, want):
-                return self._explain(outcomes, wanted, case, got, want)
+                return self._explain(outcomes, case, got, want)
         return Verdict("passed", self.praise or self.task)
 
-    def _outcome(self, answer, case):
+    def self_test(self) -> None:
+        """Prove the exercise: run it on a stub, the right answer and each mistake.
+
+        Raises
+        ------
+        AssertionError
+            If a stub counts as attempted, if the right answer does not pass, or if a
+            mistake passes or is not recognised by its own name. The message names the
+            mistake.
+
+        Examples
+        --------
+        >>> Exercise(
+        ...     task="twice a number",
+        ...     right=lambda x: 2 * x,
+        ...     cases=((2,),),
+        ...     mistakes=(Mistake("squared", "that is the square", lambda x: x * x),),
+        ...     reread="page 1",
+        ... ).self_test()
+        Traceback (most recent call last):
+        ...
+        AssertionError: the mistake 'squared' equals the right answer on every case
+        """
+        for stub in (None, ..., _untouched):
+            verdict = self(stub)
+            if verdict.status != "not attempted yet":
+                raise AssertionError(f"a stub counts as attempted:\n{verdict}")
+        verdict = self(self.right)
+        if not verdict.passed:
+            raise AssertionError(f"the right answer does not pass:\n{verdict}")
+        for mistake in self.mistakes:
+            self._test_mistake(mistake)
+
+    def _test_mistake(self, mistake: Mistake) -> None:
+        verdict, name = self(mistake.answer), f"the mistake {mistake.name!r}"
+        if verdict.passed:
+            raise AssertionError(f"{name} equals the right answer on every case")
+        if verdict.status == "not attempted yet":
+            raise AssertionError(f"{name} is a stub")
+        if verdict.mistake is None:
+            raise AssertionError(f"{name} is not recognised:\n{verdict}")
+        if verdict.mistake != mistake.name:
+            raise AssertionError(f"{name} is taken for {verdict.mistake!r}")
+        shown = [m.name for m in self.mistakes if m.hint in verdict.text]
+        if shown != [mistake.name]:
+            raise AssertionError(f"{name} must get its own hint only:\n{verdict}")
+
+    @functools.cached_property
+    def _wanted(self) -> list[Any]:
+        """What the right answer gives on each case, computed once."""
+        return [self._outcome(self.right, case) for case in self.cases]
+
+    @functools.cached_property
+    def _theirs(self) -> list[list[Any]]:
+        """What each mistake gives on each case, computed once."""
+        return [
+            [self._outcome(mistake.answer, case) for case in self.cases]
+            for mistake in self.mistakes
+        ]
+
+    def _outcome(self, answer: Any, case: tuple[Any, ...]) -> Any:
         """Return what `answer` gives for `case`, an error included."""
         given = [_copied(x) for x in case]
+        raised: list[BaseException] = []
+        run = _watched(answer, raised)
         try:
             with np.errstate(all="ignore"):
                 if self.observe is not None:
-                    result = self.observe(answer, *given)
+                    result = self.observe(run, *given)
                 else:
-                    result = answer(*given) if callable(answer) else answer
-        except Exception as error:  # a learner's function may raise anything
-            return Raised(error)
+                    result = run(*given) if callable(run) else run
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a learner's function may raise anything
+            return Raised(error, by_answer=error in raised)
         for name, before, after in zip(self._names(), case, given, strict=False):
             if isinstance(before, np.ndarray) and not same(before, after):
                 return Raised(InputChanged(f"the input {name} must stay as it is"))
-        return as_plain(result)
+        try:
+            return as_plain(result)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # and what it returns may refuse to be read
+            return Raised(error, by_answer=False)
 
-    def _explain(self, outcomes, wanted, case, got, want):
-        mistake = self._recognise(outcomes, wanted)
-        hint = mistake.hint if mistake else general_hint(got, want, outcomes, wanted)
-        lines = [hint]
+    def _explain(
+        self, outcomes: list[Any], case: tuple[Any, ...], got: Any, want: Any
+    ) -> Verdict:
+        mistake = self._recognise(outcomes)
+        lines = [
+            mistake.hint if mistake else general_hint(got, want, outcomes, self._wanted)
+        ]
         for name, value in zip(self._names(), case, strict=False):
             lines.append(f"  {name + ' =':<10}{show(value, 12)}")
         if case:  # of a value, the expected one would be the solution
@@ -152,36 +347,46 @@ class Exercise:
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
-    def _recognise(self, outcomes, wanted):
+    def _recognise(self, outcomes: list[Any]) -> Mistake | None:
         """Return the mistake with the same outcomes, or the one that comes closest.
 
         Where one of the two stops with an error they may differ: the same slip can
         run or stop, depending on how it is written.
         """
         closest, most = None, 0
-        for mistake in self.mistakes:
-            theirs = [self._outcome(mistake.answer, case) for case in self.cases]
+        for mistake, theirs in zip(self.mistakes, self._theirs, strict=True):
             if all(map(same, outcomes, theirs)):
                 return mistake
-            shared = _shared_results(outcomes, theirs, wanted)
+            shared = shared_results(outcomes, theirs, self._wanted)
             if shared == most:
                 closest = None
             elif shared > most:
                 closest, most = mistake, shared
         return closest
 
-    def _names(self):
+    def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):
             return self.names
-        return tuple(inspect.signature(self.right).parameters)
+        signature = _signature(self.right)
+        return tuple(signature.parameters) if signature else ()
 
 
-def is_stub(answer):
+def is_stub(answer: object) -> bool:
     """Tell whether `answer` is the untouched stub of an exercise.
 
     A function counts as untouched while its body holds nothing but a docstring,
     ``...``, ``pass`` or ``raise NotImplementedError``. One that computes and forgets
     to return is *not* a stub: its author needs to hear about the missing return.
+
+    Parameters
+    ----------
+    answer : object
+        A function or a value.
+
+    Returns
+    -------
+    stub : bool
+        True for None and ``...`` too.
 
     Examples
     --------
@@ -192,8 +397,10 @@ def is_stub(answer):
     """
     if answer is None or answer is Ellipsis:
         return True
-    code = getattr(answer, "__code__", None)
-    if code is None or set(code.co_names) - {"NotImplementedError"}:
+    if not isinstance(answer, types.FunctionType | types.MethodType):
+        return False
+    code = answer.__code__
+    if set(code.co_names) - {"NotImplementedError"}:
         return False
     idle = {
         "RESUME",
@@ -212,127 +419,58 @@ def is_stub(answer):
     return {s.opname for s in steps} <= idle and (raises or values <= {None, Ellipsis})
 
 
-def same(a, b):
-    """Tell whether two outcomes agree: same kind, same shape, same numbers."""
-    if isinstance(a, Raised) or isinstance(b, Raised):
-        return type(a) is type(b) and type(a.error) is type(b.error)
-    if isinstance(a, tuple) or isinstance(b, tuple):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        if a.shape != b.shape:
-            return False
-        if not {a.dtype.kind, b.dtype.kind} <= set("biuf"):
-            return a.dtype.kind == b.dtype.kind and bool((a == b).all())
-        return np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True)
-    return type(a) is type(b) and a == b
+def _untouched(*_: object) -> None:
+    """Say what is asked, as a stub does."""
 
 
-def _shared_results(outcomes, theirs, wanted):
-    """Count the wrong results that two answers share; 0 if their results differ."""
-    shared = 0
-    for a, b, want in zip(outcomes, theirs, wanted, strict=True):
-        if isinstance(a, Raised) or isinstance(b, Raised):
-            continue
-        if not same(a, b):
-            return 0
-        shared += not same(a, want)
-    return shared
-
-
-def as_plain(result):
-    """Return a result as arrays and tuples of arrays, whatever library made it."""
-    if isinstance(result, tuple):
-        return tuple(as_plain(r) for r in result)
-    if hasattr(result, "detach"):
-        result = result.detach().numpy()
-    if isinstance(result, str):
-        return result.strip().lower()
-    try:
-        return np.asarray(result)
-    except ValueError:
-        return Raised(TypeError("the result is a list whose rows differ in length"))
-
-
-def general_hint(got, want, outcomes, wanted):
-    """Return what can be said of a wrong outcome that matches no known mistake."""
-    if isinstance(got, Raised):
-        return f"your answer stops with {got}"
-    if isinstance(want, Raised):
-        return f"here an error is wanted ({type(want.error).__name__}), and none came"
-    if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
-        return _hint_for_one_of(got, want, outcomes, wanted)
-    if isinstance(want, tuple):
-        return f"asked for are {len(want)} results, in the order of the task"
-    if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
-        return "the result is not of the kind that is asked for"
-    if got.dtype.kind == "O":
-        return _hint_for_an_object(got)
-    if got.shape != want.shape:
-        return f"the result has shape {got.shape}, asked for is {want.shape}"
-    if got.dtype.kind not in "biuf" or want.dtype.kind not in "uif":
-        return "the result differs from what is asked for"
-    if np.isnan(got).any() and not np.isnan(want).any():
-        return "the result holds NaN, and no NaN is due here"
-    return _numeric_hint(got, want, outcomes, wanted)
-
-
-def _hint_for_one_of(got, want, outcomes, wanted):
-    """Return what can be said of the first of several results that differs."""
-    pairs = enumerate(zip(got, want, strict=True))
-    k = next(k for k, pair in pairs if not same(*pair))
-    cases = [[_part(x, k) for x in xs] for xs in (outcomes, wanted)]
-    return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *cases)}"
-
-
-def _part(outcome, k):
-    """Return result `k` of an outcome, or the outcome if it has no such part."""
-    return outcome[k] if isinstance(outcome, tuple) and len(outcome) > k else outcome
-
-
-def _hint_for_an_object(got):
-    if got.shape == () and got.item() is not None:
-        return f"a {type(got.item()).__name__} is not of the kind that is asked for"
-    return "the result is None: is a return missing?"
-
-
-def _numeric_hint(got, want, outcomes, wanted):
-    if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
-        return "the result is the transpose of what is asked for"
-    factor = _common_factor(outcomes, wanted)
-    if factor is not None:
-        return f"every number is {factor:.3g} times what it should be"
-    return "the numbers differ, and it is none of the mistakes this check knows"
-
-
-def _common_factor(outcomes, wanted):
-    """Return the factor between all results and all that is wanted, if there is one."""
-    if not all(isinstance(x, np.ndarray) for x in (*outcomes, *wanted)):
-        return None
-    if [x.shape for x in outcomes] != [x.shape for x in wanted]:
-        return None
-    got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))
-    # One ratio could be anything; that two agree is no accident.
-    if np.count_nonzero(want) < 2 or not np.array_equal(got == 0, want == 0):
-        return None
-    ratios = got[want != 0] / want[want != 0]
-    return ratios[0] if np.allclose(ratios, ratios[0], rtol=RTOL) else None
-
-
-def show(value, indent=0):
-    """Return `value` as a learner wants to read it: few digits, aligned rows."""
-    if isinstance(value, tuple):
-        return ("\n" + " " * indent).join(show(v, indent) for v in value)
-    if isinstance(value, Raised):
-        return str(value)
-    if callable(value):
-        return getattr(value, "slug", None) or getattr(value, "__name__", repr(value))
-    if isinstance(value, np.ndarray) or np.isscalar(value):
-        text = np.array2string(
-            np.asarray(value), precision=3, suppress_small=True, threshold=60
+def _name_of(k: int, mistake: object) -> str:
+    if not isinstance(mistake, Mistake):
+        raise TypeError(
+            f"mistakes[{k}] must be a Mistake, got {type(mistake).__name__}"
         )
-        return text.replace("\n", "\n" + " " * indent)
-    return repr(value)
+    return mistake.name
 
 
-def _copied(x):
-    return x.copy() if isinstance(x, np.ndarray) else x
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # some functions in C do not say what they take
+        return None
+
+
+def _check_inputs(
+    argument: str, function: Any, k: int, case: tuple[Any, ...], before: int = 0
+) -> None:
+    """Refuse a case that `function` cannot be called with."""
+    signature = _signature(function)
+    if signature is None:
+        return
+    try:
+        signature.bind(*[None] * before, *case)
+    except TypeError:
+        first = "the answer and " if before else ""
+        raise ValueError(
+            f"cases[{k}] has {len(case)} inputs, and {argument} takes "
+            f"{signature}: it is called with {first}the inputs of a case"
+        ) from None
+
+
+def _watched(answer: Any, raised: list[BaseException]) -> Any:
+    """Return an answer that gives arrays for tensors and notes what it raises."""
+    if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
+        return answer if callable(answer) else without_torch(answer)
+
+    @functools.wraps(answer)
+    def watched(*args: Any, **options: Any) -> Any:
+        try:
+            result = answer(*args, **options)
+        except BaseException as error:
+            raised.append(error)
+            raise
+        return without_torch(result)
+
+    return watched
+
+
+def _copied(x: Any) -> Any:
+    return copy.deepcopy(x) if isinstance(x, np.ndarray | list | dict) else x

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
+from exercises import attention as check
 
 import mha
-from mha import check
 from tests.exercises.proof import prove
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import torch
+from exercises import encoder_layer as check
 
-from mha import check, layer_norm
+from mha import layer_norm
 from tests.exercises.proof import prove
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import torch
+from exercises import long as check
+from exercises.long import draw_text, forgetful
 
 import mha
-from mha import check, laws
-from mha.check.long import draw_text, forgetful
+from mha import laws
 from tests.exercises.proof import prove
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
+from exercises import why_heads as check
 
-from mha import check
 from tests.exercises.proof import prove
 
 

@@ -1,13 +1,15 @@
-"""Checks for the exercises of chapter 7."""
+"""Exercises on splitting: which head owns which column."""
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import section
+from mha.check import Exercise, Mistake
 from mha.heads import split_heads
 
-__all__ = ["fuse", "head_and_column", "strides_of_heads", "to_heads", "wrong_step"]
-
-_BY_HAND, _STEP = 'chapter 7, "By hand"', 'chapter 7, "The step in the package"'
+_BY_HAND, _STEP = (
+    section("split", "By hand"),
+    section("split", "The step in the package"),
+)
 
 
 def _several_numbers(answer):
@@ -251,7 +253,7 @@ wrong_step = Exercise(
             "nothing is wrong",
         ),
     ),
-    reread='chapter 7, "Break it"',
+    reread=section("split", "Break it"),
     praise="the columns stand where they should, and the tokens do not.",
     observe=_unquoted,
 )
@@ -317,6 +319,6 @@ fuse = Exercise(
             lambda small: small.sum(axis=0),
         ),
     ),
-    reread='chapter 7, "The equation"',
+    reread=section("split", "The equation"),
     praise="one product now does the work of all heads.",
 )

@@ -1,23 +1,15 @@
-"""Chapter 3: the exercises on dividing by √d_k."""
+"""Exercises on scaling: why scores are divided by √d_k."""
 
 import math
 
 import numpy as np
 
+from exercises import chapter, section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.softmax import softmax
 
-__all__ = [
-    "doubling_law",
-    "mystery_divisor",
-    "scale_for_variance",
-    "scaled_scores",
-    "variance_left",
-]
-
-
-# Exercise 3.1: predict what √d_model leaves of the variance
+# Predict what √d_model leaves of the variance
 
 variance_left = Exercise(
     task="the variance that √d_model leaves",
@@ -61,12 +53,12 @@ variance_left = Exercise(
             1 / 512,
         ),
     ),
-    reread='chapter 3, "The equation"',
+    reread=section("scale", "The equation"),
     praise="64 products, divided by 512: one over the number of heads.",
 )
 
 
-# Exercise 3.2: write the scaled scores
+# Write the scaled scores
 
 
 def _scores(Q, K):
@@ -152,7 +144,7 @@ scaled_scores = Exercise(
         Mistake(
             "reshaped, not transposed",
             "reshape lays the numbers down in the old order, so a column holds pieces "
-            "of several keys: chapter 1 transposes",
+            f"of several keys: {chapter('similarity')} transposes",
             _reshaped,
         ),
         Mistake(
@@ -173,13 +165,13 @@ scaled_scores = Exercise(
             lambda Q, K: softmax(_right_scaled(Q, K)),
         ),
     ),
-    reread='chapter 3, "By hand" and "In practice"',
+    reread=section("scale", "By hand", "In practice"),
     praise="any leading axes, and float32 stays float32.",
     observe=_with_dtype,
 )
 
 
-# Exercise 3.3: find the divisor from the outputs alone
+# Find the divisor from the outputs alone
 
 
 def mystery_weights(Q, K):
@@ -239,12 +231,12 @@ mystery_divisor = Exercise(
             "after the softmax",
         ),
     ),
-    reread='chapter 3, "Break it"',
+    reread=section("scale", "Break it"),
     praise="the weights tell: ln(a/b) is the score gap over the divisor.",
 )
 
 
-# Exercise 3.4: the scale for entries of another variance
+# The scale for entries of another variance
 
 scale_for_variance = Exercise(
     task="the factor that brings the scores to variance 1",
@@ -289,12 +281,12 @@ scale_for_variance = Exercise(
             lambda variance, d_k: 1 / (variance**2 * d_k),
         ),
     ),
-    reread='chapter 3, "The equation"',
+    reread=section("scale", "The equation"),
     praise="for the 1/3 of torch.nn.Linear this gives 3/√d_k.",
 )
 
 
-# Exercise 3.5: the law that no √n survives
+# The law that no √n survives
 
 
 def _subject(name, divisor, axis=-1, after=False):
@@ -442,6 +434,6 @@ doubling_law = Exercise(
             _copies_without_value,
         ),
     ),
-    reread='chapter 3, "The law"',
+    reread=section("scale", "The law"),
     praise="no √n survives it, and no right answer is needed.",
 )

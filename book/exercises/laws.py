@@ -1,16 +1,18 @@
-"""Checks for chapter 14: how many inputs, which numbers, and laws of your own."""
+"""Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
 
 import functools
+import reprlib
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from exercises import section
+from exercises.code_review import code_review as code_review
+from exercises.code_review import layer_in_review as layer_in_review
+from mha.check import Exercise, Mistake, Verdict, is_stub
 from mha.softmax import softmax
-
-__all__ = ["grade_laws", "inputs_needed", "shrink"]
 
 # ------------------------------------------------------- how many inputs
 
@@ -34,12 +36,12 @@ inputs_needed = Exercise(
         ),
         Mistake(
             "an even chance",
-            "so many find it one time in two; wanted are 99 times in 100",
+            "so many find it one time in two; expected 99 times in 100",
             69,
         ),
         Mistake(
             "95 percent",
-            "so many find it 95 times in 100; wanted are 99",
+            "so many find it 95 times in 100; expected 99",
             299,
         ),
         Mistake(
@@ -65,11 +67,11 @@ inputs_needed = Exercise(
         ),
         Mistake(
             "a hundred hundreds",
-            "so many would find it for sure in practice; wanted is the fewest",
+            "so many would find it for sure in practice; expected the fewest",
             10_000,
         ),
     ),
-    reread='chapter 14, "Experiment: how many inputs does it take?"',
+    reread=section("laws", "Experiment: how many inputs does it take?"),
     praise="0.99 to the power 459 is the first below 0.01.",
 )
 
@@ -200,7 +202,7 @@ shrink = Exercise(
         ),
         Mistake(
             "from the right",
-            "that is small too; asked is the way from left to right",
+            "that is small too; go from left to right",
             lambda numbers, fails: _shrunk(numbers, fails, order=-1),
         ),
         Mistake(
@@ -226,7 +228,7 @@ shrink = Exercise(
             _in_place,
         ),
     ),
-    reread='chapter 14, "By hand"',
+    reread=section("laws", "By hand"),
     praise="what is left is what the bug needs.",
 )
 
@@ -392,7 +394,9 @@ def convicts(law, subject):
         return "" if np.asarray(answer).all() else "it returned False"
     except AssertionError:
         return "its assertion failed"
-    except Exception as error:  # a law that stops has not let anybody go
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a law that stops has not let anybody go
         return f"it stopped with {type(error).__name__}: {error}"
 
 
@@ -403,29 +407,28 @@ def _convicted(laws, subject):
 class Grading(Exercise):
     """Grade laws by whom they convict: the wrong, all of them, and nobody else."""
 
-    def __call__(self, answer):
+    def judge(self, answer):
         """Return the `Verdict` on a list of laws."""
-        if is_stub(answer):
-            return Verdict("not attempted yet", self.task)
         laws = [answer] if callable(answer) or isinstance(answer, str) else answer
         laws = list(laws) if isinstance(laws, Iterable) else [laws]
         if not laws or all(is_stub(law) for law in laws):
             return Verdict("not attempted yet", self.task)
         for law in laws:
             if not callable(law):
-                raise TypeError(f"a law is a function of attend, got {law!r}")
+                text = f"a law is a function of attend, got {reprlib.repr(law)}"
+                return Verdict("not yet", text)
         table = [[convicts(law, s) for law in laws] for s in subjects()]
         outcomes = [np.array(any(row)) for row in table]
         wanted = [np.array(not s.right) for s in subjects()]
         if all(a == b for a, b in zip(outcomes, wanted, strict=True)):
             return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
-        mistake = self._recognise(outcomes)
+        mistake = self._of_same_verdicts(outcomes)
         lines = [_score(table), *([mistake.hint] if mistake else [])]
         lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
-    def _recognise(self, outcomes):
+    def _of_same_verdicts(self, outcomes):
         """Return the mistake that convicts the same ones."""
         found = tuple(map(bool, outcomes))
         return next((m for m in self.mistakes if found == _pattern(m.answer)), None)
@@ -628,10 +631,10 @@ grade_laws = Grading(
         ),
         Mistake(
             "NaN wanted",
-            "a token that may look at nothing gets zeros here: NaN would spread",
+            "a token that may attend to nothing gets zeros here: NaN would spread",
             (_nan_wanted,),
         ),
     ),
-    reread='chapter 14, "Experiment: how few laws are enough?"',
+    reread=section("laws", "Experiment: how few laws are enough?"),
     praise="",
 )

@@ -1,13 +1,15 @@
-"""Checks for the exercises of chapter 1."""
+"""Exercises on similarity: dot products and cosines."""
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import section
+from mha.check import Exercise, Mistake
 from mha.similarity import cosine_similarity, dot_product_scores
 
-__all__ = ["best_unit_key", "cosine", "scores", "spread_of_thirds"]
-
-_BY_HAND, _EQUATION = 'chapter 1, "By hand"', 'chapter 1, "The equation"'
+_BY_HAND, _EQUATION = (
+    section("similarity", "By hand"),
+    section("similarity", "The equation"),
+)
 
 _PAIRS = (
     (np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])),
@@ -115,7 +117,7 @@ spread_of_thirds = Exercise(
             1 / 3,
         ),
     ),
-    reread='chapter 1, "Experiment: how large is a dot product of noise?"',
+    reread=section("similarity", "Experiment: how large is a dot product of noise?"),
     praise="three hundred products of variance 1/9 each, and a root.",
 )
 

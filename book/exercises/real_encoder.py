@@ -1,21 +1,17 @@
-"""Checks for the exercises of chapter 13; none of them needs the weights."""
+"""Exercises on a real encoder; none of them needs its weights."""
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import section
+from mha.check import Exercise, Mistake
 
-__all__ = [
-    "honest_score",
-    "previous_score",
-    "sentence_vectors",
-    "share_used",
-    "shares_brought",
-]
-
-_BY_HAND, _THE_STEP = 'chapter 13, "By hand"', 'chapter 13, "The step in the package"'
-_LOOKS = 'chapter 13, "Experiment: what do seventy-two heads look at?"'
-_CARRIES = 'chapter 13, "Experiment: what does the weight on [CLS] carry?"'
-_HUNGRY = 'chapter 13, "How good is the best of seventy-two?"'
+_BY_HAND, _THE_STEP = (
+    section("real_encoder", "By hand"),
+    section("real_encoder", "The step in the package"),
+)
+_LOOKS = section("real_encoder", "Experiment: what do seventy-two heads look at?")
+_CARRIES = section("real_encoder", "Experiment: what does the weight on [CLS] carry?")
+_HUNGRY = section("real_encoder", "How good is the best of seventy-two?")
 
 
 # ------------------------------------------------------- what one sentence uses
@@ -482,7 +478,7 @@ honest_score = Exercise(
         ),
         Mistake(
             "the head itself",
-            "that is the number of the chosen head; asked for is its share of right",
+            "that is the number of the chosen head; expected its share of right",
             lambda right: _best(right[::2]),
         ),
         Mistake(
@@ -523,7 +519,7 @@ honest_score = Exercise(
         ),
         Mistake(
             "a count",
-            "that is how many are right; asked for is the share",
+            "that is how many are right; expected the share",
             lambda right: right[1::2, _best(right[::2])].sum(),
         ),
     ),

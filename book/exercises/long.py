@@ -1,22 +1,15 @@
-"""Checks for the exercises of chapter 15."""
+"""Exercises on long sequences: memory, a cache, and the merging of answers."""
 
 import numpy as np
 
+from exercises import section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.chunked import chunked_attention
 from mha.softmax import softmax
 
-__all__ = [
-    "cache_bytes",
-    "decode_step",
-    "long_text_law",
-    "merge_answers",
-    "scores_memory",
-]
-
-_BY_HAND = 'chapter 15, "By hand"'
-_CACHE = 'chapter 15, "Experiment: must the old tokens be asked again?"'
+_BY_HAND = section("long", "By hand")
+_CACHE = section("long", "Experiment: must the old tokens be asked again?")
 
 
 # ------------------------------------------------------- what all scores take
@@ -69,7 +62,7 @@ scores_memory = Exercise(
             128,
         ),
     ),
-    reread='chapter 15, "Experiment: what does a text of twice the length cost?"',
+    reread=section("long", "Experiment: what does a text of twice the length cost?"),
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
 )
 
@@ -150,7 +143,7 @@ cache_bytes = Exercise(
             ),
         ),
     ),
-    reread='chapter 15, "In practice"',
+    reread=section("long", "In practice"),
     praise="the last case is that of a Llama 2 with 70 billion numbers: 1.3 GB a text.",
 )
 
@@ -360,7 +353,7 @@ decode_step = Exercise(
     mistakes=(
         Mistake(
             "not itself",
-            "a token may look at itself: its key and value come into the cache first",
+            "a token may attend to itself: its key and value come into the cache first",
             lambda x, K, V, W_Q, W_K, W_V: (
                 _ask(x @ W_Q, K, V),
                 *_step(x, K, V, W_Q, W_K, W_V)[1:],
@@ -557,6 +550,6 @@ long_text_law = Exercise(
             lambda attend: _agrees(attend, *draw_text(1100), atol=0.0),
         ),
     ),
-    reread='chapter 15, "The law"',
+    reread=section("long", "The law"),
     praise="it took a text of more than one block, and a late surprise.",
 )

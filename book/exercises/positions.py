@@ -1,21 +1,14 @@
-"""Checks for the exercises of chapter 10: how does it know the order?"""
+"""Exercises on positions: how does attention know the order?"""
 
 import numpy as np
 
+from exercises import section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.positions import sinusoidal_positional_encoding
 
-__all__ = [
-    "encode_positions",
-    "likeness_of_positions",
-    "position_ids",
-    "tells_order",
-    "turn_by",
-]
-
-_EQUATION, _LAW = 'chapter 10, "The equation"', 'chapter 10, "The law"'
-_TURN = "chapter 10, the experiment with one matrix"
+_EQUATION, _LAW = section("positions", "The equation"), section("positions", "The law")
+_TURN = section("positions", 'Experiment: can one matrix say "one back"?')
 
 
 # ------------------------------------------------------- the waves
@@ -196,7 +189,7 @@ likeness_of_positions = Exercise(
         ),
         Mistake(
             "divided by the lengths",
-            "that is the cosine of the angle between the rows; asked for is the dot "
+            "that is the cosine of the angle between the rows; expected the dot "
             "product, and each hand adds up to 1",
             _LIKENESS / 2,
         ),
@@ -434,7 +427,7 @@ position_ids = Exercise(
         ),
         Mistake(
             "filler at -1",
-            "the real tokens are right, and filler got -1 where 0 is asked for",
+            "the real tokens are right, and filler got -1 where 0 is expected",
             _filler_at(-1),
         ),
         Mistake(
@@ -459,7 +452,7 @@ position_ids = Exercise(
         ),
     ),
     names=("mask",),
-    reread='chapter 4, "The step in the package"',
+    reread=section("masks", "The step in the package"),
     praise="a sentence gets the same positions wherever its filler stands.",
 )
 
@@ -468,7 +461,7 @@ position_ids = Exercise(
 
 
 def plain(X):
-    """Attend as in chapter 5, with no position anywhere."""
+    """Attend with matrices of its own, with no position anywhere."""
     return scaled_dot_product_attention(X, X, X)
 
 

@@ -1,22 +1,14 @@
-"""Chapter 4: the exercises on who may look at whom."""
+"""Exercises on masks: which word may attend to which."""
 
 import numpy as np
 
+from exercises import chapter, section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.masks import as_mask, causal_mask, masked_softmax, padding_mask
 from mha.softmax import softmax
 
-__all__ = [
-    "batch_mask",
-    "causal_row",
-    "denominator_law",
-    "last_rows_mask",
-    "safe_masked_softmax",
-]
-
-
-# Exercise 4.1: predict the weights of one row
+# Predict the weights of one row
 
 
 causal_row = Exercise(
@@ -43,7 +35,7 @@ causal_row = Exercise(
         ),
         Mistake(
             "the word itself is covered",
-            "the causal mask keeps the diagonal: a word may look at itself",
+            "the causal mask keeps the diagonal: a word may attend to itself",
             np.array([2, 6, 0, 0]) / 8,
         ),
         Mistake(
@@ -62,12 +54,12 @@ causal_row = Exercise(
             np.append(np.log([2, 6, 1]), 0) / np.log(12),
         ),
     ),
-    reread='chapter 4, "By hand"',
+    reread=section("masks", "By hand"),
     praise="2, 6 and 1 out of 9: the total runs over what the word may see.",
 )
 
 
-# Exercise 4.2: write a masked softmax that survives an empty row
+# Write a masked softmax that survives an empty row
 
 
 def _filled(S, mask, value):
@@ -135,7 +127,7 @@ safe_masked_softmax = Exercise(
     mistakes=(
         Mistake(
             "NaN in an empty row",
-            "a row that may look at nothing is divided by a total of 0",
+            "a row that may attend to nothing is divided by a total of 0",
             lambda S, mask: _filled(S, mask, -np.inf),
         ),
         Mistake(
@@ -174,13 +166,14 @@ safe_masked_softmax = Exercise(
         ),
         Mistake(
             "no maximum subtracted",
-            "large scores overflow: chapter 2 subtracts the largest one first",
+            f"large scores overflow: {chapter('softmax')} subtracts the largest one "
+            "first",
             _without_max,
         ),
         Mistake(
             "no maximum subtracted, covered powers set to 0",
             "a large open score overflows, and infinity through infinity is NaN: "
-            "chapter 2 has the remedy",
+            f"{chapter('softmax')} has the remedy",
             _without_max_where,
         ),
         Mistake(
@@ -191,7 +184,7 @@ safe_masked_softmax = Exercise(
         ),
         Mistake(
             "mask upside down",
-            "True means may look; yours looks where the mask is False",
+            "True means may attend; yours looks where the mask is False",
             lambda S, mask: masked_softmax(S, ~mask),
         ),
         Mistake(
@@ -201,8 +194,8 @@ safe_masked_softmax = Exercise(
         ),
         Mistake(
             "uniform weights in an empty row",
-            "a row that may look at nothing gets equal weights here, and asked for "
-            "are zeros",
+            "a row that may attend to nothing gets equal weights here, and "
+            "zeros are expected",
             _uniform_when_empty,
         ),
         Mistake(
@@ -211,12 +204,12 @@ safe_masked_softmax = Exercise(
             _along_keys_axis_wrong,
         ),
     ),
-    reread='chapter 4, "Break it"',
+    reread=section("masks", "Break it"),
     praise="exact zeros, empty rows included, and no score is too large.",
 )
 
 
-# Exercise 4.3: mend a mask for a batch: future and padding, where True = may look
+# Mend a mask for a batch: future and padding, where True = may look
 
 
 def _real_keys(lengths):
@@ -268,7 +261,7 @@ batch_mask = Exercise(
     mistakes=(
         Mistake(
             "True means hidden",
-            "every entry is the opposite of what is asked for: True means may look",
+            "every entry is the opposite of what is expected: True means may attend",
             lambda lengths: ~_right_batch_mask(lengths),
         ),
         Mistake(
@@ -294,7 +287,7 @@ batch_mask = Exercise(
         ),
         Mistake(
             "no diagonal",
-            "a word may look at itself; here it may not",
+            "a word may attend to itself; here it may not",
             _without_diagonal,
         ),
         Mistake(
@@ -314,17 +307,17 @@ batch_mask = Exercise(
         ),
         Mistake(
             "numbers to be added",
-            "0 and −∞ would do as a mask that is added to the scores; asked for are "
+            "0 and −∞ would do as a mask that is added to the scores; expected "
             "booleans",
             lambda lengths: np.where(_right_batch_mask(lengths), 0, -np.inf),
         ),
     ),
-    reread='chapter 4, "Two masks at once"',
+    reread=section("masks", "Two masks at once"),
     praise="four axes, and a pair is open only if both masks agree.",
 )
 
 
-# Exercise 4.4: write the causal mask of the last rows, which a model that writes needs
+# Write the causal mask of the last rows, which a model that writes needs
 
 
 def _right_last_rows(n_q, n_k):
@@ -348,12 +341,12 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "the first rows for the last",
-            "these are the first rows of the square mask, asked for are the last",
+            "these are the first rows of the square mask, expected the last",
             _first_rows,
         ),
         Mistake(
             "no diagonal",
-            "the last query is the last token and may look at itself",
+            "the last query is the last token and may attend to itself",
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q - 1, dtype=bool),
         ),
         Mistake(
@@ -368,12 +361,12 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "upper triangle",
-            "these are the tokens that come later, and the earlier ones are wanted",
+            "these are the tokens that come later, and the earlier ones are expected",
             lambda n_q, n_k: ~np.tri(n_q, n_k, k=n_k - n_q - 1, dtype=bool),
         ),
         Mistake(
             "True means hidden",
-            "every entry is the opposite of what is asked for: True means may look",
+            "every entry is the opposite of what is expected: True means may attend",
             lambda n_q, n_k: ~_right_last_rows(n_q, n_k),
         ),
         Mistake(
@@ -392,12 +385,12 @@ last_rows_mask = Exercise(
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q),
         ),
     ),
-    reread='chapter 4, "In practice"',
+    reread=section("masks", "In practice"),
     praise="the last query lines up with the last key, whatever came before.",
 )
 
 
-# Exercise 4.5: write the law that a mask after the softmax breaks
+# Write the law that a mask after the softmax breaks
 
 
 def _inputs(n=7):
@@ -460,7 +453,7 @@ def _law_of_each_row(attend):
 
 
 def _member(name):
-    from mha import zoo  # here, so that the checks of other chapters load without it
+    from mha import zoo  # only this law needs it
 
     name, _, rounded = name.partition(" in ")
     attend = getattr(zoo, name).attention
@@ -487,7 +480,7 @@ def _verdict_on(law, name):
     if name == "mask_after_softmax":
         return _missed(law, masks) if verdict else False
     if not verdict and any(_has_empty_row(mask) for mask in masks):
-        return "False, for a row that may look at nothing"
+        return "False, for a row that may attend to nothing"
     return bool(verdict)
 
 
@@ -552,7 +545,7 @@ denominator_law = Exercise(
         ),
         Mistake(
             "one unit in an empty row",
-            "a false alarm: a row that may look at nothing has nothing to share out",
+            "a false alarm: a row that may attend to nothing has nothing to share out",
             _empty_row_law,
         ),
         Mistake(
@@ -566,6 +559,6 @@ denominator_law = Exercise(
             _law_of_each_row,
         ),
     ),
-    reread='chapter 4, "Break it"',
+    reread=section("masks", "Break it"),
     praise="your law hears the denominator and raises no false alarm.",
 )

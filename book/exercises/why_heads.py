@@ -1,13 +1,15 @@
-"""Checks for the exercises of chapter 6."""
+"""Exercises on why there is more than one head."""
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import section
+from mha.check import Exercise, Mistake
 from mha.softmax import softmax
 
-__all__ = ["break_the_theorem", "heads_needed", "rebuild", "two_of_three", "unmix"]
-
-_BY_HAND, _EQUATION = 'chapter 6, "By hand"', 'chapter 6, "The equation"'
+_BY_HAND, _EQUATION = (
+    section("why_heads", "By hand"),
+    section("why_heads", "The equation"),
+)
 
 
 two_of_three = Exercise(
@@ -49,7 +51,7 @@ two_of_three = Exercise(
         ),
         Mistake(
             "shared among ten",
-            "the heads may leave out whom he does not want: only three are asked for",
+            "the heads may leave out whom he does not want: only three are expected",
             2 / 10,
         ),
         Mistake(
@@ -111,7 +113,7 @@ rebuild = Exercise(
         ),
         Mistake(
             "the old nights",
-            "you guess the nights that you have fitted; the new ones are asked for",
+            "you guess the nights that you have fitted; expected the new ones",
             lambda home, contents, new_home: home @ _fit(home, contents),
         ),
         Mistake(
@@ -177,7 +179,7 @@ rebuild = Exercise(
             ),
         ),
     ),
-    reread='chapter 6, "Break it: average the heads"',
+    reread=section("why_heads", "Break it: average the heads"),
     praise="the least-squares guess, on nights it has not seen.",
 )
 
@@ -320,8 +322,8 @@ heads_needed = Exercise(
 )
 
 
-# What breaking the theorem is judged by: the reader of chapter 6, who sees the mixture
-# and, through the names in the values, the two weights.
+# What breaking the theorem is judged by: the reader of the chapter, who sees the
+# mixture and, through the names in the values, the two weights.
 
 
 def _above_the_bound(weights, contents):
@@ -411,7 +413,7 @@ break_the_theorem = Exercise(
             lambda contents: (np.column_stack([contents[:, 0], 1 - contents[:, 0]]), 1),
         ),
     ),
-    reread='chapter 6, "Experiment: can the weights whisper?"',
+    reread=section("why_heads", "Experiment: can the weights whisper?"),
     praise="the weights carry what the mixture lost, because they read the contents.",
     observe=_judged,
 )

@@ -1,21 +1,13 @@
-"""Chapter 2: the exercises on turning scores into shares."""
+"""Exercises on softmax: how scores become weights."""
 
 import numpy as np
 
+from exercises import section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.softmax import softmax
 
-__all__ = [
-    "rows_law",
-    "score_for_half",
-    "softmax_jacobian",
-    "stable_softmax",
-    "temperature_for",
-]
-
-
-# Exercise 2.1: write a softmax along any axis, for scores of any size
+# Write a softmax along any axis, for scores of any size
 
 
 def _shares(x, axis, top):
@@ -160,12 +152,12 @@ stable_softmax = Exercise(
             _winner_takes_all,
         ),
     ),
-    reread='chapter 2, "Break it"',
+    reread=section("softmax", "Break it"),
     praise="your softmax shares one unit along any axis and survives any score.",
 )
 
 
-# Exercise 2.2: predict the score that takes half
+# Predict the score that takes half
 
 score_for_half = Exercise(
     task="the score of food at which food gets half",
@@ -192,7 +184,7 @@ score_for_half = Exercise(
         ),
         Mistake(
             "the distance alone",
-            "this is the distance to the rivals, asked for is the score itself",
+            "this is the distance to the rivals, expected the score itself",
             np.log(3),
         ),
         Mistake(
@@ -203,7 +195,7 @@ score_for_half = Exercise(
         ),
         Mistake(
             "the power for the score",
-            "this is the power e^s that food needs, asked for is s",
+            "this is the power e^s that food needs, expected s itself",
             3 * np.exp(3),
         ),
         Mistake(
@@ -213,12 +205,12 @@ score_for_half = Exercise(
             6.0,
         ),
     ),
-    reread='chapter 2, "The equation"',
+    reread=section("softmax", "The equation"),
     praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
 )
 
 
-# Exercise 2.3: derive the temperature that gives the largest share a stated size
+# Derive the temperature that gives the largest share a stated size
 
 
 def _right_temperature(gap, n, share):
@@ -279,12 +271,12 @@ temperature_for = Exercise(
             lambda gap, n, share: gap / np.log10(share * (n - 1) / (1 - share)),
         ),
     ),
-    reread='chapter 2, "The equation"',
+    reread=section("softmax", "The equation"),
     praise="you turned softmax round: from a share back to a temperature.",
 )
 
 
-# Exercise 2.4: write the law that a softmax over the queries breaks
+# Write the law that a softmax over the queries breaks
 
 
 def _weights(attend, n_q=5, n_k=7):
@@ -340,7 +332,7 @@ def _law_of_each_row(attend):
 
 def _verdict_on(law, attend):
     """Return what `law` says of a member of the zoo, given by its name."""
-    from mha import zoo  # here, so that the checks of other chapters load without it
+    from mha import zoo  # only this law needs it
 
     name, _, rounded = attend.partition(" in ")
     member = getattr(zoo, name).attention
@@ -418,12 +410,12 @@ rows_law = Exercise(
             _law_of_each_row,
         ),
     ),
-    reread='chapter 2, "The law"',
+    reread=section("softmax", "The law"),
     praise="your law catches the wrong axis and raises no false alarm.",
 )
 
 
-# Exercise 2.5: write the Jacobian of softmax
+# Write the Jacobian of softmax
 
 
 def _jacobian_of(p):
@@ -542,6 +534,6 @@ softmax_jacobian = Exercise(
             _unstable,
         ),
     ),
-    reread='chapter 2, "Experiment: who pays when a score rises?"',
+    reread=section("softmax", "Experiment: who pays when a score rises?"),
     praise="each row of your table sums to 0: a share grows only at others' expense.",
 )

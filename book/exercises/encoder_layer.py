@@ -1,20 +1,16 @@
-"""Checks for the exercises of chapter 11."""
+"""Exercises on the encoder layer: its norms, its wiring, its parameters."""
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import section
+from mha.check import Exercise, Mistake
 from mha.encoder import layer_norm
 
-__all__ = [
-    "batch_law",
-    "layer_parameters",
-    "length_after_norm",
-    "normalise_tokens",
-    "wire_layer",
-]
-
-_EQUATION, _BREAK_IT = 'chapter 11, "The equation"', 'chapter 11, "Break it"'
-_PARAMETERS = 'chapter 11, "Experiment: where do the parameters live?"'
+_EQUATION, _BREAK_IT = (
+    section("encoder_layer", "The equation"),
+    section("encoder_layer", "Break it"),
+)
+_PARAMETERS = section("encoder_layer", "Experiment: where do the parameters live?")
 
 
 def _random(*shapes, seed):

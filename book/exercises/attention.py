@@ -1,15 +1,17 @@
-"""Checks for the exercises of chapter 5."""
+"""Exercises on attention: queries, keys, values, and the order of the keys."""
 
 import numpy as np
 
+from exercises import section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
-__all__ = ["attend", "key_order_law", "self_attention", "weight_of_the_middle"]
-
-_BY_HAND, _EQUATION = 'chapter 5, "By hand"', 'chapter 5, "The equation"'
+_BY_HAND, _EQUATION = (
+    section("attention", "By hand"),
+    section("attention", "The equation"),
+)
 
 
 def _random(*shapes, seed):
@@ -39,7 +41,7 @@ attend = Exercise(
     mistakes=(
         Mistake(
             "no scale",
-            "the scores go into the softmax as they are: a word about √d_k is missing",
+            "the scores go into the softmax as they are: they are not divided by √d_k",
             _with(lambda Q, K, V: 1),
         ),
         Mistake(
@@ -49,7 +51,7 @@ attend = Exercise(
         ),
         Mistake(
             "root of the number of keys",
-            "you divide by the root of the number of keys; their width is meant",
+            "you divide by the root of the number of keys; use the width of the keys",
             _with(lambda Q, K, V: len(K) ** -0.5),
         ),
         Mistake(
@@ -170,7 +172,7 @@ weight_of_the_middle = Exercise(
             "the smaller of the two", "its score lies between, not at the end", 0.16
         ),
     ),
-    reread='chapter 5, "Experiment: what can a query of width 2 pick out?"',
+    reread=section("attention", "Experiment: what can a query of width 2 pick out?"),
     praise="the geometric mean: averaging scores multiplies weights under a root.",
 )
 
@@ -385,6 +387,6 @@ key_order_law = Exercise(
             _shuffles(_ORDER, _ORDER, wanted=False),
         ),
     ),
-    reread='chapter 5, "The law"',
+    reread=section("attention", "The law"),
     praise="the lawful versions pass, the unlawful ones are caught, no false alarm.",
 )

@@ -1,23 +1,16 @@
-"""Checks for the exercises of chapter 12."""
+"""Exercises on the encoder: a stack that reverses, decoder masks, ten bugs."""
 
 import functools
 
 import numpy as np
 
-from mha.check._engine import Exercise, Mistake
+from exercises import chapter, section
+from mha.check import Exercise, Mistake
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 
-__all__ = [
-    "convict_ten",
-    "decoder_masks",
-    "detour",
-    "drop_twin",
-    "mirror_queries",
-]
-
-_BREAK_IT = 'chapter 12, "Break it"'
-_TWINS = 'chapter 12, "Can a head be redundant?"'
+_BREAK_IT = section("encoder", "Break it")
+_TWINS = section("encoder", "Can a head be redundant?")
 
 
 # ------------------------------------------------------- reversal, sharp as you like
@@ -110,7 +103,7 @@ mirror_queries = Exercise(
         ),
         Mistake(
             "no logarithm",
-            "that is how much larger e^s must be than e^0; asked for is s",
+            "that is how much larger e^s must be than e^0; expected s itself",
             lambda n, share: _mirrored(n, np.sqrt(n) * np.exp(_needed(n, share))),
         ),
         Mistake(
@@ -139,7 +132,7 @@ mirror_queries = Exercise(
             lambda n, share: _mirrored(n, 4 * np.sqrt(n)),
         ),
     ),
-    reread='chapter 12, "By hand"',
+    reread=section("encoder", "By hand"),
     praise="a layer that reverses any sentence, and nothing was trained.",
 )
 
@@ -315,7 +308,8 @@ convict_ten = Exercise(
         ),
         Mistake(
             "rows alone",
-            "the law of chapter 2 convicts two of the ten: read the row of each name",
+            f"the law of {chapter('softmax')} convicts two of the ten: read the row "
+            "of each name",
             ("rows_sum_to_one",),
         ),
         Mistake(
@@ -333,7 +327,7 @@ convict_ten = Exercise(
             ),
         ),
     ),
-    reread='chapter 12, "The law"',
+    reread=section("encoder", "The law"),
     praise="ten convictions by three laws, and no reference implementation was asked.",
 )
 
@@ -557,7 +551,7 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "True hides",
-            "True means may look; both of your masks say where *not* to look",
+            "True means may attend; both of your masks say where *not* to look",
             lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
         ),
         Mistake(
@@ -622,7 +616,7 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "padding seen",
-            "some sources are shorter than others, and nobody may look at padding",
+            "some sources are shorter than others, and no query may attend to padding",
             _masks(
                 causal_mask,
                 lambda n, lengths: np.ones_like(padding_mask(lengths)),
@@ -630,7 +624,7 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "padding turned round",
-            "True means may look; you have opened the padding and closed the words",
+            "True means may attend; you have opened the padding and closed the words",
             _masks(causal_mask, lambda n, lengths: ~padding_mask(lengths)),
         ),
         Mistake(
@@ -642,6 +636,6 @@ decoder_masks = Exercise(
             ),
         ),
     ),
-    reread='chapter 12, "In practice"',
+    reread=section("encoder", "In practice"),
     praise="a causal mask at home and a padding mask abroad: that makes a decoder.",
 )

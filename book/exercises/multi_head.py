@@ -1,28 +1,22 @@
-"""Checks for the exercises of chapter 9, and the bug hunt that ends Part II."""
+"""Exercises on multi-head attention, and the bug hunt that ends Part II."""
 
 import functools
+import reprlib
 import textwrap
 from fractions import Fraction
 
 import numpy as np
 
+from exercises import section
 from mha.attention import scaled_dot_product_attention
-from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from mha.check import Exercise, Mistake, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 
-__all__ = [
-    "WANTED",
-    "Suspect",
-    "bug_hunt",
-    "farthest_head",
-    "many_heads",
-    "matrices_of_torch",
-    "row_without_mask",
-    "suspects",
-]
-
-_BY_HAND, _BREAK_IT = 'chapter 9, "By hand"', 'chapter 9, "Break it"'
-_IN_PRACTICE = 'chapter 9, "In practice"'
+_BY_HAND, _BREAK_IT = (
+    section("multi_head", "By hand"),
+    section("multi_head", "Break it"),
+)
+_IN_PRACTICE = section("multi_head", "In practice")
 
 
 def _random(*shapes, seed):
@@ -55,7 +49,7 @@ row_without_mask = Exercise(
     mistakes=(
         Mistake(
             "mask kept",
-            'that row has the mask still on: now "is" may look at "well" too',
+            'that row has the mask still on: now "is" may attend to "well" too',
             (18 / 5, 27 / 5, -12 / 5, -3 / 5),
         ),
         Mistake(
@@ -90,7 +84,7 @@ row_without_mask = Exercise(
         ),
         Mistake(
             "mask kept in the second head",
-            'the first head is right; in the second, "is" may look at "well" too',
+            'the first head is right; in the second, "is" may attend to "well" too',
             _row_with(np.exp2, second=(1, 1, -np.inf)),
         ),
         Mistake(
@@ -250,7 +244,7 @@ many_heads = Exercise(
         ),
         Mistake(
             "mask inverted",
-            "True means may look; you have hidden what should be seen",
+            "True means may attend; you have hidden what should be seen",
             _zoo("mask_inverted"),
         ),
         Mistake(
@@ -260,13 +254,13 @@ many_heads = Exercise(
         ),
         Mistake(
             "always causal",
-            "the mask decides who may look, and None hides nothing",
+            "the mask decides which keys may be attended to, and None hides nothing",
             lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
                 X, W_Q, W_K, W_V, W_O, n_heads, is_causal=True
             ),
         ),
     ),
-    reread='chapter 9, "The equation"',
+    reread=section("multi_head", "The equation"),
     praise="it agrees with the package, masks and unequal widths included.",
 )
 
@@ -319,22 +313,22 @@ farthest_head = Exercise(
         ),
         Mistake(
             "squares",
-            "squares give a few large differences the last word; asked is their sum",
+            "squares give a few large differences the last word; expected their sum",
             lambda A: int(((A - A.mean(axis=0)) ** 2).sum(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "the largest difference",
-            "one cell decides for you; asked is the sum over all cells of a head",
+            "one cell decides for you; expected the sum over all cells of a head",
             lambda A: int(np.abs(A - A.mean(axis=0)).max(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "the nearest head",
-            "that head is most like the mean; wanted is the one least like it",
+            "that head is most like the mean; expected the one least like it",
             lambda A: int(_far(A, A.mean(axis=0)).argmin()),
         ),
         Mistake(
             "far from equal shares",
-            "that head is far from equal shares; wanted is the distance from the mean",
+            "that head is far from equal shares; expected the distance from the mean",
             lambda A: int(_far(A, 1 / A.shape[-1]).argmax()),
         ),
         Mistake(
@@ -349,7 +343,7 @@ farthest_head = Exercise(
         ),
         Mistake(
             "the distance, not the head",
-            "that is how far it is; wanted is which head it is",
+            "that is how far it is; expected which head it is",
             lambda A: _far(A, A.mean(axis=0)).max(),
         ),
     ),
@@ -517,7 +511,7 @@ def suspect_exercise(letter):
             for slug in WANTED
             if slug != guilty
         ),
-        reread='chapter 9, "The law"',
+        reread=section("multi_head", "The law"),
     )
 
 
@@ -544,47 +538,40 @@ def _alibi(letter, guilty, accused):
     return f'{accused} would keep "{names[slug]}", and {letter} breaks it'
 
 
-def bug_hunt(answers):
-    """Say, for each suspect that is accused, whether it did it.
+class Hunt(Exercise):
+    """Say, for each suspect that is accused, whether it did it."""
 
-    Equation: a bug is known by the laws it breaks  (chapter 9)
+    def judge(self, answer):
+        """Return the `Verdict` on a dict of accusations, one for each letter."""
+        if not isinstance(answer, dict):
+            text = (
+                f'give a dict, such as {{"A": "no_scale"}}, got {reprlib.repr(answer)}'
+            )
+            return Verdict("not yet", text)
+        if unknown := [key for key in answer if key not in tuple(suspects)]:
+            text = f"there are suspects {', '.join(suspects)}, got {unknown[0]}"
+            return Verdict("not yet", text)
+        accused = {a: x for a, x in answer.items() if not is_stub(x)}
+        if not accused:
+            return Verdict("not attempted yet", self.task)
+        verdicts = {a: suspect_exercise(a)(x) for a, x in accused.items()}
+        if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
+            return Verdict("passed", self.praise)
+        lines = [_reply(a, accused[a], v) for a, v in sorted(verdicts.items())]
+        if free := [a for a in suspects if a not in accused]:
+            lines.append(f"not accused yet: {', '.join(free)}")
+        mistake = next((v.mistake for v in verdicts.values() if v.mistake), None)
+        return Verdict("not yet", "\n".join(lines), mistake)
 
-    Parameters
-    ----------
-    answers : dict
-        Keys are the letters of `suspects`; each value is None, or a mistake out of
-        `WANTED`: its slug, its sentence, or the member of `mha.zoo`.
 
-    Returns
-    -------
-    verdict : Verdict
-        *passed* when all suspects are convicted. A wrong accusation is answered with a
-        law that speaks against it.
-
-    Raises
-    ------
-    ValueError
-        If `answers` has a letter that no suspect has.
-
-    Examples
-    --------
-    >>> bug_hunt({"B": None}).status
-    'not attempted yet'
-    """
-    unknown = sorted(set(answers or ()) - set(suspects))
-    if unknown:
-        raise ValueError(f"there are suspects {', '.join(suspects)}, got {unknown[0]}")
-    accused = {a: x for a, x in (answers or {}).items() if not is_stub(x)}
-    if not accused:
-        return Verdict("not attempted yet", "six suspects and what each did wrong")
-    verdicts = {letter: suspect_exercise(letter)(x) for letter, x in accused.items()}
-    if len(accused) == len(suspects) and all(v.passed for v in verdicts.values()):
-        return Verdict("passed", "six out of six, and nobody was accused wrongly.")
-    lines = [_reply(a, accused[a], v) for a, v in sorted(verdicts.items())]
-    if free := [a for a in suspects if a not in accused]:
-        lines.append(f"not accused yet: {', '.join(free)}")
-    mistake = next((v.mistake for v in verdicts.values() if v.mistake), None)
-    return Verdict("not yet", "\n".join(lines), mistake)
+bug_hunt = Hunt(
+    task="six suspects and what each did wrong",
+    right=_GUILTY,
+    cases=((),),
+    mistakes=(),  # each suspect has its own: see suspect_exercise
+    reread=section("multi_head", "The law"),
+    praise="six out of six, and nobody was accused wrongly.",
+)
 
 
 def _reply(letter, answer, verdict):

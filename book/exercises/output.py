@@ -1,20 +1,13 @@
-"""Checks for the exercises of chapter 8."""
+"""Exercises on the output projection: what W_O mixes, and what it costs."""
 
 import numpy as np
 
+from exercises import section
 from mha import zoo
-from mha.check._engine import Exercise, Mistake
+from mha.check import Exercise, Mistake
 from mha.heads import merge_heads, multi_head_attention
 
-__all__ = [
-    "count_parameters",
-    "fold_value_bias",
-    "head_that_wrote",
-    "own_block_law",
-    "sum_of_heads",
-]
-
-_BREAK, _EQUATION = 'chapter 8, "Break it"', 'chapter 8, "The equation"'
+_BREAK, _EQUATION = section("output", "Break it"), section("output", "The equation")
 
 
 def _random(*shapes, seed):
@@ -227,7 +220,7 @@ count_parameters = Exercise(
             lambda d, h, d_k, d_v, bias: _count(d, 1, d_k, d_v, bias),
         ),
     ),
-    reread='chapter 8, "Experiment: how many numbers do 1, 2 and 16 heads have?"',
+    reread=section("output", "Experiment: how many numbers do 1, 2 and 16 heads have?"),
     praise="right for every width; with h·d_k = d_model the heads drop out.",
     names=("d_model", "n_heads", "d_k", "d_v", "bias"),
 )
@@ -294,7 +287,7 @@ fold_value_bias = Exercise(
             lambda b_V, W_O, b_O: b_O + b_V.mean() * W_O.sum(0),
         ),
     ),
-    reread='chapter 8, "Experiment: does b_V do anything?"',
+    reread=section("output", "Experiment: does b_V do anything?"),
     praise="d_model numbers saved, and no output has moved.",
 )
 
@@ -548,6 +541,6 @@ own_block_law = Exercise(
             lambda layer: not _own_block(layer),
         ),
     ),
-    reread='chapter 8, "The law"',
+    reread=section("output", "The law"),
     praise="three lawful layers pass, three others are caught, no false alarm.",
 )

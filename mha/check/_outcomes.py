@@ -1,0 +1,323 @@
+"""What an answer gave: how it is read, compared, described and shown."""
+
+import inspect
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Answers are compared as a person would: rounding of float32 work is forgiven.
+RTOL, ATOL = 1e-5, 1e-7
+LONGEST = 400  # characters of a foreign object that are shown
+
+_HOLDS = {
+    "b": "truth values",
+    "c": "complex numbers",
+    "m": "time spans",
+    "M": "dates",
+    "S": "bytes",
+    "T": "texts",
+    "U": "texts",
+    "V": "records",
+}
+
+
+class InputChanged(Exception):
+    """An answer wrote into the array it was given."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The outcome of an answer that stopped with an error."""
+
+    error: BaseException
+    by_answer: bool = True
+
+    def __str__(self) -> str:
+        text = printed(self.error, str)
+        return f"{type(self.error).__name__}: {text}" if text else self.kind
+
+    @property
+    def kind(self) -> str:
+        """The name of the error."""
+        return type(self.error).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Other:
+    """A result that is neither numbers nor text, and what it is in words."""
+
+    value: Any
+    what: str
+
+
+# ------------------------------------------------------- reading
+
+
+def as_plain(result: Any) -> Any:
+    """Return a result as arrays, texts and tuples of these, if it can be read so."""
+    if isinstance(result, tuple):
+        return tuple(as_plain(each) for each in result)
+    if isinstance(result, str):
+        return result.strip().lower()
+    if inspect.iscoroutine(result):
+        result.close()  # else Python complains that nobody waited for it
+    if np.ma.is_masked(result):
+        return Other(result, "a masked array with hidden entries")
+    try:
+        array = np.asarray(without_torch(result))
+    except ValueError:
+        return Other(result, f"{a(result)} whose rows differ in length")
+    if array.dtype.kind == "O":
+        return _of_objects(array)
+    if array.dtype.kind == "V" and array.dtype.type is not np.void:
+        return array.astype(np.float64)  # bfloat16 and its like, as JAX has them
+    return array
+
+
+def _of_objects(array: NDArray[np.object_]) -> Any:
+    """Return an array of Python's numbers as float64, and say what all else is."""
+    items = array.ravel().tolist()
+    if all(isinstance(item, numbers.Real | Decimal | np.bool_) for item in items):
+        try:
+            return array.astype(np.float64)
+        except OverflowError:
+            return Other(array, "a number too large for float64")
+    if array.shape == ():
+        return Other(items[0], a(items[0]))
+    kinds = sorted({type(item).__name__ for item in items})
+    return Other(array, f"an array of objects ({', '.join(kinds)})")
+
+
+def without_torch(result: Any) -> Any:
+    """Return arrays for the tensors of PyTorch in a result, and all else as it is."""
+    if isinstance(result, list | tuple) and type(result) in (list, tuple):
+        return type(result)(map(without_torch, result))
+    if not all(hasattr(result, name) for name in ("detach", "cpu", "numpy")):
+        return result
+    tensor = result.detach().cpu()
+    try:
+        return tensor.numpy()
+    except (TypeError, RuntimeError):  # bfloat16, sparse, or conjugated lazily
+        tensor = tensor.to_dense().resolve_conj().resolve_neg()
+        return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+
+
+# ------------------------------------------------------- comparing
+
+
+def same(a: Any, b: Any) -> bool:
+    """Tell whether two outcomes agree: same kind, same shape, same numbers.
+
+    Parameters
+    ----------
+    a, b : object
+        Arrays, texts, tuples of these, or what an answer stopped with.
+
+    Returns
+    -------
+    agree : bool
+        Numbers agree up to the rounding of float32; NaN agrees with NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> same(np.array([1.0, 2.0]), np.array([1, 2]))
+    True
+    >>> same(np.array([1.0, 2.0]), np.array([[1.0, 2.0]]))
+    False
+    """
+    try:
+        return _same(a, b)
+    except Exception:  # what cannot be compared does not agree
+        return False
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Raised) or isinstance(b, Raised):
+        return type(a) is type(b) and type(a.error) is type(b.error)
+    if isinstance(a, Other) or isinstance(b, Other):
+        if type(a) is not type(b) or type(a.value) is not type(b.value):
+            return False
+        if np.shape(a.value) != np.shape(b.value):
+            return False
+        return bool(np.all(a.value == b.value))
+    if isinstance(a, tuple) or isinstance(b, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if a.shape != b.shape:
+            return False
+        kinds = {a.dtype.kind, b.dtype.kind}
+        if kinds <= set("biuf") or kinds == {"c"}:
+            return bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
+        return len(kinds) == 1 and bool((a == b).all())
+    return type(a) is type(b) and bool(a == b)
+
+
+def shared_results(
+    outcomes: Sequence[Any], theirs: Sequence[Any], wanted: Sequence[Any]
+) -> int:
+    """Count the wrong results that two answers share; 0 if their results differ."""
+    shared = 0
+    for a, b, want in zip(outcomes, theirs, wanted, strict=True):
+        if isinstance(a, Raised) or isinstance(b, Raised):
+            continue
+        if not same(a, b):
+            return 0
+        shared += not same(a, want)
+    return shared
+
+
+# ------------------------------------------------------- describing
+
+
+def general_hint(
+    got: Any, want: Any, outcomes: Sequence[Any], wanted: Sequence[Any]
+) -> str:
+    """Return what can be said of a wrong outcome that matches no known mistake."""
+    if isinstance(got, Raised):
+        return _hint_for_an_error(got)
+    if isinstance(want, Raised):
+        return f"expected an error here ({want.kind}), and none was raised"
+    if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
+        return _hint_for_one_of(got, want, outcomes, wanted)
+    if isinstance(want, tuple):
+        return f"expected {len(want)} results, in the order of the task"
+    if isinstance(got, Other) and got.value is None:
+        return "the result is None: is a return missing?"
+    if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
+        if _what(got) == _what(want):
+            return "the result differs from the expected one"
+        return f"the result is {_what(got)}, expected {_what(want)}"
+    if got.shape != want.shape:
+        return f"the result has shape {got.shape}, expected {want.shape}"
+    kinds = got.dtype.kind, want.dtype.kind
+    if kinds[0] not in "biuf" or kinds[1] not in "uif":
+        there, here = (_HOLDS.get(kind, "numbers") for kind in kinds)
+        if there != here:
+            return f"the result holds {there}, expected {here}"
+        return "the result differs from the expected one"
+    if np.isnan(got).any() and not np.isnan(want).any():
+        return "the result holds NaN, and no NaN is expected here"
+    return _numeric_hint(got, want, outcomes, wanted)
+
+
+def _hint_for_an_error(got: Raised) -> str:
+    if isinstance(got.error, InputChanged):
+        return f"{got.error}, and your answer writes into it"
+    if got.by_answer:
+        return f"your answer raises {got}"
+    return f"your answer cannot be read: {got}"
+
+
+def _hint_for_one_of(
+    got: tuple[Any, ...],
+    want: tuple[Any, ...],
+    outcomes: Sequence[Any],
+    wanted: Sequence[Any],
+) -> str:
+    """Return what can be said of the first of several results that differs."""
+    pairs = enumerate(zip(got, want, strict=True))
+    k = next(k for k, pair in pairs if not same(*pair))
+    cases = [[_part(x, k) for x in xs] for xs in (outcomes, wanted)]
+    return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *cases)}"
+
+
+def _part(outcome: Any, k: int) -> Any:
+    """Return result `k` of an outcome, or the outcome if it has no such part."""
+    return outcome[k] if isinstance(outcome, tuple) and len(outcome) > k else outcome
+
+
+def _what(outcome: Any) -> str:
+    """Return in a few words what kind of thing an outcome is."""
+    if isinstance(outcome, Other):
+        return outcome.what
+    if isinstance(outcome, tuple):
+        return f"a tuple of {len(outcome)} results"
+    if isinstance(outcome, str):
+        return "a text"
+    one = {"b": "a truth value", "c": "a complex number"}.get(outcome.dtype.kind)
+    if outcome.shape == ():
+        return one or ("a number" if outcome.dtype.kind in "iuf" else "a single entry")
+    return f"an array of {_HOLDS.get(outcome.dtype.kind, 'numbers')}"
+
+
+def _numeric_hint(
+    got: NDArray[Any],
+    want: NDArray[Any],
+    outcomes: Sequence[Any],
+    wanted: Sequence[Any],
+) -> str:
+    if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
+        return "the result is the transpose of the expected one"
+    factor = _common_factor(outcomes, wanted)
+    if factor is not None:
+        return f"every number is {factor:.3g} times what it should be"
+    return "the numbers differ, and it is none of the mistakes this check knows"
+
+
+def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | None:
+    """Return the factor between all results and all that is wanted, if there is one."""
+    arrays = [x for x in (*outcomes, *wanted) if isinstance(x, np.ndarray)]
+    if len(arrays) < len(outcomes) + len(wanted):
+        return None
+    if any(x.dtype.kind not in "biuf" for x in arrays):
+        return None
+    if [x.shape for x in outcomes] != [x.shape for x in wanted]:
+        return None
+    got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))
+    # One ratio could be anything; that two agree is no accident.
+    if np.count_nonzero(want) < 2 or not np.array_equal(got == 0, want == 0):
+        return None
+    ratios = got[want != 0] / want[want != 0]
+    return float(ratios[0]) if np.allclose(ratios, ratios[0], rtol=RTOL) else None
+
+
+# ------------------------------------------------------- showing
+
+
+def show(value: Any, indent: int = 0) -> str:
+    """Return `value` as a learner wants to read it: few digits, aligned rows."""
+    margin = "\n" + " " * indent
+    if isinstance(value, tuple):
+        return margin.join(show(v, indent) for v in value)
+    if isinstance(value, Raised):
+        return str(value)
+    if isinstance(value, Other):
+        return show(value.value, indent)
+    if callable(value):
+        return str(getattr(value, "slug", getattr(value, "__name__", printed(value))))
+    if not isinstance(value, np.ndarray | np.generic | bool | int | float):
+        return printed(value).replace("\n", margin)
+    text = np.array2string(
+        np.asarray(value), precision=3, suppress_small=True, threshold=60
+    )
+    numeric = np.asarray(value).dtype.kind in "biufc"
+    return (text if numeric else _cut(text)).replace("\n", margin)
+
+
+def printed(value: Any, how: Any = repr) -> str:
+    """Return the text of a foreign object, which may refuse to give one."""
+    try:
+        text = str(how(value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return f"{a(value)} that cannot be printed"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def a(value: Any) -> str:
+    """Return the type of a value with its article, such as "a dict"."""
+    if value is None or isinstance(value, type):
+        return "None" if value is None else "a class"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIO" else f"a {name}"

@@ -1,0 +1,296 @@
+"""Whatever a learner gives, an exercise answers with a verdict and tells the truth."""
+
+import datetime
+import decimal
+import fractions
+import functools
+import sys
+import unittest.mock
+
+import numpy as np
+import pytest
+import torch
+from exercises import laws as laws_exercises
+from exercises import masks, multi_head, real_encoder, scale, split, why_heads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha.check import Exercise, Mistake, Verdict
+
+# Half of these answers make NumPy, PyTorch or Python warn.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# One for each way in which an exercise looks at an answer.
+EXERCISES = {
+    "a function of arrays": masks.safe_masked_softmax,
+    "a value": masks.causal_row,
+    "a law": masks.denominator_law,
+    "several results": multi_head.matrices_of_torch,
+    "a dtype": scale.scaled_scores,
+    "a text": split.wrong_step,
+    "two things": why_heads.break_the_theorem,
+    "a number": real_encoder.share_used,
+    "line numbers": laws_exercises.code_review,
+    "a list of laws": laws_exercises.grade_laws,
+    "a suspect": multi_head.suspect_exercise("A"),
+    "a dict": multi_head.bug_hunt,
+}
+
+
+class Hostile:
+    """Refuses everything that it is asked."""
+
+    def _refuse(self, *_):
+        raise RuntimeError("hands off")
+
+    __repr__ = __str__ = __eq__ = __bool__ = __len__ = __iter__ = __array__ = _refuse
+    __getattr__ = __float__ = __int__ = __index__ = __hash__ = __lt__ = _refuse
+
+
+class HostileError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Sparse:
+    """Has a shape and a dtype like an array, and cannot be read as one."""
+
+    shape, dtype, ndim = (2, 2), np.dtype(float), 2
+
+
+class HostileText(str):
+    def strip(self, *_):
+        raise RuntimeError("not this one")
+
+
+def endless(*_):
+    return endless(*_)
+
+
+def raising(error):
+    def answer(*_):
+        raise error
+
+    return answer
+
+
+def containing_itself():
+    loop = []
+    loop.append(loop)
+    return loop
+
+
+def nested(depth):
+    value = ()
+    for _ in range(depth):
+        value = (value,)
+    return value
+
+
+def hostile_array():
+    array = np.empty(2, dtype=object)
+    array[0] = Hostile()
+    return array
+
+
+async def asynchronous():
+    return 1
+
+
+RECORD = np.zeros(2, dtype=[("x", float), ("y", int)])
+ODD = {
+    "a generator": lambda: (x for x in range(3)),
+    "a coroutine": asynchronous,
+    "an iterator": lambda: iter([1, 2]),
+    "a class": lambda: Hostile,
+    "a type": lambda: int,
+    "a hostile object": Hostile,
+    "a list of hostile objects": lambda: [Hostile(), Hostile()],
+    "a dict of a hostile object": lambda: {"A": Hostile()},
+    "an array of hostile objects": hostile_array,
+    "a hostile text": lambda: HostileText("no"),
+    "a module": lambda: sys,
+    "a mock": unittest.mock.MagicMock,
+    "a partial": lambda: functools.partial(print, end=""),
+    "a method": lambda: "text".upper,
+    "a builtin": lambda: len,
+    "a ufunc": lambda: np.exp,
+    "an empty dict": dict,
+    "a dict": lambda: {"A": 1, 2: "b"},
+    "a set": lambda: {1, 2},
+    "a set of texts": lambda: frozenset("ab"),
+    "an empty tuple": tuple,
+    "an empty list": list,
+    "an empty text": str,
+    "a text": lambda: "forty-two",
+    "a long text": lambda: "word " * 10_000,
+    "bytes": lambda: b"\xff\x00",
+    "a range": lambda: range(3),
+    "a slice": lambda: slice(3),
+    "NotImplemented": lambda: NotImplemented,
+    "a ragged list": lambda: [[1, 2], [3]],
+    "a list that contains itself": containing_itself,
+    "a tuple nested 5000 times": lambda: nested(5000),
+    "a huge integer": lambda: 10**400,
+    "an integer too long to print": lambda: 10**5000,
+    "a list of huge integers": lambda: [10**400, -(10**400)],
+    "a negative number": lambda: -7,
+    "infinity": lambda: float("inf"),
+    "NaN": lambda: float("nan"),
+    "a complex number": lambda: 1 + 2j,
+    "a complex array": lambda: np.array([[1 + 2j, 3]]),
+    "a fraction": lambda: fractions.Fraction(1, 3),
+    "a decimal": lambda: decimal.Decimal("NaN"),
+    "a date": lambda: datetime.date(2024, 2, 29),
+    "NaT": lambda: np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"),
+    "time spans": lambda: np.array([1, 2], dtype="timedelta64[s]"),
+    "texts": lambda: np.array(["a", "b"]),
+    "an array of bytes": lambda: np.array([b"a", b"b"]),
+    "records": lambda: RECORD,
+    "void": lambda: np.zeros(2, dtype="V3"),
+    "None in an array": lambda: np.array([None, 1.0], dtype=object),
+    "a masked array": lambda: np.ma.array([1.0, 2.0], mask=[True, False]),
+    "masked": lambda: np.ma.masked,
+    "a matrix": lambda: np.asmatrix([[1.0, 2.0]]),
+    "no numbers": lambda: np.zeros((0, 3)),
+    "many axes": lambda: np.zeros((1,) * 32),
+    "float16": lambda: np.zeros(2, dtype=np.float16),
+    "a sparse thing": Sparse,
+    "a sparse tensor": lambda: torch.eye(2).to_sparse(),
+    "a tensor in bfloat16": lambda: torch.ones(2, dtype=torch.bfloat16),
+    "a tensor with a gradient": lambda: torch.ones(2, requires_grad=True),
+    "a conjugated tensor": lambda: torch.ones(2, dtype=torch.cfloat).conj(),
+    "a tensor without data": lambda: torch.ones(2, device="meta"),
+    "a quantised tensor": lambda: torch.quantize_per_tensor(
+        torch.ones(2), 0.1, 0, torch.quint8
+    ),
+    "a list of tensors": lambda: [torch.ones(2, requires_grad=True)] * 2,
+    "a layer": lambda: torch.nn.Linear(2, 2),
+}
+RAISES = {
+    "SystemExit": raising(SystemExit(3)),
+    "GeneratorExit": raising(GeneratorExit()),
+    "RecursionError": endless,
+    "MemoryError": raising(MemoryError()),
+    "StopIteration": raising(StopIteration(1)),
+    "AssertionError": raising(AssertionError("no")),
+    "NotImplementedError": lambda *_: raising(NotImplementedError())(),
+    "an error without words": raising(HostileError()),
+    "a group of errors": raising(ExceptionGroup("two", [ValueError(), KeyError()])),
+    "an error that is none": lambda *_: exec("raise 3"),
+}
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_an_odd_answer_gets_a_verdict_that_is_short_and_not_passed(make):
+    for name, exercise in EXERCISES.items():
+        for answer in (make(), lambda *_: make()):
+            verdict = exercise(answer)
+            assert isinstance(verdict, Verdict), name
+            assert not verdict.passed, name
+            assert len(repr(verdict)) < 5000, name
+
+
+@pytest.mark.parametrize("answer", RAISES.values(), ids=RAISES)
+def test_an_error_of_any_kind_gets_a_verdict(answer):
+    for name, exercise in EXERCISES.items():
+        assert exercise(answer).status == "not yet", name
+        assert exercise([answer, answer]).status == "not yet", name
+
+
+@pytest.mark.parametrize("kind", ["a function of arrays", "a law", "a list of laws"])
+def test_an_interrupt_from_the_keyboard_is_let_through(kind):
+    with pytest.raises(KeyboardInterrupt):
+        EXERCISES[kind](raising(KeyboardInterrupt()))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers()
+    | st.text() | st.binary() | st.fractions() | st.decimals() | st.dates()
+    | st.uuids(),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner)
+    | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(max_examples=30)
+@given(anything)
+def test_any_value_gets_a_verdict(answer):
+    for exercise in EXERCISES.values():
+        assert isinstance(exercise(answer), Verdict)
+        assert isinstance(exercise(lambda *_: answer), Verdict)
+
+
+# ------------------------------------------------------- what is said is true
+
+ONES = Exercise(
+    task="as many ones as x has numbers",
+    right=np.ones_like,
+    cases=((np.array([3.0, 5.0]),), (np.array([7.0]),)),
+    mistakes=(Mistake("zeros", "these are zeros", np.zeros_like),),
+    reread="page 1",
+)
+READ_ONES = Exercise(
+    task="ones again, looked at by observe",
+    right=np.ones_like,
+    cases=ONES.cases,
+    observe=lambda answer, x: np.round(np.asarray(answer(x), dtype=float), 2),
+    mistakes=(Mistake("zeros", "these are zeros", np.zeros_like),),
+    reread="page 1",
+)
+
+
+@pytest.mark.parametrize("exercise", [ONES, READ_ONES], ids=["plain", "observed"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: torch.ones(len(x), dtype=torch.bfloat16),
+        lambda x: torch.ones(len(x), requires_grad=True),
+        lambda x: torch.ones(len(x)).to_sparse(),
+        lambda x: [torch.tensor(1.0, requires_grad=True) for _ in x],
+        lambda x: np.array([fractions.Fraction(1)] * len(x), dtype=object),
+        lambda x: [decimal.Decimal(1)] * len(x),
+        lambda x: np.ones(len(x), dtype=object),
+        lambda x: np.ma.ones(len(x)),
+        lambda x: np.ones(len(x), dtype=np.float16),
+    ],
+)
+def test_right_numbers_are_right_in_any_container(exercise, answer):
+    assert exercise(answer).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda x: x.sort(), "the result is None: is a return missing?"),
+        (lambda x: np.array([None, 1]), "array of objects (NoneType, int), expected"),
+        (lambda x: (1 for _ in x), "is a generator, expected an array of numbers"),
+        (lambda x: {"x": 1}, "is a dict, expected an array of numbers"),
+        (lambda x: [[1], [1, 2]], "is a list whose rows differ in length, expected"),
+        (lambda x: "ones", "is a text, expected an array of numbers"),
+        (lambda x: float, "is a class, expected an array of numbers"),
+        (lambda x: 10**400, "is a number too large for float64, expected"),
+        (lambda x: x + 0j, "holds complex numbers, expected numbers"),
+        (lambda x: x.astype(str), "holds texts, expected numbers"),
+        (lambda x: x.astype("datetime64[s]"), "holds dates, expected numbers"),
+        (lambda x: np.zeros(len(x), "f8,f8"), "holds records, expected numbers"),
+        (lambda x: (x, x), "is a tuple of 2 results, expected an array of numbers"),
+        (lambda x: np.ma.array(x, mask=True), "is a masked array with hidden entries"),
+        (lambda x: x[99], "your answer raises IndexError: index 99 is out of bounds"),
+        (lambda x: sys.exit(2), "your answer raises SystemExit: 2"),
+        (lambda x: torch.ones(2, device="meta"), "your answer cannot be read: NotImpl"),
+        (raising(HostileError()), "a HostileError that cannot be printed"),
+    ],
+)
+def test_what_came_is_called_what_it_is(answer, said):
+    assert said in str(ONES(answer))
+
+
+def test_an_answer_that_observe_cannot_read_is_not_said_to_raise():
+    assert "your answer cannot be read: ValueError" in str(READ_ONES(lambda x: "ones"))
+    assert "your answer raises ZeroDivisionError" in str(READ_ONES(lambda x: 1 / 0))
+
+
+def test_an_answer_that_cannot_even_be_looked_at_is_told_so():
+    assert "cannot be read: RuntimeError: hands off" in str(ONES(Hostile()))
