@@ -10,6 +10,18 @@ import numpy as np
 from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
 from mha.zoo._exhibit import NO_SIGHTING, Exhibit, exhibit
 
+__all__ = [
+    "ALL", "WRONG", "Member", "attends_across_batch", "both_without_transpose",
+    "causal_without_diagonal", "heads_averaged", "input_split_before_projection",
+    "key_reshaped", "mask_after_softmax", "mask_ignored", "mask_in_wrong_order",
+    "mask_inverted", "mask_zero_score", "merge_without_transpose", "minus_1e9_mask",
+    "nan_on_empty_rows", "no_max_subtraction", "no_output_projection", "no_scale",
+    "output_within_heads", "padding_hides_queries", "promotes_to_float64", "right",
+    "scale_after_softmax", "scale_by_d_k", "scale_sqrt_d_model", "scale_sqrt_n",
+    "softmax_over_heads", "softmax_over_queries", "split_without_transpose",
+    "tied_query_key", "writes_into_its_input",
+]  # fmt: skip
+
 
 class Member(Exhibit):
     """Compute multi-head attention, one method a step.
@@ -156,7 +168,7 @@ class right(Member):
 
 @exhibit
 class no_scale(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are not divided by √d_k."
     seen = "It was missing from a library of small transformers."
     link = "https://github.com/PAIR-code/tiny-transformers/issues/71"
@@ -167,7 +179,7 @@ class no_scale(Member):
 
 @exhibit
 class scale_sqrt_n(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by √n, the length of the sequence."
     seen = "A published step-by-step article teaches it; no public issue known."
 
@@ -177,7 +189,7 @@ class scale_sqrt_n(Member):
 
 @exhibit
 class scale_sqrt_d_model(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by √d_model, the width of all heads together."
     seen = "It stood in the code of a well-known lecture."
     link = "https://github.com/karpathy/ng-video-lecture/pull/6"
@@ -188,7 +200,7 @@ class scale_sqrt_d_model(Member):
 
 @exhibit
 class scale_by_d_k(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by d_k, without the root."
     seen = "A maintainer describes his scale as 1/d_k."
     link = "https://github.com/tunz/transformer-pytorch/issues/8"
@@ -199,7 +211,7 @@ class scale_by_d_k(Member):
 
 @exhibit
 class scale_after_softmax(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The weights are divided by √d_k, after the softmax."
     seen = "A vision transformer tutorial multiplied its weights by the scale."
     link = "https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"
@@ -210,7 +222,7 @@ class scale_after_softmax(Member):
 
 @exhibit
 class key_reshaped(Member):
-    chapter = 1
+    chapter = "similarity"
     wrong = "The keys are reshaped to (d_k, n) where they must be transposed."
     seen = NO_SIGHTING
 
@@ -221,7 +233,7 @@ class key_reshaped(Member):
 
 @exhibit
 class softmax_over_queries(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax runs down the columns, over the queries."
     seen = "An annotated implementation had it, with no difference in the FID score."
     link = "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146"
@@ -232,7 +244,7 @@ class softmax_over_queries(Member):
 
 @exhibit
 class softmax_over_heads(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax runs over the heads, the axis in front of the tokens."
     seen = "A library took the first axis: with one query, all weights were 1."
     link = "https://github.com/PetrochukM/PyTorch-NLP/issues/2"
@@ -243,7 +255,7 @@ class softmax_over_heads(Member):
 
 @exhibit
 class no_max_subtraction(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax does not subtract the largest score, and overflows."
     seen = NO_SIGHTING
 
@@ -255,7 +267,7 @@ class no_max_subtraction(Member):
 
 @exhibit
 class nan_on_empty_rows(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "A row that may look at nothing is divided by its sum, 0."
     seen = "PyTorch's own layer; the report dates from 2020 and is open."
     link = "https://github.com/pytorch/pytorch/issues/41508"
@@ -267,7 +279,7 @@ class nan_on_empty_rows(Member):
 
 @exhibit
 class mask_ignored(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The mask is taken as an argument and never used."
     seen = "98 % accuracy on a translation task gave a leaking mask away."
     link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/19"
@@ -278,7 +290,7 @@ class mask_ignored(Member):
 
 @exhibit
 class mask_inverted(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "True is read as hidden, where it means may look."
     seen = "A book's notebook let tokens attend to the future only."
     link = "https://github.com/rasbt/LLMs-from-scratch/issues/1061"
@@ -289,7 +301,7 @@ class mask_inverted(Member):
 
 @exhibit
 class mask_after_softmax(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The weights are multiplied by the mask, after the softmax."
     seen = "A library masked after the softmax until a reader asked."
     link = "https://github.com/lucidrains/memory-compressed-attention/issues/2"
@@ -301,7 +313,7 @@ class mask_after_softmax(Member):
 
 @exhibit
 class mask_zero_score(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "Hidden scores are set to 0, and exp(0) is 1."
     seen = "A public implementation multiplied its scores by the mask."
     link = "https://github.com/georg-wolflein/good-features/pull/1"
@@ -312,7 +324,7 @@ class mask_zero_score(Member):
 
 @exhibit
 class minus_1e9_mask(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "Hidden scores are set to -1e9, so that an empty row looks everywhere."
     seen = "A tutorial's -1e10 does not fit into 16 bits."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
@@ -323,7 +335,7 @@ class minus_1e9_mask(Member):
 
 @exhibit
 class causal_without_diagonal(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The causal mask hides the token itself, not only its future."
     seen = NO_SIGHTING
 
@@ -333,7 +345,7 @@ class causal_without_diagonal(Member):
 
 @exhibit
 class padding_hides_queries(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The padding mask hides rows, the queries, where it must hide keys."
     seen = "A tutorial hid the rows, and its −10000 for −∞ kept that from showing."
     link = "https://github.com/hyunwoongko/transformer/pull/40"
@@ -346,7 +358,7 @@ class padding_hides_queries(Member):
 
 @exhibit
 class mask_in_wrong_order(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "Masks are repeated sample by sample, while the heads come head by head."
     seen = "A reader found the two orders mixed in a Keras implementation."
     link = "https://github.com/lsdefine/attention-is-all-you-need-keras/issues/36"
@@ -361,7 +373,7 @@ class mask_in_wrong_order(Member):
 
 @exhibit
 class writes_into_its_input(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "The mask is turned round in place, so the next call gets its opposite."
     seen = NO_SIGHTING
 
@@ -372,7 +384,7 @@ class writes_into_its_input(Member):
 
 @exhibit
 class promotes_to_float64(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "A float64 array of 0 and -∞ is added to float32 scores."
     seen = NO_SIGHTING
 
@@ -382,7 +394,7 @@ class promotes_to_float64(Member):
 
 @exhibit
 class split_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The heads are cut out of the whole array, across the tokens."
     seen = "A library for recommender systems copied it from a tutorial."
     link = "https://github.com/reczoo/FuxiCTR/issues/30"
@@ -394,7 +406,7 @@ class split_without_transpose(Member):
 
 @exhibit
 class merge_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The heads are laid out one after the other, across the tokens."
     seen = "Its author asks: why did the training test still pass?"
     link = "https://github.com/jsbaan/transformer-from-scratch/pull/6"
@@ -406,7 +418,7 @@ class merge_without_transpose(Member):
 
 @exhibit
 class both_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "Heads are cut out across the tokens, and laid out again the same way."
     seen = "A text classifier for Chinese; readers ask since 2019 whether it is right."
     link = "https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53"
@@ -422,7 +434,7 @@ class both_without_transpose(Member):
 
 @exhibit
 class input_split_before_projection(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The tokens are cut into heads first, and all heads share one projection."
     seen = "An agent's transformer memory had it until a reader sent the repair."
     link = "https://github.com/MarcoMeter/episodic-transformer-memory-ppo/pull/22"
@@ -434,7 +446,7 @@ class input_split_before_projection(Member):
 
 @exhibit
 class tied_query_key(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "The keys are made with W_Q, the matrix of the queries."
     seen = NO_SIGHTING
 
@@ -444,7 +456,7 @@ class tied_query_key(Member):
 
 @exhibit
 class attends_across_batch(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "Batch and tokens are swapped: a token looks at the other samples."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
@@ -460,7 +472,7 @@ class attends_across_batch(Member):
 
 @exhibit
 class heads_averaged(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "The heads are averaged, and every slot of the concatenation gets the mean."
     seen = NO_SIGHTING
 
@@ -470,7 +482,7 @@ class heads_averaged(Member):
 
 @exhibit
 class output_within_heads(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "W_O is applied head by head: only its diagonal blocks are used."
     seen = NO_SIGHTING
 
@@ -482,7 +494,7 @@ class output_within_heads(Member):
 
 @exhibit
 class no_output_projection(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "The concatenated heads are returned without W_O."
     seen = "A popular TensorFlow version lacked the matrix until readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"

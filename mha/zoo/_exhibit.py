@@ -5,13 +5,15 @@ import textwrap
 
 from mha._source import source
 
+__all__ = ["Exhibit"]
+
 NO_SIGHTING = "no public sighting known"
 
 
 class Exhibit:
     """Stand in the zoo under a name."""
 
-    chapter = 14
+    chapter = "laws"
     wrong = "nothing"
     seen = ""
     link = ""
@@ -24,14 +26,6 @@ class Exhibit:
         if not steps:
             return source(type(self).__base__)
         return textwrap.dedent("\n".join(lines[steps[0] :])).rstrip()
-
-    @property
-    def killed_by(self):
-        """Slugs of the laws that the member breaks."""
-        from mha import zoo  # the table stands on the members
-
-        group = zoo.ENCODERS if self in zoo.ENCODERS else zoo.ALL
-        return zoo.kill_matrix(members=group).killed_by(self.name)
 
     def __repr__(self):
         return f"zoo.{self.name}: {self.wrong}"

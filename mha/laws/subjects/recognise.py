@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 
-from mha.laws._adapter import Adapter
-from mha.laws._stacks import StackFunction
-from mha.laws._subjects import (
+from mha.laws.subjects.adapter import Adapter
+from mha.laws.subjects.encoder import StackFunction
+from mha.laws.subjects.subject import (
     MASK_NAMES,
     AdaptedLayer,
     Attention,
@@ -18,7 +18,7 @@ from mha.laws._subjects import (
     Subject,
     WrongShape,
 )
-from mha.laws._torch import (
+from mha.laws.subjects.tensors import (
     EncoderModule,
     Module,
     TorchAdaptedLayer,
@@ -136,10 +136,13 @@ def _is_stack(target, home, many, one):
 
 def _first_that_runs(subjects):
     """Return the first reading of the subject under which it gives an answer."""
-    outcomes = [_outcome(subject) for subject in subjects]
-    for wanted in ("right shape", "an array"):
-        if wanted in outcomes:
-            return subjects[outcomes.index(wanted)]
+    outcomes = []
+    for subject in subjects:
+        outcomes.append(_outcome(subject))
+        if outcomes[-1] == "right shape":
+            return subject
+    if "an array" in outcomes:
+        return subjects[outcomes.index("an array")]
     raise TypeError(
         f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or as "
         f"tensors, with or without axes in front: {outcomes[0]}"

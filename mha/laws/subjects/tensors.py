@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mha.laws._stacks import Stack, StackFunction
-from mha.laws._subjects import AdaptedLayer, Attention, Layer, LayerFunction, Mode
+from mha.laws.subjects.encoder import Stack, StackFunction
+from mha.laws.subjects.subject import AdaptedLayer, Attention, Layer, LayerFunction, Mode
 
 
 class _OnTensors:

@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from mha.encoder import encoder
-from mha.laws._subjects import Broke, Layer, NotApplicable, expect_shape
+from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
 
 WIDTH, HEADS, HIDDEN = 4, 2, 6
 # The two numbers of the frame stand far apart, and no token outweighs them.
@@ -121,11 +121,7 @@ class Stack(Layer):
 
     def with_places(self, weights, dtype):
         """Return the weights that the subject has a place for."""
-        return {
-            name: W.astype(dtype, copy=False)
-            for name, W in weights.items()
-            if self.takes_bias or not name.startswith("b")
-        }
+        return with_places(weights, dtype, self.takes_bias)
 
     def options(self, mask, is_causal, shape):
         return super().options(mask, is_causal, shape) | dict(self.mode.settings)
@@ -267,6 +263,15 @@ class StackFunction(Stack):
     def run_encoder(self, X, layers, n_heads, options):
         weights = layers if self.many else layers[0]
         return self.call(self.target, X, weights, n_heads, **options)
+
+
+def with_places(weights, dtype, takes_bias):
+    """Return the weights in this dtype, without biases where there is no place."""
+    return {
+        name: W.astype(dtype, copy=False)
+        for name, W in weights.items()
+        if takes_bias or not name.startswith("b")
+    }
 
 
 def reference(X, layers, *, final, **options):
