@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -168,5 +169,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     # A pipe may know no ✓: better a question mark than an error.
-    sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

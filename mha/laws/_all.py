@@ -1,4 +1,4 @@
-"""All laws, in the order of the book: a law belongs to them by standing in its module."""
+"""All laws, in the order of the book. A new law is found in its module."""
 
 from types import ModuleType
 

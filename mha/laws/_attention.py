@@ -8,13 +8,10 @@ from mha.laws.subjects.encoder import WIDTH, encoder_weights
 from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
-    "dtype_is_kept",
-    "inputs_stay_untouched",
-    "key_order_is_free",
-    "outputs_follow_tokens",
-    "scores_are_not_symmetric",
+    "dtype_is_kept", "inputs_stay_untouched", "key_order_is_free",
+    "outputs_follow_tokens", "scores_are_not_symmetric",
     "shifting_keys_changes_nothing",
-]
+]  # fmt: skip
 
 
 def follow_cases(rng):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from mha.laws._all import ALL, ENCODER
 from mha.laws._law import Law
@@ -14,7 +15,7 @@ __all__ = ["assert_lawful", "check"]
 
 
 def check(
-    subject: object, only: Iterable[Law | str] | None = None, seed: int = 0
+    subject: Any, only: Iterable[Law | str] | None = None, seed: int = 0
 ) -> Report:
     """Ask every law of something that attends.
 
@@ -62,7 +63,7 @@ def check(
 
 
 def assert_lawful(
-    subject: object, except_: Iterable[Law | str] = (), seed: int = 0
+    subject: Any, except_: Iterable[Law | str] = (), seed: int = 0
 ) -> None:
     """Raise AssertionError, with the report, if a law is broken.
 

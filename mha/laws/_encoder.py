@@ -7,14 +7,11 @@ from mha.laws.subjects.encoder import WIDTH, Drawn, expected_encoder, silenced
 from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
-    "batch_changes_nothing",
-    "both_parts_write_on_one_stream",
-    "layers_follow_each_other",
-    "post_norm_normalises_rows",
-    "silent_parts_pass_the_input_on",
-    "tokens_meet_in_attention_only",
+    "batch_changes_nothing", "both_parts_write_on_one_stream",
+    "layers_follow_each_other", "post_norm_normalises_rows",
+    "silent_parts_pass_the_input_on", "tokens_meet_in_attention_only",
     "training_mode_changes_nothing",
-]
+]  # fmt: skip
 
 
 def _tokens(rng, *shape):
@@ -115,11 +112,8 @@ def meeting_cases(rng):
     for n in (2, 3):
         case = {"X": _tokens(rng, n), "others": _tokens(rng, n) + 3}
         yield case | {"layers": _drawn(rng)}
-    yield {
-        "X": _tokens(rng, 2),
-        "others": _tokens(rng, 2) + 3,
-        "layers": _drawn(rng, 2),
-    }
+    case = {"X": _tokens(rng, 2), "others": _tokens(rng, 2) + 3}
+    yield case | {"layers": _drawn(rng, 2)}
 
 
 @law(
@@ -144,11 +138,8 @@ def tokens_meet_in_attention_only(subject, X, others, layers):
 
 def _plain_norms(weights):
     d = weights["W_2"].shape[1]
-    return (
-        weights
-        | {f"gain_{i}": np.ones(d) for i in (1, 2)}
-        | {f"bias_{i}": np.zeros(d) for i in (1, 2)}
-    )
+    gains = {f"gain_{i}": np.ones(d) for i in (1, 2)}
+    return weights | gains | {f"bias_{i}": np.zeros(d) for i in (1, 2)}
 
 
 @law(
@@ -166,11 +157,9 @@ def post_norm_normalises_rows(subject, X, layers):
     got = np.stack([Y.mean(-1), Y.var(-1)], -1)
     lawful = np.tile([0.0, 1.0], (len(X), 1))
     # ε keeps the variance a little below 1.
-    return (
-        None
-        if np.allclose(got, lawful, atol=0.02)
-        else Failure(lawful, got, "mean and variance of each row")
-    )
+    if np.allclose(got, lawful, atol=0.02):
+        return None
+    return Failure(lawful, got, "mean and variance of each row")
 
 
 def follow_cases(rng):

@@ -10,12 +10,9 @@ from mha.laws.subjects.encoder import Drawn, expected_encoder
 from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
-    "concat_is_a_sum",
-    "equals_reference",
-    "head_moves_its_own_slice",
-    "head_owns_its_columns",
-    "parameters_ignore_heads",
-]
+    "concat_is_a_sum", "equals_reference", "head_moves_its_own_slice",
+    "head_owns_its_columns", "parameters_ignore_heads",
+]  # fmt: skip
 
 WIDTH, HEADS = 4, 2
 NAMES = ("W_Q", "W_K", "W_V", "W_O")

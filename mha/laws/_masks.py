@@ -7,12 +7,9 @@ from mha.laws._law import Failure, differs, law, weights_of
 from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
-    "empty_rows_give_zero",
-    "future_leaves_past_alone",
-    "masked_weights_are_zero",
-    "padding_changes_nothing",
-    "self_only_mask",
-]
+    "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
+    "padding_changes_nothing", "self_only_mask",
+]  # fmt: skip
 
 
 def masked_cases(rng):

@@ -25,7 +25,7 @@ class KillMatrix:
     Attributes
     ----------
     rows : tuple of str
-        Names of the members; the right one comes first.
+        Names of the members; the correct one comes first.
     columns : tuple of str
         Slugs of the laws.
     killed : ndarray of bool, shape (len(rows), len(columns))
@@ -109,7 +109,7 @@ def kill_matrix(
     ----------
     laws : iterable of Law, optional
         Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
-        A good law kills somebody and spares the right one.
+        A good law kills somebody and spares the correct one.
     members : iterable of Member or EncoderMember, optional
         Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`.
 

@@ -6,13 +6,9 @@ from mha.laws._draw import SIZES, open_mask, qkv, qkv_cases
 from mha.laws._law import Failure, differs, law, weights_of
 
 __all__ = [
-    "constant_values_stay",
-    "doubling_changes_nothing",
-    "output_in_hull",
-    "rotation_changes_nothing",
-    "rows_sum_to_one",
-    "scores_keep_unit_variance",
-]
+    "constant_values_stay", "doubling_changes_nothing", "output_in_hull",
+    "rotation_changes_nothing", "rows_sum_to_one", "scores_keep_unit_variance",
+]  # fmt: skip
 
 # Three-four-five: a rotation whose entries are exact to read.
 COS, SIN = 0.6, 0.8

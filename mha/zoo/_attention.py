@@ -1,14 +1,16 @@
-"""Right attention, and versions of it that are wrong in one step each.
+"""Correct attention, and versions of it that are wrong in one step each.
 
 Every member overrides one method of `Member`, so its source *is* the mistake.
 """
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
-from mha.zoo._exhibit import NO_SIGHTING, Exhibit, exhibit
+from mha.zoo._exhibit import NO_SIGHTING, Array, Exhibit, exhibit
 
 __all__ = [
     "ALL", "WRONG", "Member", "attends_across_batch", "both_without_transpose",
@@ -27,22 +29,11 @@ class Member(Exhibit):
     """Compute multi-head attention, one method a step.
 
     Equation: Concat(head_1, …, head_h) W_O with
-    head_r = softmax(Q_r K_rᵀ / √d_k) V_r  (chapters 5 to 9)
+    head_r = softmax(Q_r K_rᵀ / √d_k) V_r  (chapters attention to multi_head)
 
     A member is called like `mha.multi_head_attention`, and its `attention` like
-    `mha.scaled_dot_product_attention`; a bool mask is True where a query may look.
-    Arguments are not checked: the zoo is there to be looked at, and not to be fast.
-
-    Attributes
-    ----------
-    name : str
-        The slug under which the member stands in `mha.zoo`.
-    chapter : int
-        Where the book has the step that went wrong.
-    wrong : str
-        What was done wrong, one sentence.
-    seen, link : str
-        Where it was seen in public; the link is empty where no sighting is known.
+    `mha.scaled_dot_product_attention`; a bool mask is True where a query may attend.
+    Arguments are not checked: the zoo is there to be read, and not to be fast.
 
     Examples
     --------
@@ -55,9 +46,12 @@ class Member(Exhibit):
     """
 
     def __call__(
-        self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
-        b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,
-    ):  # fmt: skip
+        self, X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, n_heads: int,
+        mask: Array | None = None, *, X_k: Array | None = None,
+        X_v: Array | None = None, b_Q: Array | None = None, b_K: Array | None = None,
+        b_V: Array | None = None, b_O: Array | None = None, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Any:  # fmt: skip
         """Return what this member takes for `mha.multi_head_attention`."""
         X_k = X if X_k is None else X_k
         X_v = X_k if X_v is None else X_v
@@ -73,11 +67,13 @@ class Member(Exhibit):
         return (Y, A) if return_weights else Y
 
     def attention(
-        self, Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-    ):
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
+        is_causal: bool = False, scale: float | None = None,
+        return_weights: bool = False,
+    ) -> Any:  # fmt: skip
         """Return the weighted mean of the values for every query.
 
-        Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter 5)
+        Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter attention)
 
         Parameters
         ----------
@@ -105,50 +101,52 @@ class Member(Exhibit):
         A = self.weights(S, scale, visible)
         return (A @ V, A) if return_weights else A @ V
 
-    def matrices(self, W_Q, W_K, W_V):
+    def matrices(
+        self, W_Q: Array, W_K: Array, W_V: Array
+    ) -> tuple[Array, Array, Array]:
         """Return the matrices that make queries, keys and values."""
         return W_Q, W_K, W_V
 
-    def project(self, X, W, n_heads):
+    def project(self, X: Array, W: Array, n_heads: int) -> Array:
         """Return X W."""
         return X @ W
 
-    def split(self, x, n_heads):
+    def split(self, x: Array, n_heads: int) -> Array:
         """Cut (..., n, d_model) into (..., n_heads, n, d_head)."""
         *leading, d_model = x.shape
         return x.reshape(*leading, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
-    def scores(self, Q, K):
+    def scores(self, Q: Array, K: Array) -> Array:
         """Return Q Kᵀ."""
         return Q @ K.swapaxes(-1, -2)
 
-    def factor(self, d_k, n_heads, n_k):
+    def factor(self, d_k: int, n_heads: int, n_k: int) -> float:
         """Return what the scores are multiplied by."""
         return 1 / math.sqrt(d_k)
 
-    def causal(self, n_q, n_k):
+    def causal(self, n_q: int, n_k: int) -> npt.NDArray[np.bool_]:
         """Return the mask that hides the future."""
         return np.tri(n_q, n_k, dtype=bool)
 
-    def weights(self, S, scale, mask):
+    def weights(self, S: Array, scale: float, mask: Array | None) -> Array:
         """Turn scores into weights."""
         S = S * scale
         return self.normalise(S if mask is None else self.hide(S, mask))
 
-    def hide(self, S, mask):
+    def hide(self, S: Array, mask: Array) -> Array:
         """Close the scores that the bool mask forbids."""
         return _where(mask, S, -math.inf)
 
-    def normalise(self, S):
+    def normalise(self, S: Array) -> Array:
         """Return the softmax of every row."""
         return _softmax(S, axis=-1)
 
-    def merge(self, heads):
+    def merge(self, heads: Array) -> Array:
         """Lay the heads side by side."""
         *leading, n_heads, n, d_head = heads.shape
         return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
-    def output(self, concat, W_O, n_heads):
+    def output(self, concat: Array, W_O: Array, n_heads: int) -> Array:
         """Mix the heads."""
         return concat @ W_O
 
@@ -268,7 +266,7 @@ class no_max_subtraction(Member):
 @exhibit
 class nan_on_empty_rows(Member):
     chapter = "masks"
-    wrong = "A row that may look at nothing is divided by its sum, 0."
+    wrong = "A row that may attend to nothing is divided by its sum, 0."
     seen = "PyTorch's own layer; the report dates from 2020 and is open."
     link = "https://github.com/pytorch/pytorch/issues/41508"
 
@@ -291,7 +289,7 @@ class mask_ignored(Member):
 @exhibit
 class mask_inverted(Member):
     chapter = "masks"
-    wrong = "True is read as hidden, where it means may look."
+    wrong = "True is read as hidden, where it means may attend."
     seen = "A book's notebook let tokens attend to the future only."
     link = "https://github.com/rasbt/LLMs-from-scratch/issues/1061"
 
@@ -325,7 +323,7 @@ class mask_zero_score(Member):
 @exhibit
 class minus_1e9_mask(Member):
     chapter = "masks"
-    wrong = "Hidden scores are set to -1e9, so that an empty row looks everywhere."
+    wrong = "Hidden scores are set to -1e9, so that an empty row attends everywhere."
     seen = "A tutorial's -1e10 does not fit into 16 bits."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
 
@@ -457,7 +455,7 @@ class tied_query_key(Member):
 @exhibit
 class attends_across_batch(Member):
     chapter = "attention"
-    wrong = "Batch and tokens are swapped: a token looks at the other samples."
+    wrong = "Batch and tokens are swapped: a token attends to the other samples."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
 
@@ -503,5 +501,7 @@ class no_output_projection(Member):
         return concat
 
 
-ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
+ALL: tuple[Member, ...] = tuple(
+    x for x in list(globals().values()) if isinstance(x, Member)
+)
 WRONG = ALL[1:]

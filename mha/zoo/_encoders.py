@@ -1,13 +1,15 @@
-"""The right encoder, and versions that are wrong around its attention.
+"""The correct encoder, and versions that are wrong around its attention.
 
 Every member overrides one method of `EncoderMember`, so its source *is* the mistake.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from mha.zoo._arrays import _gelu, _mean, _normalised, _plus, _relu
 from mha.zoo._attention import right
-from mha.zoo._exhibit import Exhibit, exhibit
+from mha.zoo._exhibit import Array, Exhibit, exhibit
 
 __all__ = [
     "ENCODERS", "EncoderMember", "batch_norm", "bend_at_the_end",
@@ -17,29 +19,20 @@ __all__ = [
     "right_encoder", "unbiased_std",
 ]  # fmt: skip
 
-ACTIVATIONS = {"relu": _relu, "gelu": _gelu}
+Weights = Mapping[str, Array]
+Step = Callable[[Array], Array]
+ACTIVATIONS: dict[str, Step] = {"relu": _relu, "gelu": _gelu}
 
 
 class EncoderMember(Exhibit):
     """Compute an encoder, one method a step.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapters 11 and 12)
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapters encoder_layer and encoder)
 
     A member is called like `mha.encoder`, and its `layer` like `mha.encoder_layer`, on
     NumPy arrays or torch tensors. `training` is for norms that tell train mode from
-    eval mode, which no right one does. Arguments are not checked.
-
-    Attributes
-    ----------
-    name : str
-        The slug under which the member stands in `mha.zoo`.
-    chapter : int
-        Where the book has the step that went wrong.
-    wrong : str
-        What was done wrong, one sentence.
-    seen, link : str
-        Where it was seen in public; the link is empty where no sighting is known.
+    eval mode, which no correct one does. Arguments are not checked.
 
     Examples
     --------
@@ -50,22 +43,28 @@ class EncoderMember(Exhibit):
            [ 1., -1.]])
     """
 
-    multi_head_attention = right
+    multi_head_attention: Callable[..., Any] = right
 
     def __call__(
-        self, X, layers, n_heads, mask=None, *, activation="relu", norm_first=False,
-        eps=1e-5, final_norm=None, is_causal=False, training=True,
-    ):  # fmt: skip
+        self, X: Array, layers: Iterable[Weights], n_heads: int,
+        mask: Array | None = None, *, activation: str = "relu",
+        norm_first: bool = False, eps: float = 1e-5,
+        final_norm: tuple[Array | None, Array | None] | None = None,
+        is_causal: bool = False, training: bool = True,
+    ) -> Array:  # fmt: skip
         """Return what this member takes for `mha.encoder`."""
-        options = {"activation": activation, "norm_first": norm_first, "eps": eps}
-        options |= {"mask": mask, "is_causal": is_causal, "training": training}
-        Y = self.stack(X, layers, partial(self.layer, n_heads=n_heads, **options))
+        layer = partial(
+            self.layer, n_heads=n_heads, mask=mask, activation=activation,
+            norm_first=norm_first, eps=eps, is_causal=is_causal, training=training,
+        )  # fmt: skip
+        Y = self.stack(X, layers, layer)
         return Y if final_norm is None else self.norm(Y, *final_norm, eps, training)
 
     def layer(
-        self, X, weights, n_heads, mask=None, *, activation="relu", norm_first=False,
-        eps=1e-5, is_causal=False, training=True,
-    ):  # fmt: skip
+        self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
+        activation: str = "relu", norm_first: bool = False, eps: float = 1e-5,
+        is_causal: bool = False, training: bool = True,
+    ) -> Array:  # fmt: skip
         """Return what this member takes for `mha.encoder_layer`."""
         norms = (
             partial(
@@ -81,13 +80,18 @@ class EncoderMember(Exhibit):
         feed = partial(self.feed, weights, ACTIVATIONS[activation])
         return self.pass_through(X, norm_first, attend, feed, *norms)
 
-    def stack(self, X, layers, layer):
+    def stack(
+        self, X: Array, layers: Iterable[Weights], layer: Callable[..., Array]
+    ) -> Array:
         """Send the tokens through one layer after the other."""
         for weights in layers:
             X = layer(X, weights)
         return X
 
-    def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
+    def pass_through(
+        self, X: Array, norm_first: bool, attend: Step, feed: Step, norm_1: Step,
+        norm_2: Step,
+    ) -> Array:  # fmt: skip
         """Send the tokens through both parts of a layer."""
         if norm_first:
             Z = X + attend(norm_1(X))
@@ -95,18 +99,24 @@ class EncoderMember(Exhibit):
         Z = norm_1(X + attend(X))
         return norm_2(Z + feed(Z))
 
-    def attend(self, weights, n_heads, mask, is_causal, x):
-        """Let the tokens look at each other."""
+    def attend(
+        self, weights: Weights, n_heads: int, mask: Array | None, is_causal: bool,
+        x: Array,
+    ) -> Array:  # fmt: skip
+        """Let the tokens attend to each other."""
         weights = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
         options = {"n_heads": n_heads, "mask": mask, "is_causal": is_causal}
         return self.multi_head_attention(x, **weights, **options)
 
-    def feed(self, weights, bend, x):
+    def feed(self, weights: Weights, bend: Step, x: Array) -> Array:
         """Send every token, alone, through a wide layer and back."""
         hidden = bend(_plus(x @ weights["W_1"], weights.get("b_1")))
         return _plus(hidden @ weights["W_2"], weights.get("b_2"))
 
-    def norm(self, x, gain, bias, eps, training):
+    def norm(
+        self, x: Array, gain: Array | None, bias: Array | None, eps: float,
+        training: bool,
+    ) -> Array:  # fmt: skip
         """Give every token mean 0 and variance 1, then stretch and shift it."""
         y = _normalised(x, -1, eps)
         return _plus(y if gain is None else y * gain, bias)
@@ -197,7 +207,7 @@ class one_add_and_norm(EncoderMember):
 @exhibit
 class no_residual(EncoderMember):
     chapter = "encoder_layer"
-    wrong = "What attention brings home replaces the token; it must be added."
+    wrong = "What attention returns replaces the token; it must be added."
     seen = "A generator of sound lost the way around its cross-attention."
     link = "https://github.com/lucidrains/audiolm-pytorch/issues/150"
 
@@ -294,4 +304,6 @@ class only_last_layer(EncoderMember):
         return Y
 
 
-ENCODERS = tuple(x for x in list(globals().values()) if isinstance(x, EncoderMember))
+ENCODERS: tuple[EncoderMember, ...] = tuple(
+    x for x in list(globals().values()) if isinstance(x, EncoderMember)
+)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import mha
 import mha.nn
 from mha import laws, zoo
-from tests.laws.test_laws import broken, unasked
+from tests.laws.reports import broken, unasked
 
 SEES_ALL = """
 doubling_changes_nothing outputs_follow_tokens key_order_is_free

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ FIRST_OF_STACK = ("weights", "layers")
 FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
 
 
-def as_subject(target):
+def as_subject(target: Any) -> Subject:
     """Return the adapter for `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
