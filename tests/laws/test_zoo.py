@@ -1,9 +1,10 @@
-"""The zoo: one mistake a member, and the laws that kill it."""
+"""The zoo: one mistake per member, and the laws that kill it."""
 
 import copy
 import inspect
 import pickle
 import re
+import string
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ MUST_KILL_ENCODER = {
     "layers_share_weights": "layers_follow_each_other",
     "only_last_layer": "layers_follow_each_other",
 }
-# Right attention with the same output; only a second call, or the dtype, gives it away.
+# The output is correct; only a second call, or the dtype, gives the mistake away.
 RIGHT_NUMBERS = {"writes_into_its_input", "promotes_to_float64"}
 NEED_A_MASK = {
     "nan_on_empty_rows", "mask_ignored", "mask_inverted", "mask_after_softmax",
@@ -217,9 +218,11 @@ def test_the_last_layer_alone_is_what_only_last_layer_runs(rng):
 
 def test_the_matrix_reads_as_a_table_with_a_legend():
     lines = repr(laws.kill_matrix()).splitlines()
-    assert lines[0].split() == [chr(ord("a") + i) for i in range(len(laws.ALL))]
+    letters = list(string.ascii_letters[: len(laws.ALL)])
+    assert lines[0].split() == letters
     assert lines[1].split() == ["right"] + ["·"] * len(laws.ALL)
-    assert lines[-1] == "v equals_reference"
+    legend = [f"{a} {law.slug}" for a, law in zip(letters, laws.ALL, strict=True)]
+    assert lines[-len(legend) :] == legend
     assert max(map(len, lines)) <= 80
 
 
@@ -267,8 +270,7 @@ def test_the_kill_matrix_of_encoders_has_no_empty_row_and_no_empty_column():
     assert matrix.columns == tuple(law.slug for law in laws.WHOLE)
 
 
-def test_the_laws_of_encoders_are_all_needed():
-    """Without these four, a member would survive or a law would kill nobody."""
+def test_some_encoders_are_caught_by_one_law_alone_and_some_laws_catch_one_encoder():
     matrix = laws.kill_matrix(members=zoo.ENCODERS)
     assert matrix.kills("batch_changes_nothing") == ("batch_norm",)
     assert matrix.kills("training_mode_changes_nothing") == ("batch_norm",)
@@ -287,7 +289,7 @@ def test_rows_and_columns_of_the_kill_matrix_say_the_same():
 
 
 def test_no_single_law_is_enough_not_even_the_oracle():
-    """Five of them survive the comparison with the reference."""
+    """The comparison with the reference kills most, and these survive it."""
     best = max(laws.ALL, key=lambda law: len(laws.kill_matrix().kills(law.slug)))
     assert best is laws.equals_reference
     survivors = {m.name for m in zoo.WRONG} - set(laws.kill_matrix().kills(best.slug))
@@ -316,7 +318,7 @@ def test_an_encoder_overrides_one_step_and_shows_it(member):
 
 
 def test_the_right_one_shows_every_step():
-    assert "def merge(self, heads)" in zoo.right.source
+    assert "def merge(self, heads" in zoo.right.source
     assert "def pass_through(self" in zoo.right_encoder.source
 
 
@@ -327,7 +329,8 @@ def test_a_law_of_its_own_chapter_kills_the_member(member):
 
 
 def test_the_mistakes_of_encoders_belong_to_the_chapters_on_encoders():
-    assert {member.chapter for member in WRONG_ENCODERS} == {11, 12}
+    chapters = {member.chapter for member in WRONG_ENCODERS}
+    assert chapters == {"encoder_layer", "encoder"}
 
 
 @pytest.mark.parametrize(
