@@ -45,6 +45,10 @@ class Failure(NamedTuple):
     where: str = ""
 
 
+# What failed, on which inputs, and how.
+Breach = tuple[Subject, Case, Failure]
+
+
 @dataclass(frozen=True, repr=False)
 class Law:
     """State something that is true of correct attention and false of some wrong one.
@@ -136,11 +140,11 @@ class Law:
             found = self.search(subject, seed)
         except NotApplicable as why:
             return replace(finding, holds=None, why=str(why))
-        return finding if found is None else self._broken(subject, finding, *found)
+        if found is None:
+            return finding
+        return self._broken(subject, finding, *self.shrink(*found))
 
-    def search(
-        self, subject: Subject, seed: int = 0
-    ) -> tuple[Subject, Case, Failure] | None:
+    def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
         Parameters
@@ -155,8 +159,8 @@ class Law:
         NotApplicable
             If no case can be asked, with the reason.
         """
-        asked, why = False, self.out_of_reach(subject)
-        for case in () if why else self.cases(np.random.default_rng(seed)):
+        asked, why = False, "it was asked nothing"
+        for case in self.cases(np.random.default_rng(seed)):
             for variant in subject.variants():
                 try:
                     failure = self.ask(variant, case)
@@ -167,12 +171,10 @@ class Law:
                     return variant, case, failure
                 asked = True
         if not asked:
-            raise NotApplicable(why or "it was asked nothing")
+            raise NotApplicable(why)
         return None
 
-    def shrink(
-        self, subject: Subject, case: Case, failure: Failure
-    ) -> tuple[Case, Failure]:
+    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
         Parameters
@@ -182,7 +184,7 @@ class Law:
 
         Returns
         -------
-        case, failure : dict, Failure
+        subject, case, failure : Subject, dict, Failure
             Inputs with more zeros, and what is seen there: a failure of the same kind
             that three decimals show, on which the reference passes.
         """
@@ -195,10 +197,14 @@ class Law:
                     continue
                 if self.spares_reference(subject, smaller):
                     case, failure = smaller, shown
-        return case, failure
+        return subject, case, failure
 
     def ask(self, subject: Subject, case: Case) -> Failure | None:
         """Return the failure of `subject` on `case`, or None."""
+        if self.sees_all and subject.always_causal:
+            raise NotApplicable("it is always causal")
+        if why := OUT_OF_REACH.get((self.level, subject.kind)):
+            raise NotApplicable(why)
         if case.get("mask") is not None and subject.mask_name is None:
             raise NotApplicable("it takes no mask")
         if case.get("is_causal") and not subject.takes_causal:
@@ -212,12 +218,6 @@ class Law:
         if verdict is None or isinstance(verdict, Failure):
             return verdict
         return None if verdict else Failure("the law holds", "it does not")
-
-    def out_of_reach(self, subject: Subject) -> str:
-        """Return why the law cannot be asked of this kind of subject, or ""."""
-        if self.sees_all and subject.always_causal:
-            return "it is always causal"
-        return OUT_OF_REACH.get((self.level, subject.kind), "")
 
     def spares_reference(self, subject: Subject, case: Case) -> bool:
         """Whether correct attention passes: zeros may make a law trivially false."""
@@ -234,7 +234,6 @@ class Law:
             return False
 
     def _broken(self, subject, finding, variant, case, failure):
-        case, failure = self.shrink(variant, case, failure)
         variant.log.clear()
         self.ask(variant, case)
         everywhere = all(self._fails(twin, case) for twin in subject.variants())

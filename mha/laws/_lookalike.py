@@ -73,7 +73,7 @@ def _answers(subject, causal):
     ]
     if subject.kind != "attention":
         calls.append(lambda: subject.layer(X, weights, 2, is_causal=causal))
-    return _answered(calls)
+    return [_answer(call) for call in calls]
 
 
 def _encoder_like(subject):
@@ -126,7 +126,7 @@ def _whole_answers(encoder, depth, takes_bias, causal):
         for x, m in some
     ]
     calls.append(lambda: encoder.encode(X[0], layers, HEADS, is_causal=True))
-    return _answered(calls)
+    return [_answer(call) for call in calls]
 
 
 def _settings(subject):
@@ -134,10 +134,6 @@ def _settings(subject):
     if subject.final_norm:
         settings["final_norm"] = None, None
     return tuple((settings | {"activation": subject.activation}).items())
-
-
-def _answered(calls):
-    return [_answer(call) for call in calls]
 
 
 def _answer(call):
