@@ -5,6 +5,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from mha import laws, zoo
+from mha._chapters import chapter_number
 
 
 def table(head, rows):
@@ -16,7 +17,7 @@ def table(head, rows):
 def law_rows():
     """Yield what the table of the laws says of each."""
     for law in (*laws.ALL, *laws.ENCODER):
-        yield law.chapter, law.name, f"`{law.slug}`"
+        yield chapter_number(law.chapter), law.name, f"`{law.slug}`"
 
 
 def zoo_rows():

@@ -2,12 +2,18 @@
 
 import argparse
 import importlib
+import io
 import json
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from mha import laws
+from mha.laws._check import asked_of
+from mha.laws._report import Report, number_of
+from mha.laws.subjects import as_subject
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
 EPILOG = """\
@@ -28,11 +34,12 @@ class CouldNotRun(Exception):
     """What was named cannot be checked."""
 
 
-def arguments():
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m mha.laws",
-        description="Ask an attention function, a layer or an encoder whether it keeps "
-        "the laws of attention.",
+        description="Ask an attention function, a layer or an encoder whether it "
+        "satisfies the laws of attention.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,7 +71,7 @@ def _slugs(text):
     return [slug.strip() for slug in text.split(",") if slug.strip()]
 
 
-def find(target, factory=None):
+def find(target: str, factory: str | None = None) -> Any:
     """Return what `target` names, or what `factory` makes of it."""
     module_name, colon, name = target.partition(":")
     if not (name or factory):
@@ -91,15 +98,12 @@ def _attempt(what, function, *args):
         raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
 
 
-def judge(options):
+def judge(options: argparse.Namespace) -> Report:
     """Return the report on what was asked for."""
     subject = find(options.target, options.factory)
     try:
-        subject = laws.as_subject(subject)
-        asked = laws.laws_for([subject]) if options.only is None else options.only
-        spared = set(getattr(options, "except") or ())
-        asked = [law for law in laws.chosen(asked) if law.slug not in spared]
-        laws.chosen(spared)
+        subject = as_subject(subject)
+        asked = asked_of(subject, options.only, getattr(options, "except") or ())
         report = laws.check(subject, asked, options.seed)
     except Exception as error:
         raise CouldNotRun(str(error)) from error
@@ -108,7 +112,8 @@ def judge(options):
     return report
 
 
-def as_json(report):
+def as_json(report: Report) -> dict[str, Any]:
+    """Return what the report says, in words of JSON."""
     member = report.looks_like
     return {
         "subject": report.subject,
@@ -116,22 +121,24 @@ def as_json(report):
         "seed": report.seed,
         "laws": [_finding(f) for f in report.findings],
         "looks_like": member
-        and {
-            name: getattr(member, name)
-            for name in ("name", "wrong", "chapter", "seen", "link")
-        },
+        and {name: getattr(member, name) for name in ("name", "wrong", "seen", "link")}
+        | _chapter(member),
     }
 
 
 def _finding(finding):
     law = finding.law
-    shown = {"law": law.slug, "name": law.name, "chapter": law.chapter}
+    shown = {"law": law.slug, "name": law.name} | _chapter(law)
     shown |= {"holds": finding.holds, "why": finding.why}
     if finding.holds is False:
         shown |= {"example": {k: _plain(x) for k, x in finding.example.items()}}
         shown |= {"expected": _plain(finding.expected), "got": _plain(finding.got)}
         shown |= {"layer": finding.setup, "because": law.reason}
     return shown
+
+
+def _chapter(x):
+    return {"chapter": x.chapter, "chapter_number": number_of(x.chapter)}
 
 
 def _plain(x):
@@ -145,7 +152,7 @@ def _plain(x):
     return x if isinstance(x, str | int | bool | None) else repr(x)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Print what the laws say; return the exit status."""
     options = arguments().parse_args(argv)
     try:
@@ -162,5 +169,6 @@ def main(argv=None):
 
 if __name__ == "__main__":
     # A pipe may know no ✓: better a question mark than an error.
-    sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

@@ -1,14 +1,20 @@
-"""The laws of attention as a whole: chapter 5."""
+"""The laws of attention as a whole."""
 
 import numpy as np
 
 from mha.laws._draw import SIZES, new_order, numbers, qkv_cases, token_cases
-from mha.laws._law import Failure, Law, differs
-from mha.laws._stacks import WIDTH, encoder_weights
-from mha.laws._subjects import NotApplicable
+from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.encoder import WIDTH, encoder_weights
+from mha.laws.subjects.subject import NotApplicable
+
+__all__ = [
+    "dtype_is_kept", "inputs_stay_untouched", "key_order_is_free",
+    "outputs_follow_tokens", "scores_are_not_symmetric",
+    "shifting_keys_changes_nothing",
+]  # fmt: skip
 
 
-def _follow_cases(rng):
+def follow_cases(rng):
     for case in token_cases(rng):
         yield case | {"order": new_order(rng, len(case["X"]))}
     for size in SIZES[1:]:
@@ -16,7 +22,15 @@ def _follow_cases(rng):
         yield {"X": X, "order": new_order(rng, size.n_k)}
 
 
-def _follow(subject, X, order):
+@law(
+    "permuting the tokens permutes the outputs",
+    cases=follow_cases,
+    equation="attention(P X) = P attention(X)",
+    chapter="attention",
+    reason="every token is treated alike, and no step knows a position",
+    sees_all=True,
+)
+def outputs_follow_tokens(subject, X, order):
     if X.ndim == 3:
         return _follow_in_batch(subject, X, order)
     Y, P = subject.attend(X, X, X, heads=2), X[order]
@@ -36,68 +50,56 @@ def _follow_in_batch(subject, X, order):
     )
 
 
-outputs_follow_tokens = Law(
-    "outputs_follow_tokens",
-    "permuting the tokens permutes the outputs",
-    cases=_follow_cases,
-    judge=_follow,
-    equation="attention(P X) = P attention(X)",
-    chapter=5,
-    reason="every token is treated alike, and no step knows a position",
-    sees_all=True,
-)
-
-
-def _key_order_cases(rng):
+def key_order_cases(rng):
     for case in qkv_cases(rng):
         yield case | {"order": new_order(rng, len(case["K"]))}
 
 
-def _key_order(subject, Q, K, V, order, mask=None):
+@law(
+    "permuting keys with their values changes nothing",
+    cases=key_order_cases,
+    equation="attention(Q, P K, P V) = attention(Q, K, V)",
+    chapter="attention",
+    reason="a sum does not depend on the order of its terms",
+    sees_all=True,
+)
+def key_order_is_free(subject, Q, K, V, order, mask=None):
     moved = None if mask is None else mask[:, order]
     Y = subject.attend(Q, K[order], V[order], moved)
     return differs(subject.attend(Q, K, V, mask), Y)
 
 
-key_order_is_free = Law(
-    "key_order_is_free",
-    "permuting keys with their values changes nothing",
-    cases=_key_order_cases,
-    judge=_key_order,
-    equation="attention(Q, P K, P V) = attention(Q, K, V)",
-    chapter=5,
-    reason="a sum does not depend on the order of its terms",
-    sees_all=True,
-)
-
-
-def _shift_cases(rng):
+def shift_cases(rng):
     for case in qkv_cases(rng, masked=False):
         yield case | {"shift": rng.integers(1, 4, case["K"].shape[1]).astype(float)}
 
 
-def _shift(subject, Q, K, V, shift):
+@law(
+    "adding one vector to every key changes nothing",
+    cases=shift_cases,
+    equation="attention(Q, K + 1 cᵀ, V) = attention(Q, K, V)",
+    chapter="attention",
+    reason="all scores of query i rise by q_i · c, and softmax ignores a common rise",
+)
+def shifting_keys_changes_nothing(subject, Q, K, V, shift):
     return differs(subject.attend(Q, K, V), subject.attend(Q, K + shift, V))
 
 
-shifting_keys_changes_nothing = Law(
-    "shifting_keys_changes_nothing",
-    "adding one vector to every key changes nothing",
-    cases=_shift_cases,
-    judge=_shift,
-    equation="attention(Q, K + 1 cᵀ, V) = attention(Q, K, V)",
-    chapter=5,
-    reason="all scores of query i rise by q_i · c, and softmax ignores a common rise",
-)
-
-
-def _asymmetry_cases(rng):
+def asymmetry_cases(rng):
     for _ in range(2):
         X, W_Q, W_K = (rng.standard_normal((3, 3)).round(1) for _ in range(3))
         yield {"X": X, "W_Q": W_Q, "W_K": W_K}
 
 
-def _asymmetry(subject, X, W_Q, W_K):
+@law(
+    "what i scores with j is not what j scores with i",
+    cases=asymmetry_cases,
+    equation="S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
+    chapter="attention",
+    reason="queries and keys are read by two different matrices",
+    sees_all=True,
+)
+def scores_are_not_symmetric(subject, X, W_Q, W_K):
     """Sum log A around a triangle, both ways: only what is symmetric cancels."""
     S = np.log(_weights_with(subject, X, W_Q, W_K))
     around = S[0, 1] + S[1, 2] + S[2, 0] - S[1, 0] - S[2, 1] - S[0, 2]
@@ -115,19 +117,7 @@ def _weights_with(subject, X, W_Q, W_K):
     return subject.layer(X, weights, 1, X_k=X, X_v=eye)
 
 
-scores_are_not_symmetric = Law(
-    "scores_are_not_symmetric",
-    "what i scores with j is not what j scores with i",
-    cases=_asymmetry_cases,
-    judge=_asymmetry,
-    equation="S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
-    chapter=5,
-    reason="queries and keys are read by two different matrices",
-    sees_all=True,
-)
-
-
-def _untouched_cases(rng):
+def untouched_cases(rng):
     for case in qkv_cases(rng):
         case["K"], case["V"] = case["K"][: len(case["Q"])], case["V"][: len(case["Q"])]
         if "mask" in case:
@@ -135,7 +125,14 @@ def _untouched_cases(rng):
         yield case
 
 
-def _untouched(subject, Q, K, V, mask=None):
+@law(
+    "the arguments are not modified",
+    cases=untouched_cases,
+    equation="Q, K, V and M are the same before and after",
+    chapter="attention",
+    reason="a result is returned, and nothing is written into what was lent",
+)
+def inputs_stay_untouched(subject, Q, K, V, mask=None):
     given = {"Q": Q.copy(), "K": K.copy(), "V": V.copy()}
     if mask is not None:
         given["mask"] = mask.copy()
@@ -165,34 +162,19 @@ def _changed(given, before):
     return None
 
 
-inputs_stay_untouched = Law(
-    "inputs_stay_untouched",
-    "the arguments are not modified",
-    cases=_untouched_cases,
-    judge=_untouched,
-    equation="Q, K, V and M are the same before and after",
-    chapter=5,
-    reason="a result is returned, and nothing is written into what was lent",
-)
-
-
-def _dtype_cases(rng):
+def dtype_cases(rng):
     for case in qkv_cases(rng):
         for dtype in ("float32", "float64"):
             yield case | {"dtype": dtype}
 
 
-def _dtype(subject, Q, K, V, dtype, mask=None):
-    Y = subject.attend(*(x.astype(dtype) for x in (Q, K, V)), mask)
-    return None if str(Y.dtype) == dtype else Failure(dtype, str(Y.dtype))
-
-
-dtype_is_kept = Law(
-    "dtype_is_kept",
+@law(
     "float32 in gives float32 out, and float64 gives float64",
-    cases=_dtype_cases,
-    judge=_dtype,
+    cases=dtype_cases,
     equation="dtype(Y) = dtype(Q)",
-    chapter=5,
+    chapter="attention",
     reason="a silent float64 doubles memory and time",
 )
+def dtype_is_kept(subject, Q, K, V, dtype, mask=None):
+    Y = subject.attend(*(x.astype(dtype) for x in (Q, K, V)), mask)
+    return None if str(Y.dtype) == dtype else Failure(dtype, str(Y.dtype))

@@ -1,10 +1,17 @@
-"""The laws of what surrounds attention: chapters 11 and 12."""
+"""The laws of what surrounds attention: one encoder layer, and a stack of them."""
 
 import numpy as np
 
-from mha.laws._law import Failure, Law, differs
-from mha.laws._stacks import WIDTH, Drawn, expected_encoder, silenced
-from mha.laws._subjects import NotApplicable
+from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.encoder import WIDTH, Drawn, expected_encoder, silenced
+from mha.laws.subjects.subject import NotApplicable
+
+__all__ = [
+    "batch_changes_nothing", "both_parts_write_on_one_stream",
+    "layers_follow_each_other", "post_norm_normalises_rows",
+    "silent_parts_pass_the_input_on", "tokens_meet_in_attention_only",
+    "training_mode_changes_nothing",
+]  # fmt: skip
 
 
 def _tokens(rng, *shape):
@@ -15,19 +22,27 @@ def _drawn(rng, n_layers=1):
     return Drawn(rng.integers(1000), n_layers)
 
 
-def _cases(rng):
+def cases(rng):
     for n in (1, 2, 3):
         yield {"X": _tokens(rng, n), "layers": _drawn(rng)}
     yield {"X": _tokens(rng, 3), "layers": _drawn(rng, 2)}
 
 
-def _batch_cases(rng):
+def batch_cases(rng):
     for n in (1, 2, 3):
         yield {"X": _tokens(rng, 2, n), "layers": _drawn(rng)}
     yield {"X": _tokens(rng, 3, 2), "layers": _drawn(rng, 2)}
 
 
-def _batch(subject, X, layers):
+@law(
+    "the other sequences of the batch change nothing",
+    cases=batch_cases,
+    equation="encoder([X_1, X_2])[b] = encoder(X_b)",
+    chapter="encoder_layer",
+    reason="layer norm takes mean and variance from the token itself",
+    level="encoder",
+)
+def batch_changes_nothing(subject, X, layers):
     if not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     layers = layers.draw()
@@ -39,55 +54,35 @@ def _batch(subject, X, layers):
     return None
 
 
-batch_changes_nothing = Law(
-    "batch_changes_nothing",
-    "the other sequences of the batch change nothing",
-    cases=_batch_cases,
-    judge=_batch,
-    equation="encoder([X_1, X_2])[b] = encoder(X_b)",
-    chapter=11,
-    reason="layer norm takes mean and variance from the token itself",
+@law(
+    "without dropout, train mode and eval mode agree",
+    cases=cases,
+    equation="encoder_train(X) = encoder_eval(X) where p = 0",
+    chapter="encoder_layer",
+    reason="layer norm keeps no statistics of what it saw in training",
     level="encoder",
 )
-
-
-def _training(subject, X, layers):
+def training_mode_changes_nothing(subject, X, layers):
     layers = layers.draw()
     training, evaluating = subject.trained_and_not()
     expected = evaluating.encode(X, layers)
     return differs(expected, training.encode(X, layers), "eval mode, then train mode")
 
 
-training_mode_changes_nothing = Law(
-    "training_mode_changes_nothing",
-    "without dropout, train mode and eval mode agree",
-    cases=_cases,
-    judge=_training,
-    equation="encoder_train(X) = encoder_eval(X) where p = 0",
-    chapter=11,
-    reason="layer norm keeps no statistics of what it saw in training",
+@law(
+    "parts that write zeros let the token through",
+    cases=cases,
+    equation="W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN_2(LN_1(X))",
+    chapter="encoder_layer",
+    reason="each part adds to the token, and 0 adds nothing",
     level="encoder",
 )
-
-
-def _silent(subject, X, layers):
+def silent_parts_pass_the_input_on(subject, X, layers):
     layers = silenced(layers.draw())
     Y, where = subject.encode(X, layers), "W_O, W_2 and biases 0: the token "
     if subject.norm_first and not subject.final_norm:
         return differs(X, Y, f"{where}itself is due")
     return differs(expected_encoder(subject, X, layers), Y, f"{where}normalised")
-
-
-silent_parts_pass_the_input_on = Law(
-    "silent_parts_pass_the_input_on",
-    "parts that write zeros let the token through",
-    cases=_cases,
-    judge=_silent,
-    equation="W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN_2(LN_1(X))",
-    chapter=11,
-    reason="each part adds to the token, and 0 adds nothing",
-    level="encoder",
-)
 
 
 def _writing(layers):
@@ -97,7 +92,15 @@ def _writing(layers):
     return [silent | biases for silent, biases in pairs]
 
 
-def _stream(subject, X, layers):
+@law(
+    "what both parts write arrives at the end",
+    cases=cases,
+    equation="W_O = W_2 = 0 ⇒ Y = X + b_O + b_2, post-norm LN(LN(X + b_O) + b_2)",
+    chapter="encoder_layer",
+    reason="the second part adds to the token that the first has added to",
+    level="encoder",
+)
+def both_parts_write_on_one_stream(subject, X, layers):
     if not subject.takes_bias:
         raise NotApplicable("it has no biases to write with")
     layers = _writing(layers.draw())
@@ -105,30 +108,23 @@ def _stream(subject, X, layers):
     return differs(expected_encoder(subject, X, layers), Y, "W_O and W_2 are 0")
 
 
-both_parts_write_on_one_stream = Law(
-    "both_parts_write_on_one_stream",
-    "what both parts write arrives at the end",
-    cases=_cases,
-    judge=_stream,
-    equation="W_O = W_2 = 0 ⇒ Y = X + b_O + b_2, post-norm LN(LN(X + b_O) + b_2)",
-    chapter=11,
-    reason="the second part adds to the token that the first has added to",
-    level="encoder",
-)
-
-
-def _meeting_cases(rng):
+def meeting_cases(rng):
     for n in (2, 3):
         case = {"X": _tokens(rng, n), "others": _tokens(rng, n) + 3}
         yield case | {"layers": _drawn(rng)}
-    yield {
-        "X": _tokens(rng, 2),
-        "others": _tokens(rng, 2) + 3,
-        "layers": _drawn(rng, 2),
-    }
+    case = {"X": _tokens(rng, 2), "others": _tokens(rng, 2) + 3}
+    yield case | {"layers": _drawn(rng, 2)}
 
 
-def _meeting(subject, X, others, layers):
+@law(
+    "where attention writes nothing, no token notices another",
+    cases=meeting_cases,
+    equation="W_O = 0 ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
+    chapter="encoder_layer",
+    reason="norm and feed-forward work row by row",
+    level="encoder",
+)
+def tokens_meet_in_attention_only(subject, X, others, layers):
     layers = [w | {"W_O": 0 * w["W_O"]} for w in layers.draw()]
     Y = subject.encode(X, layers)
     for i in range(len(X)):
@@ -140,59 +136,46 @@ def _meeting(subject, X, others, layers):
     return None
 
 
-tokens_meet_in_attention_only = Law(
-    "tokens_meet_in_attention_only",
-    "where attention writes nothing, no token notices another",
-    cases=_meeting_cases,
-    judge=_meeting,
-    equation="W_O = 0 ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
-    chapter=11,
-    reason="norm and feed-forward work row by row",
-    level="encoder",
-)
-
-
 def _plain_norms(weights):
     d = weights["W_2"].shape[1]
-    return (
-        weights
-        | {f"gain_{i}": np.ones(d) for i in (1, 2)}
-        | {f"bias_{i}": np.zeros(d) for i in (1, 2)}
-    )
+    gains = {f"gain_{i}": np.ones(d) for i in (1, 2)}
+    return weights | gains | {f"bias_{i}": np.zeros(d) for i in (1, 2)}
 
 
-def _normalises(subject, X, layers):
+@law(
+    "a post-norm row has mean 0 and variance 1",
+    cases=cases,
+    equation="Σ_c Y[i, c] = 0 and Σ_c Y[i, c]² = d_model where g = 1 and b = 0",
+    chapter="encoder_layer",
+    reason="the last step of the layer is a norm",
+    level="encoder",
+)
+def post_norm_normalises_rows(subject, X, layers):
     if subject.norm_first and not subject.final_norm:
         raise NotApplicable("pre-norm ends with a sum")
     Y = subject.encode(X, [_plain_norms(w) for w in layers.draw()])
     got = np.stack([Y.mean(-1), Y.var(-1)], -1)
     lawful = np.tile([0.0, 1.0], (len(X), 1))
     # ε keeps the variance a little below 1.
-    return (
-        None
-        if np.allclose(got, lawful, atol=0.02)
-        else Failure(lawful, got, "mean and variance of each row")
-    )
+    if np.allclose(got, lawful, atol=0.02):
+        return None
+    return Failure(lawful, got, "mean and variance of each row")
 
 
-post_norm_normalises_rows = Law(
-    "post_norm_normalises_rows",
-    "a post-norm row has mean 0 and variance 1",
-    cases=_cases,
-    judge=_normalises,
-    equation="Σ_c Y[i, c] = 0 and Σ_c Y[i, c]² = d_model where g = 1 and b = 0",
-    chapter=11,
-    reason="the last step of the layer is a norm",
-    level="encoder",
-)
-
-
-def _follow_cases(rng):
+def follow_cases(rng):
     for n in (1, 2, 3):
         yield {"X": _tokens(rng, n), "layers": _drawn(rng, 2)}
 
 
-def _follow(subject, X, layers):
+@law(
+    "a stack is its layers, one after the other",
+    cases=follow_cases,
+    equation="encoder_{1,2}(X) = encoder_2(encoder_1(X))",
+    chapter="encoder",
+    reason="layer l + 1 reads what layer l has written, with weights of its own",
+    level="encoder",
+)
+def layers_follow_each_other(subject, X, layers):
     first, second = layers.draw()
     if subject.final_norm:
         # It hides what is between the layers, so the second one is made silent.
@@ -201,15 +184,3 @@ def _follow(subject, X, layers):
         return differs(expected, subject.encode(X, [first, silent]), "layer 1 silent")
     Y = subject.encode(X, [first, second])
     return differs(subject.encode(subject.encode(X, [first]), [second]), Y)
-
-
-layers_follow_each_other = Law(
-    "layers_follow_each_other",
-    "a stack is its layers, one after the other",
-    cases=_follow_cases,
-    judge=_follow,
-    equation="encoder_{1,2}(X) = encoder_2(encoder_1(X))",
-    chapter=12,
-    reason="layer l + 1 reads what layer l has written, with weights of its own",
-    level="encoder",
-)

@@ -1,42 +1,57 @@
 """What a law is, and how the smallest input that breaks it is found."""
 
+import functools
 import warnings
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
-from mha.laws._recognise import as_subject
-from mha.laws._report import Finding
-from mha.laws._subjects import Broke, NotApplicable
+from mha.laws._report import Finding, in_chapter
+from mha.laws.subjects.encoder import Stack
+from mha.laws.subjects.recognise import as_subject
+from mha.laws.subjects.subject import Array, Broke, NotApplicable, Subject
+
+__all__ = ["Failure", "Law"]
 
 # A wrong version is off by hundredths or more, float32 by less than a millionth.
 TOLERANCE = 1e-5
 # Shrinking must leave a difference that three printed decimals show.
 CLEAR = 0.01
-
+# The arguments of one trial, by name.
+Case = dict[str, Any]
 
 OUT_OF_REACH = {
     ("layer", "attention"): "it has no weight matrices",
     ("encoder", "attention"): "it is no encoder",
     ("encoder", "layer"): "it is no encoder",
 }
+REFERENCES = {
+    "attention": scaled_dot_product_attention,
+    "layer": multi_head_attention,
+    "encoder": encoder,
+}
 
 
 class Failure(NamedTuple):
     """What a law wanted to see, what it saw, and where (a mode of PyTorch, a name)."""
 
-    expected: object
-    got: object
+    expected: Any
+    got: Any
     where: str = ""
+
+
+# What failed, on which inputs, and how.
+Breach = tuple[Subject, Case, Failure]
 
 
 @dataclass(frozen=True, repr=False)
 class Law:
-    """State something that is true of right attention and false of some wrong one.
+    """State something that is true of correct attention and false of some wrong one.
 
     Attributes
     ----------
@@ -54,21 +69,22 @@ class Law:
         ``encode(X, layers, n_heads, mask)``, in NumPy.
     equation : str
         The law as a formula.
-    chapter : int, default 14
-        The chapter that earns it.
+    chapter : str or None, default "laws"
+        Slug of the chapter that earns it. Its number is printed; nothing is, where the
+        book has no such chapter.
     reason : str
         Why it holds, one line.
     level : {"attention", "layer", "encoder"}
         Whether it can be asked of softmax(Q Kᵀ / √d_k) V alone, needs the weight
         matrices of a layer, or all that an encoder has around its attention.
     sees_all : bool, default False
-        Whether it can be asked only where a token may see every other.
+        Whether it can be asked only where a token may attend to every other.
 
     Examples
     --------
     >>> from mha import laws, scaled_dot_product_attention
-    >>> laws.rows_sum_to_one.check(scaled_dot_product_attention)
-    ✓ every row of weights sums to one (chapter 2)
+    >>> laws.rows_sum_to_one.check(scaled_dot_product_attention).holds
+    True
 
     A law of your own:
 
@@ -82,23 +98,23 @@ class Law:
 
     slug: str
     name: str
-    cases: callable
-    judge: callable
+    cases: Callable[[np.random.Generator], Iterable[Case]]
+    judge: Callable[..., object]
     equation: str = ""
-    chapter: int = 14
+    chapter: str | None = "laws"
     reason: str = ""
     level: str = "attention"
     sees_all: bool = False
 
-    def __repr__(self):
-        head = f"{self.name} (chapter {self.chapter})"
+    def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
+        head = self.name + in_chapter(self.chapter)
         return "\n    ".join([head, *filter(None, parts)])
 
-    def check(self, subject, seed=0):
+    def check(self, subject: Any, seed: int = 0) -> Finding:
         """Return what was found when `subject` was put to the test.
 
-        Equation: holds ⇔ no case fails  (chapter 14)
+        Equation: holds ⇔ no case fails  (chapter laws)
 
         Parameters
         ----------
@@ -119,31 +135,76 @@ class Law:
             If `subject` is nothing that attends.
         """
         subject = as_subject(subject)
-        why = OUT_OF_REACH.get((self.level, subject.kind))
-        if self.sees_all and subject.always_causal:
-            why = "it is always causal"
-        if why:
-            return Finding(self, None, why=why, subject=subject.name, seed=seed)
-        return self._search(subject, seed)
+        finding = Finding(self, True, subject=subject.name, seed=seed)
+        try:
+            found = self.search(subject, seed)
+        except NotApplicable as why:
+            return replace(finding, holds=None, why=str(why))
+        if found is None:
+            return finding
+        return self._broken(subject, finding, *self.shrink(*found))
 
-    def _search(self, subject, seed):
+    def search(self, subject: Subject, seed: int = 0) -> Breach | None:
+        """Return the first case that fails, with its variant, or None if all pass.
+
+        Parameters
+        ----------
+        subject : Subject
+            What `mha.laws.subjects.as_subject` makes of that which is checked.
+        seed : int, default 0
+            Fixes the cases.
+
+        Raises
+        ------
+        NotApplicable
+            If no case can be asked, with the reason.
+        """
         asked, why = False, "it was asked nothing"
         for case in self.cases(np.random.default_rng(seed)):
             for variant in subject.variants():
                 try:
-                    failure = self._try(variant, case)
+                    failure = self.ask(variant, case)
                 except NotApplicable as reason:
                     why = str(reason)
                     continue
-                asked = True
                 if failure is not None:
-                    return self._broken(subject, variant, case, failure, seed)
+                    return variant, case, failure
+                asked = True
         if not asked:
-            return Finding(self, None, why=why, subject=subject.name, seed=seed)
-        return Finding(self, True, subject=subject.name, seed=seed)
+            raise NotApplicable(why)
+        return None
 
-    def _try(self, subject, case):
+    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
+        """Set to 0 what the failure does not need: whole rows first, then entries.
+
+        Parameters
+        ----------
+        subject, case, failure : Subject, dict, Failure
+            What `search` has found.
+
+        Returns
+        -------
+        subject, case, failure : Subject, dict, Failure
+            Inputs with more zeros, and what is seen there: a failure of the same kind
+            that three decimals show, on which the reference passes.
+        """
+        for axes in (1, 0):
+            for name, index in nonzero_places(case, axes):
+                smaller = case | {name: case[name].copy()}
+                smaller[name][index] = 0
+                shown = self.ask(subject, smaller)
+                if shown is None or not is_visible(shown, failure):
+                    continue
+                if self.spares_reference(subject, smaller):
+                    case, failure = smaller, shown
+        return subject, case, failure
+
+    def ask(self, subject: Subject, case: Case) -> Failure | None:
         """Return the failure of `subject` on `case`, or None."""
+        if self.sees_all and subject.always_causal:
+            raise NotApplicable("it is always causal")
+        if why := OUT_OF_REACH.get((self.level, subject.kind)):
+            raise NotApplicable(why)
         if case.get("mask") is not None and subject.mask_name is None:
             raise NotApplicable("it takes no mask")
         if case.get("is_causal") and not subject.takes_causal:
@@ -158,60 +219,48 @@ class Law:
             return verdict
         return None if verdict else Failure("the law holds", "it does not")
 
+    def spares_reference(self, subject: Subject, case: Case) -> bool:
+        """Whether correct attention passes: zeros may make a law trivially false."""
+        try:
+            pre_norm = subject.norm_first if isinstance(subject, Stack) else None
+        except Broke:
+            return False
+        return not self._fails(_reference(subject.kind, pre_norm), case)
+
     def _fails(self, subject, case):
         try:
-            return self._try(subject, case) is not None
+            return self.ask(subject, case) is not None
         except NotApplicable:
             return False
 
-    def _right_passes(self, subject, case):
-        """Whether right attention passes: shrinking may make a law trivially false."""
-        right = {
-            "attention": scaled_dot_product_attention,
-            "layer": multi_head_attention,
-            "encoder": encoder,
-        }[subject.kind]
-        right = as_subject(right)
-        try:
-            if subject.kind == "encoder":
-                right = right.with_settings(norm_first=subject.norm_first)
-        except Broke:
-            return False
-        return not self._fails(right, case)
-
-    def _broken(self, subject, variant, case, failure, seed):
-        case, failure = self._shrink(variant, case, failure)
+    def _broken(self, subject, finding, variant, case, failure):
         variant.log.clear()
-        self._try(variant, case)
+        self.ask(variant, case)
         everywhere = all(self._fails(twin, case) for twin in subject.variants())
         mode = "" if everywhere else str(variant.mode)
-        return Finding(
-            self,
-            False,
-            case,
-            failure.expected,
-            failure.got,
+        return replace(
+            finding,
+            holds=False,
+            example=case,
+            expected=failure.expected,
+            got=failure.got,
             why="\n".join(filter(None, (failure.where, mode))),
             setup=variant.log.get("attend", ""),
-            subject=subject.name,
-            seed=seed,
         )
 
-    def _shrink(self, subject, case, failure):
-        """Set to 0 what the failure does not need: whole rows first, then entries."""
-        for axes in (1, 0):
-            for name, index in _places(case, axes):
-                smaller = case | {name: case[name].copy()}
-                smaller[name][index] = 0
-                shown = self._try(subject, smaller)
-                if shown is None or not _clear(shown, failure):
-                    continue
-                if self._right_passes(subject, smaller):
-                    case, failure = smaller, shown
-        return case, failure
+
+def law(name: str, **facts: Any) -> Callable[[Callable[..., object]], Law]:
+    """Make the function below it the judge of a `Law`, and its name the slug."""
+    return lambda judge: Law(judge.__name__, name, judge=judge, **facts)
 
 
-def _places(case, axes):
+@functools.cache
+def _reference(kind, pre_norm):
+    subject = as_subject(REFERENCES[kind])
+    return subject if pre_norm is None else subject.with_settings(norm_first=pre_norm)
+
+
+def nonzero_places(case: Case, axes: int) -> list[tuple[str, tuple[int, ...]]]:
     """Return where numbers other than 0 are; the last `axes` axes are taken whole."""
     return [
         (name, index)
@@ -222,7 +271,7 @@ def _places(case, axes):
     ]
 
 
-def _clear(failure, before):
+def is_visible(failure: Failure, before: Failure) -> bool:
     """Whether the failure is of the same kind as before, and visible in print."""
     texts = [isinstance(x, str) for f in (before, failure) for x in f[:2]]
     if any(texts):
@@ -235,7 +284,7 @@ def _clear(failure, before):
     )
 
 
-def differs(expected, got, where=""):
+def differs(expected: Any, got: Any, where: str = "") -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
@@ -246,7 +295,9 @@ def differs(expected, got, where=""):
     return Failure(expected, got, where)
 
 
-def weights_of(subject, Q, K, mask=None, *, is_causal=False):
+def weights_of(
+    subject: Subject, Q: Array, K: Array, mask: Array | None = None
+) -> Array:
     """Return the weights, read off with values that are the unit vectors."""
     V = np.eye(K.shape[-2], dtype=K.dtype)
-    return subject.attend(Q, K, V, mask, is_causal=is_causal)
+    return subject.attend(Q, K, V, mask)

@@ -1,19 +1,24 @@
-"""The laws of many heads: chapters 7 to 9. All but the last need weight matrices."""
+"""The laws of many heads. All but the last need weight matrices."""
 
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
-from mha.laws._law import Failure, Law, differs
-from mha.laws._stacks import Drawn, expected_encoder
-from mha.laws._subjects import NotApplicable
+from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.encoder import Drawn, expected_encoder
+from mha.laws.subjects.subject import NotApplicable
+
+__all__ = [
+    "concat_is_a_sum", "equals_reference", "head_moves_its_own_slice",
+    "head_owns_its_columns", "parameters_ignore_heads",
+]  # fmt: skip
 
 WIDTH, HEADS = 4, 2
 NAMES = ("W_Q", "W_K", "W_V", "W_O")
 
 
-def _layer_cases(rng):
+def layer_cases(rng):
     for n in (2, 3):
         case = {"X": rng.integers(-2, 3, (n, WIDTH)).astype(float)}
         yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in NAMES}
@@ -24,8 +29,8 @@ def _blocks(d_model=WIDTH, n_heads=HEADS):
     return [slice(r * d, (r + 1) * d) for r in range(n_heads)]
 
 
-def _concat_cases(rng):
-    for case in _layer_cases(rng):
+def concat_cases(rng):
+    for case in layer_cases(rng):
         del case["W_O"]
         yield case
 
@@ -35,7 +40,15 @@ def _concat(subject, X, **weights):
     return subject.layer(X, weights | {"W_O": np.eye(WIDTH)}, HEADS)
 
 
-def _owns(subject, X, W_Q, W_K, W_V):
+@law(
+    "head r is the attention of column block r",
+    cases=concat_cases,
+    equation="Concat[:, r] = attention(X W_Q[r], X W_K[r], X W_V[r])",
+    chapter="split",
+    reason="cutting the large projection gives the small ones, up to rounding",
+    level="layer",
+)
+def head_owns_its_columns(subject, X, W_Q, W_K, W_V):
     heads = _concat(subject, X, W_Q=W_Q, W_K=W_K, W_V=W_V)
     for r, block in enumerate(_blocks()):
         alone = subject.attend(*(X @ W[:, block] for W in (W_Q, W_K, W_V)))
@@ -44,19 +57,7 @@ def _owns(subject, X, W_Q, W_K, W_V):
     return None
 
 
-head_owns_its_columns = Law(
-    "head_owns_its_columns",
-    "head r is the attention of column block r",
-    cases=_concat_cases,
-    judge=_owns,
-    equation="Concat[:, r] = attention(X W_Q[r], X W_K[r], X W_V[r])",
-    chapter=7,
-    reason="cutting the large projection gives the small ones, up to rounding",
-    level="layer",
-)
-
-
-def _moves_cases(rng):
+def moves_cases(rng):
     # No integers here: they cancel now and then, and then nothing can move.
     for n in (2, 3):
         case = {"X": rng.standard_normal((n, WIDTH)).round(1)}
@@ -68,7 +69,15 @@ def _moves_cases(rng):
         yield case | {"change": change}
 
 
-def _moves(subject, change, X, **weights):
+@law(
+    "the matrices of head r move slice r, and no other",
+    cases=moves_cases,
+    equation="∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
+    chapter="output",
+    reason="before W_O the heads do not know of each other",
+    level="layer",
+)
+def head_moves_its_own_slice(subject, change, X, **weights):
     before = _concat(subject, X, **weights)
     for name in ("W_Q", "W_K", "W_V"):
         for r, block in enumerate(_blocks()):
@@ -92,19 +101,15 @@ def _only_block_moved(before, after, block, where):
                    "no change", where)  # fmt: skip
 
 
-head_moves_its_own_slice = Law(
-    "head_moves_its_own_slice",
-    "the matrices of head r move slice r, and no other",
-    cases=_moves_cases,
-    judge=_moves,
-    equation="∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
-    chapter=8,
-    reason="before W_O the heads do not know of each other",
+@law(
+    "the output is the sum of head times its block of W_O",
+    cases=layer_cases,
+    equation="Concat(head_1, …, head_h) W_O = Σ_r head_r W_O[r]",
+    chapter="output",
+    reason="a product with blocks side by side is the sum of the blocks' products",
     level="layer",
 )
-
-
-def _sum(subject, X, W_Q, W_K, W_V, W_O):
+def concat_is_a_sum(subject, X, W_Q, W_K, W_V, W_O):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
     Y = subject.layer(X, weights | {"W_O": W_O}, HEADS)
     for muted in ((), ("W_V",)):
@@ -125,23 +130,19 @@ def _only(block, muted, W_V, W_O):
     return {"W_O": rows, "W_V": columns if muted else W_V}
 
 
-concat_is_a_sum = Law(
-    "concat_is_a_sum",
-    "the output is the sum of head times its block of W_O",
-    cases=_layer_cases,
-    judge=_sum,
-    equation="Concat(head_1, …, head_h) W_O = Σ_r head_r W_O[r]",
-    chapter=8,
-    reason="a product with blocks side by side is the sum of the blocks' products",
-    level="layer",
-)
-
-
-def _count_cases(rng):
+def count_cases(rng):
     yield {"d_model": WIDTH, "n": 3, "seed": int(rng.integers(1000))}
 
 
-def _count(subject, d_model, n, seed):
+@law(
+    "4 d² weights count, however many heads there are",
+    cases=count_cases,
+    equation="#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
+    chapter="output",
+    reason="more heads cut the same four matrices into narrower blocks",
+    level="layer",
+)
+def parameters_ignore_heads(subject, d_model, n, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d_model))
     # Small numbers: where one key has the whole weight, no query can move it.
@@ -168,19 +169,7 @@ def _used(subject, X, weights, n_heads):
     return used
 
 
-parameters_ignore_heads = Law(
-    "parameters_ignore_heads",
-    "4 d² weights count, however many heads there are",
-    cases=_count_cases,
-    judge=_count,
-    equation="#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
-    chapter=8,
-    reason="more heads cut the same four matrices into narrower blocks",
-    level="layer",
-)
-
-
-def _reference_cases(rng):
+def reference_cases(rng):
     for case in qkv_cases(rng):
         yield case
         if "mask" not in case:
@@ -188,15 +177,15 @@ def _reference_cases(rng):
             n = len(case["Q"])
             square = {"K": case["K"][:n], "V": case["V"][:n]}
             yield case | square | {"is_causal": True}
-    yield from _whole_layer_cases(rng, (3, WIDTH))
-    yield from _whole_layer_cases(rng, (2, 3, WIDTH))
+    yield from whole_layer_cases(rng, (3, WIDTH))
+    yield from whole_layer_cases(rng, (2, 3, WIDTH))
     lengths = np.array([[3], [1]])
     padding = (np.arange(3) < lengths)[:, None, None]
     yield _whole_layer(rng, (2, 3, WIDTH)) | {"mask": padding}
-    yield from _whole_encoder_cases(rng)
+    yield from whole_encoder_cases(rng)
 
 
-def _whole_encoder_cases(rng):
+def whole_encoder_cases(rng):
     for n_layers in (1, 2):
         for shape in ((3, WIDTH), (2, 3, WIDTH)):
             X = rng.integers(-2, 3, shape).astype(float)
@@ -206,7 +195,7 @@ def _whole_encoder_cases(rng):
             yield case | {"is_causal": True}
 
 
-def _whole_layer_cases(rng, shape):
+def whole_layer_cases(rng, shape):
     case = _whole_layer(rng, shape)
     yield case
     yield case | {"is_causal": True}
@@ -222,7 +211,14 @@ def _whole_layer(rng, shape):
     return {"X": rng.integers(-2, 3, shape).astype(float)} | weights
 
 
-def _reference(subject, mask=None, is_causal=False, **inputs):
+@law(
+    "the numbers equal those of mha with the same weights",
+    cases=reference_cases,
+    equation="Y = Concat(head_1, …, head_h) W_O",
+    chapter="multi_head",
+    reason="the same inputs and matrices leave nothing to choose",
+)
+def equals_reference(subject, mask=None, is_causal=False, **inputs):
     options = {"mask": mask, "is_causal": is_causal}
     if _kind_of(inputs) != subject.kind:
         raise NotApplicable("another kind of case asks it")
@@ -255,14 +251,3 @@ def _encoder_reference(subject, X, layers, **options):
     layers = [subject.with_places(weights, X.dtype) for weights in layers.draw()]
     Y = subject.encode(X, layers, **options)
     return differs(expected_encoder(subject, X, layers, **options), Y)
-
-
-equals_reference = Law(
-    "equals_reference",
-    "the numbers equal those of mha with the same weights",
-    cases=_reference_cases,
-    judge=_reference,
-    equation="Y = Concat(head_1, …, head_h) W_O",
-    chapter=9,
-    reason="the same inputs and matrices leave nothing to choose",
-)

@@ -1,36 +1,44 @@
 """Which wrong version of the zoo behaves like the one at hand?"""
 
+import functools
+from collections.abc import Iterable
+
 import numpy as np
 
-from mha.laws._recognise import as_subject
-from mha.laws._stacks import HEADS, encoder_weights
-from mha.laws._subjects import Broke, NotApplicable
+from mha import zoo
+from mha.laws._matrix import kill_matrix
+from mha.laws._report import Finding
+from mha.laws.subjects.encoder import HEADS, encoder_weights, with_places
+from mha.laws.subjects.recognise import as_subject
+from mha.laws.subjects.subject import Broke, NotApplicable, Subject
 
 
-def lookalike(subject, findings):
+def lookalike(
+    subject: Subject, findings: Iterable[Finding]
+) -> zoo.Member | zoo.EncoderMember | None:
     """Return the member that breaks the same laws, or None.
 
     Where several do, or where a second mistake breaks more laws, the numbers decide;
-    where they do not, nobody is accused. Of an encoder they decide first.
+    where they do not, none is named. Of an encoder they decide first.
     """
     broken = {f.law.slug for f in findings if f.holds is False}
     if not broken:
         return None
-    from mha import zoo  # zoo stands on laws, so it cannot be imported at the top
-
     if subject.kind == "encoder":
-        member = _encoder_like(subject, zoo)
+        member = _encoder_like(subject)
         if member or "equals_reference" in broken:
             return member
     asked = {f.law.slug for f in findings if f.holds is not None}
-    matrix = zoo.kill_matrix()
+    matrix = kill_matrix()
     kills = {m: set(matrix.killed_by(m.name)) & asked for m in zoo.WRONG}
     alike = [member for member, killers in kills.items() if killers == broken]
     if len(alike) == 1:
         return alike[0]
     part = [member for member, killers in kills.items() if set() < killers < broken]
-    answers = _answers(subject, subject.always_causal)
-    same = (m for m in alike or part if _same_numbers(answers, _theirs(subject, m)))
+    causal, whole = subject.always_causal, subject.kind != "attention"
+    answers = _answers(subject, causal)
+    same = (m for m in alike or part
+            if _same_numbers(answers, _answers_of(m, causal, whole)))  # fmt: skip
     return next(same, None)
 
 
@@ -42,9 +50,9 @@ def _same_numbers(ours, theirs):
     )
 
 
-def _theirs(subject, member):
-    member = as_subject(member.attention if subject.kind == "attention" else member)
-    return _answers(member, subject.always_causal)
+@functools.cache
+def _answers_of(member, causal, whole):
+    return _answers(as_subject(member if whole else member.attention), causal)
 
 
 def _answers(subject, causal):
@@ -68,46 +76,54 @@ def _answers(subject, causal):
     return [_answer(call) for call in calls]
 
 
-def _encoder_like(subject, zoo):
+def _encoder_like(subject):
     """Return the member that, as an encoder or in one, gives the same wrong numbers.
 
     Some mistakes are none in a post-norm layer, or in one layer alone.
     """
-    members = {m: m for m in zoo.ENCODERS} | {m: _around(m, zoo) for m in zoo.WRONG}
     for variant in subject.variants():
         try:
             settings = _settings(variant)
         except Broke:
             continue
-        ours = _whole_answers(variant, variant)
-        theirs = {
-            name: _whole_answers(variant, as_subject(m).with_settings(**settings))
-            for name, m in members.items()
-        }
-        alike = [m for m, answers in theirs.items() if _same_numbers(ours, answers)]
-        if alike and zoo.right_encoder not in alike:
-            return alike[0]
+        inputs = variant.depth, variant.takes_bias, variant.always_causal
+        ours = _whole_answers(variant, *inputs)
+        alike = (
+            member
+            for member in (*zoo.ENCODERS, *zoo.WRONG)
+            if _same_numbers(ours, _whole_answers_of(member, settings, *inputs))
+        )
+        member = next(alike, zoo.right_encoder)
+        # The first encoder is the right one: nothing is wrong in this variant.
+        if member is not zoo.right_encoder:
+            return member
     return None
 
 
-def _around(member, zoo):
-    """Return the right encoder with another attention in it."""
+@functools.cache
+def _whole_answers_of(member, settings, *inputs):
+    encoder = member if isinstance(member, zoo.EncoderMember) else _around(member)
+    return _whole_answers(as_subject(encoder).with_settings(**dict(settings)), *inputs)
+
+
+def _around(member):
+    """Return the correct encoder with another attention in it."""
     encoder = zoo.EncoderMember()
     encoder.name, encoder.multi_head_attention = member.name, member
     return encoder
 
 
-def _whole_answers(subject, encoder):
+def _whole_answers(encoder, depth, takes_bias, causal):
     """Return what the encoder gives on inputs that the subject can be asked."""
     rng = np.random.default_rng(7)
     X = rng.standard_normal((2, 3, 4))
-    mask, layers = rng.random((2, 1, 3, 3)) < 0.6, encoder_weights(7, subject.depth)
+    mask, layers = rng.random((2, 1, 3, 3)) < 0.6, encoder_weights(7, depth)
     mask[0, 0, 2] = False
-    layers = [subject.with_places(weights, X.dtype) for weights in layers]
+    layers = [with_places(weights, X.dtype, takes_bias) for weights in layers]
     some = ((X[0], None), (X[0], mask[0, 0]), (X[0], mask[1, 0, :1]), (X, mask))
-    causal = {"is_causal": subject.always_causal}
     calls = [
-        lambda x=x, m=m: encoder.encode(x, layers, HEADS, m, **causal) for x, m in some
+        lambda x=x, m=m: encoder.encode(x, layers, HEADS, m, is_causal=causal)
+        for x, m in some
     ]
     calls.append(lambda: encoder.encode(X[0], layers, HEADS, is_causal=True))
     return [_answer(call) for call in calls]
@@ -117,7 +133,7 @@ def _settings(subject):
     settings = {"norm_first": subject.norm_first, "eps": subject.eps}
     if subject.final_norm:
         settings["final_norm"] = None, None
-    return settings | {"activation": subject.activation}
+    return tuple((settings | {"activation": subject.activation}).items())
 
 
 def _answer(call):

@@ -1,20 +1,32 @@
-"""The laws of masks: chapter 4."""
+"""The laws of masks."""
 
 import numpy as np
 
 from mha.laws._draw import SIZES, numbers, qkv_cases, token_cases
-from mha.laws._law import Failure, Law, differs, weights_of
-from mha.laws._subjects import NotApplicable
+from mha.laws._law import Failure, differs, law, weights_of
+from mha.laws.subjects.subject import NotApplicable
+
+__all__ = [
+    "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
+    "padding_changes_nothing", "self_only_mask",
+]  # fmt: skip
 
 
-def _masked_cases(rng):
+def masked_cases(rng):
     for case in qkv_cases(rng):
         if "mask" in case:
             case.pop("V")
             yield case
 
 
-def _masked(subject, Q, K, mask):
+@law(
+    "no weight is negative, and a masked one is exactly 0",
+    cases=masked_cases,
+    equation="A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
+    chapter="masks",
+    reason="exp(-∞) is 0",
+)
+def masked_weights_are_zero(subject, Q, K, mask):
     A = weights_of(subject, Q, K, mask)
     lawful = np.where(mask, np.maximum(A, 0), 0)
     # Exactly 0: a mask that leaves a trace is a leak, however small.
@@ -26,18 +38,7 @@ def _exact(expected, got):
     return differs(expected, got) or Failure("exactly 0", f"{trace:.1e}")
 
 
-masked_weights_are_zero = Law(
-    "masked_weights_are_zero",
-    "no weight is negative, and a masked one is exactly 0",
-    cases=_masked_cases,
-    judge=_masked,
-    equation="A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
-    chapter=4,
-    reason="exp(-∞) is 0",
-)
-
-
-def _empty_cases(rng):
+def empty_cases(rng):
     for size in SIZES:
         X = numbers(rng, size.n_k, size.d, integers=size.integers)
         mask = np.tri(size.n_k, dtype=bool)
@@ -45,7 +46,14 @@ def _empty_cases(rng):
         yield {"X": X, "mask": mask}
 
 
-def _empty(subject, X, mask):
+@law(
+    "a token that may attend to nothing gets zeros",
+    cases=empty_cases,
+    equation="M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
+    chapter="masks",
+    reason="nothing to share out is 0, while 0/0 would be NaN and spread",
+)
+def empty_rows_give_zero(subject, X, mask):
     modes = subject.all_modes()
     failures = [(mode, _empty_in_one_mode(mode, X, mask)) for mode in modes]
     failures = [(str(mode.mode), f) for mode, f in failures if f is not None]
@@ -76,18 +84,7 @@ def _without_news(subject, X, mask):
     return subject.without_values().attend(X, X, X, mask | np.eye(len(X), dtype=bool))
 
 
-empty_rows_give_zero = Law(
-    "empty_rows_give_zero",
-    "a token that may look at nothing gets zeros",
-    cases=_empty_cases,
-    judge=_empty,
-    equation="M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
-    chapter=4,
-    reason="nothing to share out is 0, while 0/0 would be NaN and spread",
-)
-
-
-def _future_cases(rng):
+def future_cases(rng):
     for case in token_cases(rng):
         n = len(case["X"])
         later = numbers(rng, n - 1, case["X"].shape[1]) + 3
@@ -95,7 +92,14 @@ def _future_cases(rng):
         yield case | {"later": later, "is_causal": True}
 
 
-def _future(subject, X, later, mask=None, is_causal=False):
+@law(
+    "changing the future leaves the past alone",
+    cases=future_cases,
+    equation="∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
+    chapter="masks",
+    reason="query i sees the keys 0 … i, itself included",
+)
+def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
     """Change every token but the first; then ask what the first alone would get."""
     options = {"is_causal": is_causal, "heads": 2}
     Y = subject.attend(X, X, X, mask, **options)
@@ -111,18 +115,7 @@ def _future(subject, X, later, mask=None, is_causal=False):
     return differs(alone, Y[:1], "row 0: the first token sees itself")
 
 
-future_leaves_past_alone = Law(
-    "future_leaves_past_alone",
-    "changing the future leaves the past alone",
-    cases=_future_cases,
-    judge=_future,
-    equation="∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
-    chapter=4,
-    reason="query i sees the keys 0 … i, itself included",
-)
-
-
-def _padding_cases(rng):
+def padding_cases(rng):
     for junk in (9.0, 1e6):
         for size in SIZES[1:]:
             X = numbers(rng, size.n_k, size.d, integers=size.integers)
@@ -136,7 +129,14 @@ def _padding_cases(rng):
     yield {"X": X, "padding": padding, "mask": mask}
 
 
-def _padding(subject, X, padding, mask):
+@law(
+    "hidden padding changes nothing",
+    cases=padding_cases,
+    equation="attention([X; anything]) = attention(X) on the rows of X",
+    chapter="masks",
+    reason="a key of weight 0 takes no share, whatever stands in it",
+)
+def padding_changes_nothing(subject, X, padding, mask):
     if X.ndim == 3:
         return _padding_in_batch(subject, X, padding, mask)
     padded = np.concatenate([X, padding])
@@ -158,25 +158,21 @@ def _padding_in_batch(subject, X, padding, mask):
     return None
 
 
-padding_changes_nothing = Law(
-    "padding_changes_nothing",
-    "hidden padding changes nothing",
-    cases=_padding_cases,
-    judge=_padding,
-    equation="attention([X; anything]) = attention(X) on the rows of X",
-    chapter=4,
-    reason="a key of weight 0 takes no share, whatever stands in it",
-)
-
-
-def _self_only_cases(rng):
+def self_only_cases(rng):
     for case in token_cases(rng):
         n = len(case["X"])
         others = numbers(rng, *case["X"].shape) + 3
         yield case | {"others": others, "mask": np.eye(n, dtype=bool)}
 
 
-def _self_only(subject, X, others, mask):
+@law(
+    "a token that may attend only to itself depends on itself only",
+    cases=self_only_cases,
+    equation="M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
+    chapter="masks",
+    reason="one visible key takes the whole weight",
+)
+def self_only_mask(subject, X, others, mask):
     Y = subject.attend(X, X, X, mask, heads=2)
     for i in range(len(X)):
         changed = others.copy()
@@ -185,14 +181,3 @@ def _self_only(subject, X, others, mask):
         if failure := differs(Y[i], Y_changed[i], f"token {i}, all others changed"):
             return failure
     return None
-
-
-self_only_mask = Law(
-    "self_only_mask",
-    "a token that may look only at itself depends on itself only",
-    cases=_self_only_cases,
-    judge=_self_only,
-    equation="M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
-    chapter=4,
-    reason="one visible key takes the whole weight",
-)

@@ -4,11 +4,31 @@ import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mha._chapters import CHAPTERS, chapter_number
+
+if TYPE_CHECKING:
+    from mha.laws._law import Law
+    from mha.zoo import EncoderMember, Member
+
+__all__ = ["Finding", "Report"]
+
 MARKS = {True: ("✓", "holds"), False: ("✗", "broken"), None: ("–", "not asked")}
 WIDTH = 72
+
+
+def number_of(chapter: str | None) -> int | None:
+    """Return the number of a chapter of the book, and None for any other word."""
+    return chapter_number(chapter) if chapter in CHAPTERS else None
+
+
+def in_chapter(chapter: str | None) -> str:
+    """Return the number in brackets, and nothing where the book has no such chapter."""
+    number = number_of(chapter)
+    return "" if number is None else f" (chapter {number})"
 
 
 @dataclass(frozen=True)
@@ -35,26 +55,26 @@ class Finding:
         Fixes the cases that were tried.
     """
 
-    law: object
+    law: "Law"
     holds: bool | None
-    example: dict = field(default_factory=dict)
-    expected: object = None
-    got: object = None
+    example: dict[str, Any] = field(default_factory=dict)
+    expected: Any = None
+    got: Any = None
     why: str = ""
     setup: str = ""
     subject: str = ""
     seed: int = 0
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.holds is True
 
-    def __repr__(self):
-        head = f"{MARKS[self.holds][0]} {self.law.name} (chapter {self.law.chapter})"
+    def __repr__(self) -> str:
+        head = f"{MARKS[self.holds][0]} {self.law.name}{in_chapter(self.law.chapter)}"
         if self.holds is None:
             return f"{head}: not asked, {self.why}"
         return head if self.holds else "\n".join([head, *self.lines()])
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """Return the failing example, one line or block per name."""
         shown = {"law": f"laws.{self.law.slug}", **self.example}
         shown |= {"expected": self.expected, "got": self.got, "where": self.why}
@@ -122,29 +142,29 @@ class Report:
     """
 
     subject: str
-    findings: tuple
-    search: Callable = lambda: None
+    findings: tuple[Finding, ...]
+    search: "Callable[[], Member | EncoderMember | None]" = lambda: None
     seed: int = 0
 
     @cached_property
-    def looks_like(self):
+    def looks_like(self) -> "Member | EncoderMember | None":
         """The wrong version that breaks the same laws, or None; found when asked."""
         return self.search()
 
     @property
-    def broken(self):
+    def broken(self) -> list[Finding]:
         """The findings of the laws that do not hold."""
         return [f for f in self.findings if f.holds is False]
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether no law is broken, and at least one could be asked."""
         return not self.broken and any(self.findings)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.holds
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [self._title(), ""]
         width = max(len(f.law.name) for f in self.findings)
         lines += [f"  ch.  {'law'.ljust(width)}  verdict"]
@@ -157,7 +177,8 @@ class Report:
 
     def _line(self, finding, width):
         verdict = " ".join(MARKS[finding.holds])
-        return f"  {finding.law.chapter:3d}  {finding.law.name.ljust(width)}  {verdict}"
+        number = number_of(finding.law.chapter) or ""
+        return f"  {number:>3}  {finding.law.name.ljust(width)}  {verdict}"
 
     def _title(self):
         words = {True: "hold", False: "broken", None: "not asked"}
@@ -167,8 +188,8 @@ class Report:
 
     def _lookalike(self):
         member = self.looks_like
-        where = f"chapter {member.chapter}"
-        return f"behaves like zoo.{member.name} ({where})\n    {member.wrong}"
+        where = in_chapter(member.chapter)
+        return f"behaves like zoo.{member.name}{where}\n    {member.wrong}"
 
     def _html_lookalike(self):
         member, text = self.looks_like, html.escape(f"{self._lookalike()} ")
@@ -190,8 +211,8 @@ class Report:
 
 
 def _html_row(finding):
-    law = finding.law
+    law, number = finding.law, number_of(finding.law.chapter) or ""
     return (
-        f'<tr><td>{law.chapter}</td><th scope="row">{html.escape(law.name)}</th>'
+        f'<tr><td>{number}</td><th scope="row">{html.escape(law.name)}</th>'
         f"<td>{' '.join(MARKS[finding.holds])}</td></tr>"
     )

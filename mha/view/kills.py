@@ -11,8 +11,8 @@ def kills(matrix, *, alt):
 
     Parameters
     ----------
-    matrix : mha.zoo.KillMatrix
-        What `mha.zoo.kill_matrix` returns. Members that break no law are left out.
+    matrix : mha.laws.KillMatrix
+        What `mha.laws.kill_matrix` returns. Members that break no law are left out.
     alt : str
         One sentence with what there is to find out.
 

@@ -1,36 +1,39 @@
-"""Right attention, and versions of it that are wrong in one step each.
+"""Correct attention, and versions of it that are wrong in one step each.
 
 Every member overrides one method of `Member`, so its source *is* the mistake.
 """
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
-from mha.zoo._exhibit import NO_SIGHTING, Exhibit, exhibit
+from mha.zoo._exhibit import NO_SIGHTING, Array, Exhibit, exhibit
+
+__all__ = [
+    "ALL", "WRONG", "Member", "attends_across_batch", "both_without_transpose",
+    "causal_without_diagonal", "heads_averaged", "input_split_before_projection",
+    "key_reshaped", "mask_after_softmax", "mask_ignored", "mask_in_wrong_order",
+    "mask_inverted", "mask_zero_score", "merge_without_transpose", "minus_1e9_mask",
+    "nan_on_empty_rows", "no_max_subtraction", "no_output_projection", "no_scale",
+    "output_within_heads", "padding_hides_queries", "promotes_to_float64", "right",
+    "scale_after_softmax", "scale_by_d_k", "scale_sqrt_d_model", "scale_sqrt_n",
+    "softmax_over_heads", "softmax_over_queries", "split_without_transpose",
+    "tied_query_key", "writes_into_its_input",
+]  # fmt: skip
 
 
 class Member(Exhibit):
     """Compute multi-head attention, one method a step.
 
     Equation: Concat(head_1, …, head_h) W_O with
-    head_r = softmax(Q_r K_rᵀ / √d_k) V_r  (chapters 5 to 9)
+    head_r = softmax(Q_r K_rᵀ / √d_k) V_r  (chapters attention to multi_head)
 
     A member is called like `mha.multi_head_attention`, and its `attention` like
-    `mha.scaled_dot_product_attention`; a bool mask is True where a query may look.
-    Arguments are not checked: the zoo is there to be looked at, and not to be fast.
-
-    Attributes
-    ----------
-    name : str
-        The slug under which the member stands in `mha.zoo`.
-    chapter : int
-        Where the book has the step that went wrong.
-    wrong : str
-        What was done wrong, one sentence.
-    seen, link : str
-        Where it was seen in public; the link is empty where no sighting is known.
+    `mha.scaled_dot_product_attention`; a bool mask is True where a query may attend.
+    Arguments are not checked: the zoo is there to be read, and not to be fast.
 
     Examples
     --------
@@ -43,9 +46,12 @@ class Member(Exhibit):
     """
 
     def __call__(
-        self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
-        b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,
-    ):  # fmt: skip
+        self, X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, n_heads: int,
+        mask: Array | None = None, *, X_k: Array | None = None,
+        X_v: Array | None = None, b_Q: Array | None = None, b_K: Array | None = None,
+        b_V: Array | None = None, b_O: Array | None = None, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Any:  # fmt: skip
         """Return what this member takes for `mha.multi_head_attention`."""
         X_k = X if X_k is None else X_k
         X_v = X_k if X_v is None else X_v
@@ -61,11 +67,13 @@ class Member(Exhibit):
         return (Y, A) if return_weights else Y
 
     def attention(
-        self, Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-    ):
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
+        is_causal: bool = False, scale: float | None = None,
+        return_weights: bool = False,
+    ) -> Any:  # fmt: skip
         """Return the weighted mean of the values for every query.
 
-        Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter 5)
+        Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter attention)
 
         Parameters
         ----------
@@ -93,50 +101,52 @@ class Member(Exhibit):
         A = self.weights(S, scale, visible)
         return (A @ V, A) if return_weights else A @ V
 
-    def matrices(self, W_Q, W_K, W_V):
+    def matrices(
+        self, W_Q: Array, W_K: Array, W_V: Array
+    ) -> tuple[Array, Array, Array]:
         """Return the matrices that make queries, keys and values."""
         return W_Q, W_K, W_V
 
-    def project(self, X, W, n_heads):
+    def project(self, X: Array, W: Array, n_heads: int) -> Array:
         """Return X W."""
         return X @ W
 
-    def split(self, x, n_heads):
+    def split(self, x: Array, n_heads: int) -> Array:
         """Cut (..., n, d_model) into (..., n_heads, n, d_head)."""
         *leading, d_model = x.shape
         return x.reshape(*leading, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
-    def scores(self, Q, K):
+    def scores(self, Q: Array, K: Array) -> Array:
         """Return Q Kᵀ."""
         return Q @ K.swapaxes(-1, -2)
 
-    def factor(self, d_k, n_heads, n_k):
+    def factor(self, d_k: int, n_heads: int, n_k: int) -> float:
         """Return what the scores are multiplied by."""
         return 1 / math.sqrt(d_k)
 
-    def causal(self, n_q, n_k):
+    def causal(self, n_q: int, n_k: int) -> npt.NDArray[np.bool_]:
         """Return the mask that hides the future."""
         return np.tri(n_q, n_k, dtype=bool)
 
-    def weights(self, S, scale, mask):
+    def weights(self, S: Array, scale: float, mask: Array | None) -> Array:
         """Turn scores into weights."""
         S = S * scale
         return self.normalise(S if mask is None else self.hide(S, mask))
 
-    def hide(self, S, mask):
+    def hide(self, S: Array, mask: Array) -> Array:
         """Close the scores that the bool mask forbids."""
         return _where(mask, S, -math.inf)
 
-    def normalise(self, S):
+    def normalise(self, S: Array) -> Array:
         """Return the softmax of every row."""
         return _softmax(S, axis=-1)
 
-    def merge(self, heads):
+    def merge(self, heads: Array) -> Array:
         """Lay the heads side by side."""
         *leading, n_heads, n, d_head = heads.shape
         return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
-    def output(self, concat, W_O, n_heads):
+    def output(self, concat: Array, W_O: Array, n_heads: int) -> Array:
         """Mix the heads."""
         return concat @ W_O
 
@@ -156,7 +166,7 @@ class right(Member):
 
 @exhibit
 class no_scale(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are not divided by √d_k."
     seen = "It was missing from a library of small transformers."
     link = "https://github.com/PAIR-code/tiny-transformers/issues/71"
@@ -167,7 +177,7 @@ class no_scale(Member):
 
 @exhibit
 class scale_sqrt_n(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by √n, the length of the sequence."
     seen = "A published step-by-step article teaches it; no public issue known."
 
@@ -177,7 +187,7 @@ class scale_sqrt_n(Member):
 
 @exhibit
 class scale_sqrt_d_model(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by √d_model, the width of all heads together."
     seen = "It stood in the code of a well-known lecture."
     link = "https://github.com/karpathy/ng-video-lecture/pull/6"
@@ -188,7 +198,7 @@ class scale_sqrt_d_model(Member):
 
 @exhibit
 class scale_by_d_k(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The scores are divided by d_k, without the root."
     seen = "A maintainer describes his scale as 1/d_k."
     link = "https://github.com/tunz/transformer-pytorch/issues/8"
@@ -199,7 +209,7 @@ class scale_by_d_k(Member):
 
 @exhibit
 class scale_after_softmax(Member):
-    chapter = 3
+    chapter = "scale"
     wrong = "The weights are divided by √d_k, after the softmax."
     seen = "A vision transformer tutorial multiplied its weights by the scale."
     link = "https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"
@@ -210,7 +220,7 @@ class scale_after_softmax(Member):
 
 @exhibit
 class key_reshaped(Member):
-    chapter = 1
+    chapter = "similarity"
     wrong = "The keys are reshaped to (d_k, n) where they must be transposed."
     seen = NO_SIGHTING
 
@@ -221,7 +231,7 @@ class key_reshaped(Member):
 
 @exhibit
 class softmax_over_queries(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax runs down the columns, over the queries."
     seen = "An annotated implementation had it, with no difference in the FID score."
     link = "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146"
@@ -232,7 +242,7 @@ class softmax_over_queries(Member):
 
 @exhibit
 class softmax_over_heads(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax runs over the heads, the axis in front of the tokens."
     seen = "A library took the first axis: with one query, all weights were 1."
     link = "https://github.com/PetrochukM/PyTorch-NLP/issues/2"
@@ -243,7 +253,7 @@ class softmax_over_heads(Member):
 
 @exhibit
 class no_max_subtraction(Member):
-    chapter = 2
+    chapter = "softmax"
     wrong = "The softmax does not subtract the largest score, and overflows."
     seen = NO_SIGHTING
 
@@ -255,8 +265,8 @@ class no_max_subtraction(Member):
 
 @exhibit
 class nan_on_empty_rows(Member):
-    chapter = 4
-    wrong = "A row that may look at nothing is divided by its sum, 0."
+    chapter = "masks"
+    wrong = "A row that may attend to nothing is divided by its sum, 0."
     seen = "PyTorch's own layer; the report dates from 2020 and is open."
     link = "https://github.com/pytorch/pytorch/issues/41508"
 
@@ -267,7 +277,7 @@ class nan_on_empty_rows(Member):
 
 @exhibit
 class mask_ignored(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The mask is taken as an argument and never used."
     seen = "98 % accuracy on a translation task gave a leaking mask away."
     link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/19"
@@ -278,8 +288,8 @@ class mask_ignored(Member):
 
 @exhibit
 class mask_inverted(Member):
-    chapter = 4
-    wrong = "True is read as hidden, where it means may look."
+    chapter = "masks"
+    wrong = "True is read as hidden, where it means may attend."
     seen = "A book's notebook let tokens attend to the future only."
     link = "https://github.com/rasbt/LLMs-from-scratch/issues/1061"
 
@@ -289,7 +299,7 @@ class mask_inverted(Member):
 
 @exhibit
 class mask_after_softmax(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The weights are multiplied by the mask, after the softmax."
     seen = "A library masked after the softmax until a reader asked."
     link = "https://github.com/lucidrains/memory-compressed-attention/issues/2"
@@ -301,7 +311,7 @@ class mask_after_softmax(Member):
 
 @exhibit
 class mask_zero_score(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "Hidden scores are set to 0, and exp(0) is 1."
     seen = "A public implementation multiplied its scores by the mask."
     link = "https://github.com/georg-wolflein/good-features/pull/1"
@@ -312,8 +322,8 @@ class mask_zero_score(Member):
 
 @exhibit
 class minus_1e9_mask(Member):
-    chapter = 4
-    wrong = "Hidden scores are set to -1e9, so that an empty row looks everywhere."
+    chapter = "masks"
+    wrong = "Hidden scores are set to -1e9, so that an empty row attends everywhere."
     seen = "A tutorial's -1e10 does not fit into 16 bits."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
 
@@ -323,7 +333,7 @@ class minus_1e9_mask(Member):
 
 @exhibit
 class causal_without_diagonal(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The causal mask hides the token itself, not only its future."
     seen = NO_SIGHTING
 
@@ -333,7 +343,7 @@ class causal_without_diagonal(Member):
 
 @exhibit
 class padding_hides_queries(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "The padding mask hides rows, the queries, where it must hide keys."
     seen = "A tutorial hid the rows, and its −10000 for −∞ kept that from showing."
     link = "https://github.com/hyunwoongko/transformer/pull/40"
@@ -346,7 +356,7 @@ class padding_hides_queries(Member):
 
 @exhibit
 class mask_in_wrong_order(Member):
-    chapter = 4
+    chapter = "masks"
     wrong = "Masks are repeated sample by sample, while the heads come head by head."
     seen = "A reader found the two orders mixed in a Keras implementation."
     link = "https://github.com/lsdefine/attention-is-all-you-need-keras/issues/36"
@@ -361,7 +371,7 @@ class mask_in_wrong_order(Member):
 
 @exhibit
 class writes_into_its_input(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "The mask is turned round in place, so the next call gets its opposite."
     seen = NO_SIGHTING
 
@@ -372,7 +382,7 @@ class writes_into_its_input(Member):
 
 @exhibit
 class promotes_to_float64(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "A float64 array of 0 and -∞ is added to float32 scores."
     seen = NO_SIGHTING
 
@@ -382,7 +392,7 @@ class promotes_to_float64(Member):
 
 @exhibit
 class split_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The heads are cut out of the whole array, across the tokens."
     seen = "A library for recommender systems copied it from a tutorial."
     link = "https://github.com/reczoo/FuxiCTR/issues/30"
@@ -394,7 +404,7 @@ class split_without_transpose(Member):
 
 @exhibit
 class merge_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The heads are laid out one after the other, across the tokens."
     seen = "Its author asks: why did the training test still pass?"
     link = "https://github.com/jsbaan/transformer-from-scratch/pull/6"
@@ -406,7 +416,7 @@ class merge_without_transpose(Member):
 
 @exhibit
 class both_without_transpose(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "Heads are cut out across the tokens, and laid out again the same way."
     seen = "A text classifier for Chinese; readers ask since 2019 whether it is right."
     link = "https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53"
@@ -422,7 +432,7 @@ class both_without_transpose(Member):
 
 @exhibit
 class input_split_before_projection(Member):
-    chapter = 7
+    chapter = "split"
     wrong = "The tokens are cut into heads first, and all heads share one projection."
     seen = "An agent's transformer memory had it until a reader sent the repair."
     link = "https://github.com/MarcoMeter/episodic-transformer-memory-ppo/pull/22"
@@ -434,7 +444,7 @@ class input_split_before_projection(Member):
 
 @exhibit
 class tied_query_key(Member):
-    chapter = 5
+    chapter = "attention"
     wrong = "The keys are made with W_Q, the matrix of the queries."
     seen = NO_SIGHTING
 
@@ -444,8 +454,8 @@ class tied_query_key(Member):
 
 @exhibit
 class attends_across_batch(Member):
-    chapter = 5
-    wrong = "Batch and tokens are swapped: a token looks at the other samples."
+    chapter = "attention"
+    wrong = "Batch and tokens are swapped: a token attends to the other samples."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
 
@@ -460,7 +470,7 @@ class attends_across_batch(Member):
 
 @exhibit
 class heads_averaged(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "The heads are averaged, and every slot of the concatenation gets the mean."
     seen = NO_SIGHTING
 
@@ -470,7 +480,7 @@ class heads_averaged(Member):
 
 @exhibit
 class output_within_heads(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "W_O is applied head by head: only its diagonal blocks are used."
     seen = NO_SIGHTING
 
@@ -482,7 +492,7 @@ class output_within_heads(Member):
 
 @exhibit
 class no_output_projection(Member):
-    chapter = 8
+    chapter = "output"
     wrong = "The concatenated heads are returned without W_O."
     seen = "A popular TensorFlow version lacked the matrix until readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"
@@ -491,5 +501,7 @@ class no_output_projection(Member):
         return concat
 
 
-ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
+ALL: tuple[Member, ...] = tuple(
+    x for x in list(globals().values()) if isinstance(x, Member)
+)
 WRONG = ALL[1:]

@@ -2,46 +2,59 @@
 
 import inspect
 import textwrap
+from typing import Any, TypeVar
 
 from mha._source import source
 
+__all__ = ["Exhibit"]
+
+# NumPy and torch spell the steps alike, so one code runs on the arrays of both.
+Array = Any
 NO_SIGHTING = "no public sighting known"
 
 
 class Exhibit:
-    """Stand in the zoo under a name."""
+    """Stand in the zoo under a name.
 
-    chapter = 14
+    Attributes
+    ----------
+    name : str
+        The slug under which the member stands in `mha.zoo`.
+    chapter : str
+        Slug of the chapter that has the step that went wrong.
+    wrong : str
+        What was done wrong, one sentence.
+    seen, link : str
+        Where it was seen in public; the link is empty where no sighting is known.
+    """
+
+    name: str
+    chapter = "laws"
     wrong = "nothing"
     seen = ""
     link = ""
 
     @property
-    def source(self):
-        """The code of what is wrong; of every step, for the right one."""
+    def source(self) -> str:
+        """The code of what is wrong; of every step, for the correct one."""
         lines = inspect.getsource(type(self)).splitlines()
         steps = [i for i, line in enumerate(lines) if line.startswith("    def ")]
         if not steps:
             return source(type(self).__base__)
         return textwrap.dedent("\n".join(lines[steps[0] :])).rstrip()
 
-    @property
-    def killed_by(self):
-        """Slugs of the laws that the member breaks."""
-        from mha import zoo  # the table stands on the members
-
-        group = zoo.ENCODERS if self in zoo.ENCODERS else zoo.ALL
-        return zoo.kill_matrix(members=group).killed_by(self.name)
-
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"zoo.{self.name}: {self.wrong}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         # There is one of each: copies and pickles lead back to it.
         return self.name
 
 
-def exhibit(kind):
+Kind = TypeVar("Kind", bound=Exhibit)
+
+
+def exhibit(kind: type[Kind]) -> Kind:
     """Replace the class by its one instance, under the same name."""
     member = kind()
     member.name = kind.__name__

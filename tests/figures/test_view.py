@@ -15,7 +15,7 @@ from hypothesis import given, settings
 pytest.importorskip("matplotlib")
 
 import mha
-from mha import plot, view, zoo
+from mha import laws, plot, view
 from mha.view import _view
 
 SAYS = "One sentence with the finding."
@@ -40,7 +40,7 @@ VIEWS = {
     "heads": lambda alt: view.heads(S[:, :4].round(1), WORDS, alt=alt),
     "steps": lambda alt: view.steps(*[np.eye(4)] * 5, 2, tokens=list("abcd"), alt=alt),
     "online": lambda alt: view.online(S[0], S[1], FIVE, alt=alt),
-    "kills": lambda alt: view.kills(zoo.kill_matrix(), alt=alt),
+    "kills": lambda alt: view.kills(laws.kill_matrix(), alt=alt),
 }
 every_view = pytest.mark.parametrize("name", VIEWS)
 

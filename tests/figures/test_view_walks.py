@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import mha
-from mha import view, zoo
+from mha import laws, view
 
 SAYS = "One sentence with the finding."
 WORDS = ["All", "is", "well"]
@@ -28,7 +28,7 @@ def walk(**options):
 def small_matrix():
     rows, columns = ("right", "a", "b"), ("one", "two")
     killed = np.array([[False, False], [True, False], [True, True]])
-    return zoo.KillMatrix(rows, columns, killed)
+    return laws.KillMatrix(rows, columns, killed)
 
 
 # The nine steps

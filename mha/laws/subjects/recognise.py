@@ -3,12 +3,13 @@
 import functools
 import inspect
 import sys
+from typing import Any
 
 import numpy as np
 
-from mha.laws._adapter import Adapter
-from mha.laws._stacks import StackFunction
-from mha.laws._subjects import (
+from mha.laws.subjects.adapter import Adapter
+from mha.laws.subjects.encoder import StackFunction
+from mha.laws.subjects.subject import (
     MASK_NAMES,
     AdaptedLayer,
     Attention,
@@ -18,7 +19,7 @@ from mha.laws._subjects import (
     Subject,
     WrongShape,
 )
-from mha.laws._torch import (
+from mha.laws.subjects.tensors import (
     EncoderModule,
     Module,
     TorchAdaptedLayer,
@@ -40,8 +41,17 @@ FIRST_OF_STACK = ("weights", "layers")
 FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
 
 
-def as_subject(target):
-    """Return the adapter for `target`, or say what would have been accepted."""
+# What runs functions of arrays, and of tensors.
+FUNCTIONS: dict[str, tuple[type[Subject], type[Subject]]] = {
+    "attention": (Attention, TorchAttention),
+    "layer": (LayerFunction, TorchLayerFunction),
+    "adapted layer": (AdaptedLayer, TorchAdaptedLayer),
+    "encoder": (StackFunction, TorchStackFunction),
+}
+
+
+def as_subject(target: Any) -> Subject:
+    """Return the subject behind `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
     if isinstance(target, Adapter):
@@ -52,37 +62,41 @@ def as_subject(target):
         raise TypeError(
             f"subject must be {ACCEPTED}, got {kind or type(target).__name__}"
         )
-    name = _name(target)
     if torch is not None and isinstance(target, torch.nn.Module):
-        return _as_module(target, name, torch)
-    return _as_function(target, name, torch)
+        return _as_module(target, _name(target), torch)
+    return _as_function(target, _name(target))
 
 
-def _as_function(target, name, torch):
+def _as_function(target, name):
     accepts, needs_mask = _parameters(target)
+    kind, least, leads, options = "attention", 3, (0, 2, 1), {}
+    if any(p in FIRST_OF_LAYER for p in accepts):
+        kind, least, leads = "layer", 6, (0, 1)
     if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
-        return _as_stack(target, name, accepts, needs_mask, torch)
-    is_layer = any(p in FIRST_OF_LAYER for p in accepts)
-    if len(accepts) < (6 if is_layer else 3):
+        kind, least, leads = "encoder", 3, (0, 1)
+        options = {"many": accepts[1] == "layers"}
+    if len(accepts) < least:
         raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
-    kinds = [LayerFunction if is_layer else Attention]
-    if torch is not None:
-        kinds.append(TorchLayerFunction if is_layer else TorchAttention)
-    leads = (0, 1) if is_layer else (0, 2, 1)
     return _first_that_runs(
-        [kind(target, name, accepts, needs_mask, n) for kind in kinds for n in leads]
+        [
+            runs(target, name, accepts, needs_mask, lead, **options)
+            for runs in _functions(kind)
+            for lead in leads
+        ]
     )
 
 
+def _functions(kind):
+    return FUNCTIONS[kind] if "torch" in sys.modules else FUNCTIONS[kind][:1]
+
+
 def _as_adapted(adapter):
-    pairs = {
-        "attention": (Attention, TorchAttention),
-        "layer": (AdaptedLayer, TorchAdaptedLayer),
-    }
-    kinds = pairs.get(adapter.kind, (StackFunction, TorchStackFunction))
-    kinds = kinds if "torch" in sys.modules else kinds[:1]
+    kinds = {"attention": "attention", "layer": "adapted layer"}
     name = adapter.name or _name(adapter.run)
-    subjects = [kind(adapter.call, name, adapter.accepts) for kind in kinds]
+    subjects = [
+        runs(adapter.call, name, adapter.accepts)
+        for runs in _functions(kinds.get(adapter.kind, "encoder"))
+    ]
     for subject in subjects:
         subject.always_causal = adapter.always_causal
         if adapter.kind != "attention":
@@ -90,18 +104,6 @@ def _as_adapted(adapter):
         if adapter.kind == "encoder":
             subject.many, subject.depth = True, 2
     return _first_that_runs(subjects)
-
-
-def _as_stack(target, name, accepts, needs_mask, torch):
-    many = accepts[1] == "layers"
-    kinds = [StackFunction] if torch is None else [StackFunction, TorchStackFunction]
-    return _first_that_runs(
-        [
-            kind(target, name, accepts, needs_mask, lead, many=many)
-            for kind in kinds
-            for lead in (0, 1)
-        ]
-    )
 
 
 def _as_module(target, name, torch):
@@ -136,10 +138,13 @@ def _is_stack(target, home, many, one):
 
 def _first_that_runs(subjects):
     """Return the first reading of the subject under which it gives an answer."""
-    outcomes = [_outcome(subject) for subject in subjects]
-    for wanted in ("right shape", "an array"):
-        if wanted in outcomes:
-            return subjects[outcomes.index(wanted)]
+    outcomes = []
+    for subject in subjects:
+        outcomes.append(_outcome(subject))
+        if outcomes[-1] == "right shape":
+            return subject
+    if "an array" in outcomes:
+        return subjects[outcomes.index("an array")]
     raise TypeError(
         f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or as "
         f"tensors, with or without axes in front: {outcomes[0]}"

@@ -2,19 +2,28 @@
 
 import functools
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Adapter"]
 
 KINDS = ("attention", "layer", "encoder_layer", "encoder")
 TRUE = ("attend", "masked")
 # What is handed over by name where there is a place for it, and must have a value.
-BY_NAME = {"mask": None, "is_causal": False, "training": False, "norm_first": False}
+BY_NAME: dict[str, Any] = {
+    "mask": None,
+    "is_causal": False,
+    "training": False,
+    "norm_first": False,
+}
 
 
 @dataclass(frozen=True)
 class Adapter:
     """Say how something is called that `check` cannot read by itself.
 
-    Equation: see `check`  (chapter 14)
+    Equation: see `check`  (chapter laws)
 
     You write one function, `run`, that puts given weights into your layer and calls
     it. The adapter translates masks and layouts, so that `run` never has to.
@@ -104,7 +113,7 @@ class Adapter:
     True
     """
 
-    run: callable
+    run: Callable[..., Any]
     kind: str = "layer"
     mask_true: str = "attend"
     batch_first: bool | None = None
@@ -112,7 +121,7 @@ class Adapter:
     biases: bool = False
     name: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not callable(self.run) or isinstance(self.run, type):
             raise TypeError(f"run must be a function, got {self.run!r}")
         for name, known in (("kind", KINDS), ("mask_true", TRUE)):
@@ -123,13 +132,13 @@ class Adapter:
                 )
 
     @functools.cached_property
-    def accepts(self):
+    def accepts(self) -> dict[str, bool]:
         """What `run` has a place for, and whether it must be given: {name: bool}."""
         parameters = inspect.signature(self.run).parameters
         named = {name: parameters[name] for name in BY_NAME if name in parameters}
         return {name: p.default is p.empty for name, p in named.items()}
 
-    def call(self, X, *others, **options):
+    def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, in the layout and with the mask of the laws."""
         due = {name: BY_NAME[name] for name, must in self.accepts.items() if must}
         options = due | options

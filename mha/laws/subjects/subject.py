@@ -2,7 +2,7 @@
 
 A law asks a subject to `attend(Q, K, V, mask)`, and a layer also for the output of a
 `layer(X, weights, n_heads, mask, X_k, X_v)`. What the subject is, a NumPy function, a
-torch function or an nn.Module, is known in this file only.
+torch function or an nn.Module, is known in this folder only.
 """
 
 import copy
@@ -10,9 +10,16 @@ import functools
 import re
 import textwrap
 import warnings
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Weights = dict[str, Array]
+Options = dict[str, Any]
 
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
 WEIGHTS_NAMES = ("return_weights", "need_weights")
@@ -38,10 +45,10 @@ class Mode:
     training: bool | None = None
     gradients: bool = False
     weights: bool | None = None
-    weights_name: str = "return_weights"
-    settings: tuple = ()
+    weights_name: str | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
 
-    def __str__(self):
+    def __str__(self) -> str:
         parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
         if self.training is not None and not self.gradients:
             parts.append("no_grad")
@@ -58,31 +65,38 @@ class Subject:
     tried = "Q, K, V of shape (2, 2)"
     always_causal = False
 
-    def __init__(self, target, name, accepts=(), needs_mask=False, lead=0):
+    # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
+    attend: Callable[..., Array]
+
+    def __init__(
+        self, target: Any, name: str, accepts: Collection[str] = (),
+        needs_mask: bool = False, lead: int = 0,
+    ) -> None:  # fmt: skip
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
-        self.gradients, self.log = [], {}
+        self.gradients: list[Array] = []
+        self.log: dict[str, str] = {}
 
     @property
-    def mask_name(self):
+    def mask_name(self) -> str | None:
         return next((name for name in MASK_NAMES if name in self.accepts), None)
 
     @property
-    def weights_name(self):
+    def weights_name(self) -> str | None:
         return next((name for name in WEIGHTS_NAMES if name in self.accepts), None)
 
     @property
-    def takes_causal(self):
+    def takes_causal(self) -> bool:
         return self.always_causal or "is_causal" in self.accepts
 
     @property
-    def takes_bias(self):
+    def takes_bias(self) -> bool:
         return "b_Q" in self.accepts
 
     @functools.cached_property
-    def takes_batch(self):
+    def takes_batch(self) -> bool:
         """Whether it reads (batch, n, d); many by-hand versions read (n, d) only."""
         X = np.linspace(-1, 1, 24).reshape(2, 3, 4)
         try:
@@ -90,33 +104,35 @@ class Subject:
         except (Broke, NotApplicable):
             return False
 
-    def in_mode(self, mode):
+    def in_mode(self, mode: Mode) -> Self:
         twin = copy.copy(self)
         twin.mode = mode
         return twin
 
-    def borrowing(self):
+    def borrowing(self) -> Self:
         """Return a twin that hands its arguments on without copying them."""
         twin = copy.copy(self)
         twin.borrows = True
         return twin
 
-    def variants(self):
+    def variants(self) -> list[Self]:
         """Return the subject in each mode in which every law must hold."""
         return [self]
 
-    def all_modes(self):
+    def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
         modes = (None, True) if self.weights_name else (None,)
         return [self.in_mode(Mode(None, False, w, self.weights_name)) for w in modes]
 
-    def trained_and_not(self):
+    def trained_and_not(self) -> list[Self]:
         """Return the subject in train mode and in eval mode."""
         raise NotApplicable("it has no train mode and no eval mode")
 
-    def options(self, mask, is_causal, shape):
+    def options(
+        self, mask: Array | None, is_causal: bool, shape: tuple[int, int]
+    ) -> Options:
         """Return the keyword arguments of one call on scores of this shape."""
-        options = {}
+        options: Options = {}
         if mask is not None and self.always_causal and _hides_all(mask, shape):
             raise NotApplicable("it is always causal, and then a token sees nothing")
         if mask is None and self.needs_mask:
@@ -131,14 +147,14 @@ class Subject:
             if "is_causal" in self.accepts:
                 options["is_causal"] = True
         if self.mode.weights is not None:
-            options[self.weights_name] = self.mode.weights
+            options[str(self.weights_name)] = self.mode.weights
         return options
 
-    def call(self, function, *args, **options):
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         if not self.borrows:
-            seen = {}
-            args = [_copied(x, seen) for x in args]
+            seen: dict[int, Array] = {}
+            args = tuple(_copied(x, seen) for x in args)
             options = {name: _copied(x, seen) for name, x in options.items()}
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -152,7 +168,10 @@ class Subject:
             raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
         return _as_array(result)
 
-    def run(self, function, args, options):
+    def run(
+        self, function: Callable[..., Any], args: Sequence[Any], options: Options
+    ) -> Any:
+        """Call `function`, as it is called underneath."""
         return function(*args, **options)
 
 
@@ -184,18 +203,22 @@ def _as_array(result):
 class Attention(Subject):
     """A function of Q, K and V."""
 
-    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+    def attend(
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
+        is_causal: bool = False, heads: int = 1,
+    ) -> Array:  # fmt: skip
         """Attend; `heads` is for layers, which have more than one."""
-        options, more = self.options(mask, is_causal, (len(Q), len(K))), ()
-        if self.lead:
-            more = (None,) * self.lead
+        options = self.options(mask, is_causal, (len(Q), len(K)))
+        more = (None,) * self.lead
+        if more:
             options |= {k: x[more] for k, x in options.items() if k == self.mask_name}
             Q, K, V = Q[more], K[more], V[more]
         Y = self.call(self.target, Q, K, V, **options)
         expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
         return Y[(0,) * len(more)] if more else Y
 
-    def layer(self, *args, **options):
+    def layer(self, *args: Any, **options: Any) -> Array:
+        """Refuse."""
         raise NotApplicable("it has no weight matrices")
 
 
@@ -204,7 +227,10 @@ class Layer(Subject):
 
     kind = "layer"
 
-    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+    def attend(
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
+        is_causal: bool = False, heads: int = 1,
+    ) -> Array:  # fmt: skip
         """Let every head attend to the same Q, K, V; return the heads side by side.
 
         With identity matrices a layer is its attention. Values wider than the keys go
@@ -218,9 +244,9 @@ class Layer(Subject):
         for start in range(0, d_v, d):
             part = V[..., start : start + d]
             missing = [(0, 0)] * (V.ndim - 1) + [(0, d - part.shape[-1])]
-            x = [np.tile(x, heads) for x in (Q, K, np.pad(part, missing))]
-            x = [x[0]] * 3 if Q is K is V else x
-            Y = self._attend_once(*x, mask, is_causal, heads)
+            q, k, v = (np.tile(x, heads) for x in (Q, K, np.pad(part, missing)))
+            k, v = (q, q) if Q is K is V else (k, v)
+            Y = self._attend_once(q, k, v, mask, is_causal, heads)
             Y = Y.reshape(*Y.shape[:-1], heads, d)
             parts.append(Y[..., : part.shape[-1]])
         Y = np.concatenate(parts, -1)
@@ -233,25 +259,28 @@ class Layer(Subject):
         return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
 
     @property
-    def other_names(self):
+    def other_names(self) -> tuple[str, str] | None:
         """What it calls the tokens that are asked and those that answer, or None."""
         return next(
             (pair for pair in OTHER_NAMES if self.accepts.issuperset(pair)), None
         )
 
+    run_layer: Callable[..., Array]
+
     def layer(
-        self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
-    ):
+        self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
+        X_k: Array | None = None, X_v: Array | None = None, is_causal: bool = False,
+    ) -> Array:  # fmt: skip
         """Return the output for tokens `X` and these matrices."""
-        others = ()
+        others: list[Array] = []
         if X_k is not None or X_v is not None:
             X_k = X if X_k is None else X_k
-            others = X_k, X_k if X_v is None else X_v
+            others = [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
-            return self._as_self_attention(
-                X, *others, weights, n_heads, mask, is_causal
-            )
-        shape = X.shape[-2], (others or (X,))[0].shape[-2]
+            X_k, X_v = others
+            wide = weights, n_heads, mask, is_causal
+            return self._as_self_attention(X, X_k, X_v, *wide)
+        shape = X.shape[-2], (others or [X])[0].shape[-2]
         options = self.options(mask, is_causal, shape)
         more = (None,) * self.lead if X.ndim == 2 else ()
         if more:
@@ -282,7 +311,8 @@ class Layer(Subject):
         return Y[..., :n_q, :d]
 
 
-def expect_shape(Y, shape):
+def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
+    """Raise `WrongShape` where the output has another shape."""
     if Y.shape != shape:
         raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
 
@@ -298,7 +328,10 @@ def _in_third(W, third):
 class LayerFunction(Layer):
     """A function with the signature of `mha.multi_head_attention`."""
 
-    def run_layer(self, X, weights, n_heads, options):
+    def run_layer(
+        self, X: Array, weights: Weights, n_heads: int, options: Options
+    ) -> Array:
+        """Call the function with the four matrices in order, biases by name."""
         four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         options |= {name: b for name, b in weights.items() if name.startswith("b_")}
         return self.call(self.target, X, *four, n_heads, **options)
@@ -309,5 +342,8 @@ class AdaptedLayer(Layer):
 
     takes_bias = False
 
-    def run_layer(self, X, weights, n_heads, options):
+    def run_layer(
+        self, X: Array, weights: Weights, n_heads: int, options: Options
+    ) -> Array:
+        """Call the function with the dict."""
         return self.call(self.target, X, weights, n_heads, **options)

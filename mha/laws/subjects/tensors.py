@@ -1,6 +1,6 @@
 """Subjects of torch: functions of tensors and modules. Torch is never imported here.
 
-It is looked up among the modules that are loaded: who has a tensor has torch.
+It is looked up among the modules that are loaded: a tensor has loaded it.
 """
 
 import dataclasses
@@ -11,8 +11,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mha.laws._stacks import Stack, StackFunction
-from mha.laws._subjects import AdaptedLayer, Attention, Layer, LayerFunction, Mode
+from mha.laws.subjects.encoder import Stack, StackFunction
+from mha.laws.subjects.subject import (
+    AdaptedLayer,
+    Attention,
+    Layer,
+    LayerFunction,
+    Mode,
+)
 
 
 class _OnTensors:
@@ -96,10 +102,7 @@ class _Built(_OnTensors):
         return self.variants()
 
     def variants(self):
-        return [
-            self.in_mode(Mode(training=True)),
-            self.in_mode(Mode(training=False)),
-        ]
+        return [self.in_mode(Mode(training=training)) for training in (True, False)]
 
     def all_modes(self):
         weights = (False, True) if self.weights_name else (None,)
@@ -221,18 +224,13 @@ class EncoderModule(_Built, Stack):
         self.layers = getattr(self.target, "layers", None)
         self.first = self.target if self.layers is None else self.layers[0]
         self.depth = 1 if self.layers is None else 2
-        self.final_norm = getattr(self.target, self.names["final"], None) is not None
+        self.final_norm = (
+            getattr(self.target, self.names["final_norm"], None) is not None
+        )
 
     # Ours, and what PyTorch calls the same parts.
     names = MappingProxyType(
-        {
-            "attention": "attention",
-            "W_1": "W_1",
-            "W_2": "W_2",
-            "norm_1": "norm_1",
-            "norm_2": "norm_2",
-            "final": "final_norm",
-        }
+        {x: x for x in ("attention", "W_1", "W_2", "norm_1", "norm_2", "final_norm")}
     )
 
     @property
@@ -269,11 +267,7 @@ class EncoderModule(_Built, Stack):
                 linear = getattr(part, self.names[f"W_{i}"])
                 _fill(linear, weights[f"W_{i}"].T, weights.get(f"b_{i}", 0.0))
                 norm = getattr(part, self.names[f"norm_{i}"])
-                gain, bias = (
-                    weights.get(f"gain_{i}", 1.0),
-                    weights.get(f"bias_{i}", 0.0),
-                )
-                _fill(norm, gain, bias)
+                _fill(norm, weights.get(f"gain_{i}", 1), weights.get(f"bias_{i}", 0))
 
     def load_heads(self, attention, weights):
         load_attention(attention, weights)
@@ -283,15 +277,9 @@ class TorchEncoderModule(EncoderModule):
     """torch.nn.TransformerEncoderLayer or TransformerEncoder."""
 
     names = MappingProxyType(
-        {
-            "attention": "self_attn",
-            "W_1": "linear1",
-            "W_2": "linear2",
-            "norm_1": "norm1",
-            "norm_2": "norm2",
-            "final": "norm",
-        }
-    )
+        {"attention": "self_attn", "W_1": "linear1", "W_2": "linear2",
+         "norm_1": "norm1", "norm_2": "norm2", "final_norm": "norm"}
+    )  # fmt: skip
 
     @property
     def takes_bias(self):

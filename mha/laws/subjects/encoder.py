@@ -7,11 +7,23 @@ are asked too: tokens are framed so that norms cannot change them beyond recover
 import copy
 import dataclasses
 import itertools
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from mha.encoder import encoder
-from mha.laws._subjects import Broke, Layer, NotApplicable, expect_shape
+from mha.laws.subjects.subject import (
+    Array,
+    Broke,
+    Layer,
+    NotApplicable,
+    Options,
+    Weights,
+    expect_shape,
+)
+
+__all__ = ["encoder_weights"]
 
 WIDTH, HEADS, HIDDEN = 4, 2, 6
 # The two numbers of the frame stand far apart, and no token outweighs them.
@@ -21,10 +33,10 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
 
 
-def encoder_weights(seed, n_layers=1):
+def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
     """Draw the weights of a small encoder, as `mha.encoder` takes them.
 
-    Equation: see `mha.encoder_layer`  (chapter 11)
+    Equation: see `mha.encoder_layer`  (chapter encoder_layer)
 
     Parameters
     ----------
@@ -61,13 +73,14 @@ def _draw(rng, d, d_ff):
 class Drawn:
     """Weights that are known by their seed, and print as the call that draws them."""
 
-    def __init__(self, seed, n_layers=1):
+    def __init__(self, seed: int, n_layers: int = 1) -> None:
         self.seed, self.n_layers = int(seed), n_layers
 
-    def draw(self):
+    def draw(self) -> list[Weights]:
+        """Return the weights."""
         return encoder_weights(self.seed, self.n_layers)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         more = f", n_layers={self.n_layers}" if self.n_layers > 1 else ""
         return f"laws.encoder_weights(seed={self.seed}{more})"
 
@@ -88,13 +101,16 @@ class Stack(Layer):
         self.known = {}
         self.reads_values = True
 
-    def without_values(self):
+    def without_values(self) -> Self:
         """Return a twin to which all values are 0."""
         twin = copy.copy(self)
         twin.reads_values = False
         return twin
 
-    def encode(self, X, layers, n_heads=HEADS, mask=None, *, is_causal=False):
+    def encode(
+        self, X: Array, layers: list[Weights], n_heads: int = HEADS,
+        mask: Array | None = None, *, is_causal: bool = False,
+    ) -> Array:  # fmt: skip
         """Return the tokens after the layers with these weights."""
         if len(layers) != 1 and self.depth == 1:
             raise NotApplicable("it is one layer")
@@ -105,11 +121,14 @@ class Stack(Layer):
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)] if more else Y
 
-    def run_encoder(self, X, layers, n_heads, options):
+    def run_encoder(
+        self, X: Array, layers: list[Weights], n_heads: int, options: Options
+    ) -> Array:
+        """Call what is underneath; each kind of encoder does it in its own way."""
         raise NotImplementedError
 
     @property
-    def takes_batch(self):
+    def takes_batch(self) -> bool:
         return self._remember("batch", self._reads_batches)
 
     def _reads_batches(self):
@@ -119,19 +138,15 @@ class Stack(Layer):
             return False
         return True
 
-    def with_places(self, weights, dtype):
+    def with_places(self, weights: Weights, dtype: npt.DTypeLike) -> Weights:
         """Return the weights that the subject has a place for."""
-        return {
-            name: W.astype(dtype, copy=False)
-            for name, W in weights.items()
-            if self.takes_bias or not name.startswith("b")
-        }
+        return with_places(weights, dtype, self.takes_bias)
 
     def options(self, mask, is_causal, shape):
         return super().options(mask, is_causal, shape) | dict(self.mode.settings)
 
     @property
-    def norm_first(self):
+    def norm_first(self) -> bool:
         """Whether it is a pre-norm encoder; where it does not say, it is tried."""
         settings = dict(self.mode.settings)
         if "norm_first" in settings:
@@ -139,11 +154,11 @@ class Stack(Layer):
         return self._remember("norm_first", self._is_pre_norm)
 
     @property
-    def eps(self):
+    def eps(self) -> float:
         return self._remember("conventions", self._conventions)[0]
 
     @property
-    def activation(self):
+    def activation(self) -> str:
         return self._remember("conventions", self._conventions)[1]
 
     def _conventions(self):
@@ -236,30 +251,30 @@ class StackFunction(Stack):
     takes_bias = True
 
     @property
-    def fixed(self):
+    def fixed(self) -> dict[str, Any]:
         """What `functools.partial` has decided."""
         return getattr(self.target, "keywords", {})
 
     @property
-    def norm_first(self):
+    def norm_first(self) -> bool:
         if "norm_first" in self.fixed:
             return self.fixed["norm_first"]
         return super().norm_first
 
-    def variants(self):
+    def variants(self) -> list[Self]:
         if "norm_first" not in self.accepts or "norm_first" in self.fixed:
             return [self]
         return [self.with_settings(norm_first=pre) for pre in (False, True)]
 
-    def with_settings(self, **settings):
+    def with_settings(self, **settings: Any) -> Self:
         """Return a twin that is called with these arguments too."""
-        settings = tuple((dict(self.mode.settings) | settings).items())
-        return self.in_mode(dataclasses.replace(self.mode, settings=settings))
+        merged = tuple((dict(self.mode.settings) | settings).items())
+        return self.in_mode(dataclasses.replace(self.mode, settings=merged))
 
-    def all_modes(self):
+    def all_modes(self) -> list[Self]:
         return self.variants()
 
-    def trained_and_not(self):
+    def trained_and_not(self) -> list[Self]:
         if "training" not in self.accepts:
             return super().trained_and_not()
         return [self.with_settings(training=training) for training in (True, False)]
@@ -269,20 +284,31 @@ class StackFunction(Stack):
         return self.call(self.target, X, weights, n_heads, **options)
 
 
-def reference(X, layers, *, final, **options):
+def with_places(weights: Weights, dtype: npt.DTypeLike, takes_bias: bool) -> Weights:
+    """Return the weights in this dtype, without biases where there is no place."""
+    return {
+        name: W.astype(dtype, copy=False)
+        for name, W in weights.items()
+        if takes_bias or not name.startswith("b")
+    }
+
+
+def reference(X: Array, layers: list[Weights], *, final: bool, **options: Any) -> Array:
     """Return what `mha.encoder` makes of the same weights."""
     final_norm = (None, None) if final else None
     return encoder(X, layers, HEADS, final_norm=final_norm, **options)
 
 
-def expected_encoder(subject, X, layers, **options):
+def expected_encoder(
+    subject: Stack, X: Array, layers: list[Weights], **options: Any
+) -> Array:
     """Return what the reference, set like the subject, makes of the same weights."""
     options |= {"norm_first": subject.norm_first, "final": subject.final_norm}
     options |= {"eps": subject.eps, "activation": subject.activation}
     return reference(X, layers, **options)
 
 
-def silenced(layers):
+def silenced(layers: list[Weights]) -> list[Weights]:
     """Return the layers with both parts writing zeros, and with plain norms."""
     return [
         {name: W if name in LOUD else 0 * W for name, W in weights.items()}
@@ -291,7 +317,7 @@ def silenced(layers):
     ]
 
 
-def frame(X, width, eps):
+def frame(X: Array, width: int, eps: float) -> tuple[Array, float]:
     """Return wider tokens that a norm only divides, and by what.
 
     Two numbers behind each token make all of them alike in mean, 0, and in length.
@@ -306,7 +332,7 @@ def frame(X, width, eps):
     return framed, float(np.sqrt(size / width + eps))
 
 
-def unframe(Y, framed, d):
+def unframe(Y: Array, framed: Array, d: int) -> Array:
     """Return by how much the first `d` numbers of each row moved, without the norms.
 
     Whatever norms did to a row, they did to the two numbers of its frame too.
