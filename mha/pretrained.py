@@ -1,4 +1,4 @@
-"""Step 10: does our code run a real model? Chapter 13.
+"""Step 10: does our code run a real model? (chapter real_encoder)
 
 Needs safetensors and tokenizers, but only when `load` is called.
 """
@@ -190,7 +190,7 @@ class SentenceEncoder:
     def look_up(self, ids):
         """Return the vectors with which the tokens enter the first layer.
 
-        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter 13)
+        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter real_encoder)
 
         Parameters
         ----------
@@ -223,7 +223,8 @@ class SentenceEncoder:
     def run(self, sentences, *, return_weights=False):
         """Send sentences through `mha.encoder`.
 
-        Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²  (chapter 13)
+        Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²
+        (chapter real_encoder)
 
         Parameters
         ----------
@@ -267,7 +268,8 @@ class SentenceEncoder:
     def embed(self, sentences):
         """Return one vector of length 1 for each sentence.
 
-        Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens  (chapter 13)
+        Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens
+        (chapter real_encoder)
 
         Parameters
         ----------
@@ -309,7 +311,7 @@ class SentenceEncoder:
         """Return a model in which these heads add nothing.
 
         Equation: Σ_r A_r V_r W_O[r], with W_O[r] = 0 for each head r that is named
-        (chapters 8 and 13)
+        (chapters output and real_encoder)
 
         Parameters
         ----------

@@ -11,7 +11,8 @@ ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
 def attention(weights, tokens, keys=None, *, alt, names=None, first=0):
     """Show who looks at whom, for one head or many.
 
-    Equation: A = softmax(Q K^T / √d_k), one for each head  (chapters 5 and 9)
+    Equation: A = softmax(Q K^T / √d_k), one for each head
+    (chapters attention and multi_head)
 
     Parameters
     ----------

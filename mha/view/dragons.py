@@ -1,4 +1,4 @@
-"""Turn one look between two dragons, or two, and see what is known. Chapter 6."""
+"""Turn one or two looks between dragons: what is known? (chapter why_heads)"""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ FEWEST, MOST = 10, 400
 def dragons(nights, looks, names=("left", "right", "sheep"), *, alt):
     """Show what a reader knows of two creatures from one look, or from two.
 
-    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter 6)
+    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter why_heads)
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""Follow one number through the cut into heads, the right way and two wrong ones.
-
-Chapter 7.
-"""
+"""Follow one number through the cut into heads, right and wrong (chapter split)."""
 
 import numpy as np
 
@@ -16,7 +13,7 @@ MOST_ROWS, MOST_COLUMNS = 6, 8
 def heads(cells, words, n_heads=2, *, alt):
     """Show where each number of a small table goes when it is cut into heads.
 
-    Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter 7)
+    Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter split)
 
     Parameters
     ----------

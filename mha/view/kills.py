@@ -1,4 +1,4 @@
-"""Choose laws and see which wrong versions are still at large. Chapter 14."""
+"""Choose laws and see which wrong versions survive (chapter laws)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Paint a mask and watch the weights under it. Chapter 4."""
+"""Paint a mask and watch the weights under it (chapter masks)."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mha.view._view import View, any_script, as_numbers, as_words, short
 def masks(scores, tokens, keys=None, *, starts, alt):
     """Show the weights under a mask that the reader paints, cell by cell.
 
-    Equation: A_ij = M_ij exp(S_ij) / Σ_l M_il exp(S_il)  (chapter 4)
+    Equation: A_ij = M_ij exp(S_ij) / Σ_l M_il exp(S_il)  (chapter masks)
 
     Parameters
     ----------

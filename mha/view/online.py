@@ -1,4 +1,4 @@
-"""Read the keys block by block and keep three numbers. Chapter 15."""
+"""Read the keys block by block and keep three numbers (chapter long)."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ SIZES = (1, 2, 3)  # of a block, besides all keys at once
 def online(scores, values, labels, *, alt, block=2):
     """Show an online softmax at work for one query.
 
-    Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter 15)
+    Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter long)
 
     Parameters
     ----------

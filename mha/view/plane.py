@@ -1,4 +1,4 @@
-"""Drag a query among keys and see what it takes home. Chapter 5."""
+"""Drag a query among keys and see what it receives (chapter attention)."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ MOST = 8  # arrows that can be told apart
 def plane(query, keys, values, words, *, alt, asks="query", axes=None):
     """Show one query, keys and values in the plane; query and keys can be dragged.
 
-    Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter 5)
+    Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter attention)
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Make vectors wider and watch a softmax saturate. Chapter 3."""
+"""Make vectors wider and watch a softmax saturate (chapter scale)."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mha.view._view import View, as_numbers
 def scale(scores, widths, *, alt):
     """Show the weights of scores at each width, with and without the division by √d_k.
 
-    Equation: A = softmax(Q K^T / √d_k)  (chapter 3)
+    Equation: A = softmax(Q K^T / √d_k)  (chapter scale)
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Move scores and temperature, watch the shares. Chapter 2."""
+"""Move scores and temperature, watch the weights (chapter softmax)."""
 
 from mha import plot
 from mha.softmax import softmax as shares
@@ -10,7 +10,7 @@ LARGEST, MOST = 5, 12
 def softmax(scores, labels, *, alt):
     """Show a row of scores and its softmax, both to be moved.
 
-    Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter 2)
+    Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter softmax)
 
     Parameters
     ----------

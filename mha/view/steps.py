@@ -1,4 +1,4 @@
-"""Walk through the nine steps of multi-head attention. Chapter 9."""
+"""Walk through the nine steps of multi-head attention (chapter multi_head)."""
 
 import math
 
@@ -13,7 +13,7 @@ from mha.view._view import View, any_script, as_numbers, as_words, short
 def steps(X, W_Q, W_K, W_V, W_O, n_heads, *, tokens, alt, is_causal=False):
     """Show every number between the tokens and the output, step by step.
 
-    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter 9)
+    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter multi_head)
 
     Parameters
     ----------
