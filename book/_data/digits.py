@@ -58,6 +58,20 @@ def split(seed):
     }
 
 
+def started(module):
+    """Return a module from the device "meta" with weights to start training from.
+
+    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
+    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    """
+
+    def fill(part):
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.reset_parameters()
+
+    return module.to_empty(device="cpu").apply(fill)
+
+
 class Reader(nn.Module):
     """Read an image row by row, then answer once for the whole of it."""
 
@@ -66,7 +80,8 @@ class Reader(nn.Module):
         self.embed = nn.Linear(COLUMNS, D_MODEL)
         places = 0.3 * torch.randn(ROWS, D_MODEL)
         self.places = nn.Parameter(places) if positions else 0.0
-        self.encoder = Encoder(N_LAYERS, D_MODEL, n_heads, 2 * D_MODEL)
+        sizes = N_LAYERS, D_MODEL, n_heads, 2 * D_MODEL
+        self.encoder = started(Encoder(*sizes, device="meta"))
         self.answer = nn.Linear(D_MODEL, n_out)
 
     def forward(self, images):

@@ -27,6 +27,20 @@ TASKS = {
 WAYS = ("none", "same for all", "learned", "sinusoids", "turned")
 
 
+def started(module):
+    """Return a module from the device "meta" with weights to start training from.
+
+    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
+    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    """
+
+    def fill(part):
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.reset_parameters()
+
+    return module.to_empty(device="cpu").apply(fill)
+
+
 class Reader(nn.Module):
     """Embed letters, add where they stand, look once, and guess a letter for each."""
 
@@ -35,11 +49,11 @@ class Reader(nn.Module):
         self.way = way
         self.embed = nn.Embedding(LETTERS, D_MODEL)
         self.table = nn.Parameter(torch.randn(ROOM, D_MODEL) / 2)
-        self.encoder = Encoder(
-            1, D_MODEL, N_HEADS, 4 * D_MODEL, norm_first=True, final_norm=True
-        )
+        kind = {"norm_first": True, "final_norm": True, "device": "meta"}
+        self.encoder = started(Encoder(1, D_MODEL, N_HEADS, 4 * D_MODEL, **kind))
         if way == "turned":
-            self.encoder.layers[0].attention = TurnedAttention(D_MODEL, N_HEADS)
+            attention = TurnedAttention(D_MODEL, N_HEADS, device="meta")
+            self.encoder.layers[0].attention = started(attention)
         self.guess = nn.Linear(D_MODEL, LETTERS)
 
     def forward(self, letters):

@@ -44,14 +44,30 @@ def widen(x):
     return nn.functional.pad(x, (0, TOKEN - x.shape[-1]))
 
 
+def started(module):
+    """Return a module from the device "meta" with weights to start training from.
+
+    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
+    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    """
+
+    def fill(part):
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.reset_parameters()
+
+    return module.to_empty(device="cpu").apply(fill)
+
+
 class Hero(nn.Module):
     """Look once a layer, with some heads, and guess from what comes home."""
 
     def __init__(self, n_heads, n_out, d_model=32, n_layers=1, deep=False):
         super().__init__()
         self.embed = nn.Linear(TOKEN, d_model)
-        looks = [MultiHeadAttention(d_model, n_heads) for _ in range(n_layers)]
-        self.looks = nn.ModuleList(looks)
+        self.looks = nn.ModuleList(
+            started(MultiHeadAttention(d_model, n_heads, device="meta"))
+            for _ in range(n_layers)
+        )
         self.guess = nn.Linear(d_model, n_out)
         if deep:
             inner = nn.Linear(d_model, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()

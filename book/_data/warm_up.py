@@ -31,6 +31,20 @@ def split(seed):
     return (images[train], classes[train]), (images[test], classes[test])
 
 
+def started(module):
+    """Return a module from the device "meta" with weights to start training from.
+
+    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
+    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    """
+
+    def fill(part):
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.reset_parameters()
+
+    return module.to_empty(device="cpu").apply(fill)
+
+
 class DeepReader(nn.Module):
     """Read an image row by row through many layers, then name it."""
 
@@ -38,10 +52,8 @@ class DeepReader(nn.Module):
         super().__init__()
         self.embed = nn.Linear(8, D_MODEL)
         self.places = nn.Parameter(0.3 * torch.randn(8, D_MODEL))
-        self.encoder = Encoder(
-            n_layers, D_MODEL, N_HEADS, 2 * D_MODEL, norm_first=norm_first,
-            final_norm=norm_first,
-        )  # fmt: skip
+        kind = {"norm_first": norm_first, "final_norm": norm_first, "device": "meta"}
+        self.encoder = started(Encoder(n_layers, D_MODEL, N_HEADS, 2 * D_MODEL, **kind))
         self.answer = nn.Linear(D_MODEL, 10)
         for part in self.modules():
             if isinstance(part, nn.Linear):

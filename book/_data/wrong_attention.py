@@ -53,8 +53,8 @@ STEPS = {"copy": 300, "reverse": 600, "sort": 800}
 class FromTheZoo(MultiHeadAttention):
     """Look with a member of the zoo; its matrices are those of a layer of ours."""
 
-    def __init__(self, member, d_model, n_heads):
-        super().__init__(d_model, n_heads)
+    def __init__(self, member, d_model, n_heads, **storage):
+        super().__init__(d_model, n_heads, **storage)
         self.member = member
 
     def forward(self, X, mask=None, **look):
@@ -66,6 +66,20 @@ class FromTheZoo(MultiHeadAttention):
         )
 
 
+def started(module):
+    """Return a module from the device "meta" with weights to start training from.
+
+    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
+    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    """
+
+    def fill(part):
+        if isinstance(part, nn.Linear | nn.LayerNorm):
+            part.reset_parameters()
+
+    return module.to_empty(device="cpu").apply(fill)
+
+
 class Translator(nn.Module):
     """Give every place of a sequence a letter: embed, look, guess."""
 
@@ -73,11 +87,11 @@ class Translator(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(LETTERS, D_MODEL)
         self.places = nn.Parameter(torch.randn(N, D_MODEL) / 2)
-        self.encoder = Encoder(
-            n_layers, D_MODEL, N_HEADS, 4 * D_MODEL, norm_first=True, final_norm=True
-        )
+        kind = {"norm_first": True, "final_norm": True, "device": "meta"}
+        self.encoder = started(Encoder(n_layers, D_MODEL, N_HEADS, 4 * D_MODEL, **kind))
         for layer in self.encoder.layers:
-            layer.attention = FromTheZoo(member, D_MODEL, N_HEADS)
+            attention = FromTheZoo(member, D_MODEL, N_HEADS, device="meta")
+            layer.attention = started(attention)
         self.guess = nn.Linear(D_MODEL, LETTERS)
 
     def forward(self, tokens):

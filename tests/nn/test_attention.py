@@ -278,8 +278,8 @@ def test_weights_belong_to_heads_and_are_exactly_zero_where_masked(kind):
 # left together with the causal rule.
 left_padding = torch.from_numpy(mha.padding_mask([5, 4], N_Q)).flip(-1)
 all_hidden = torch.from_numpy(mha.padding_mask([0, 4], N_Q))
-some_rows = normal(H, N_Q, N_Q) > 0.3
-some_rows[:, 2] = False
+some_rows = normal(1, H, N_Q, N_Q) > 0.3
+some_rows[..., 2, :] = False
 EMPTY = {
     "some rows": (some_rows, False),
     "a sequence": (all_hidden, False),
