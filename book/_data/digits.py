@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, SVR
 from torch import nn
 
-from mha.nn import Encoder
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(10)
@@ -58,18 +58,17 @@ def split(seed):
     }
 
 
-def started(module):
-    """Return a module from the device "meta" with weights to start training from.
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
 
-    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
-    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
     """
 
-    def fill(part):
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-
-    return module.to_empty(device="cpu").apply(fill)
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class Reader(nn.Module):
@@ -80,8 +79,7 @@ class Reader(nn.Module):
         self.embed = nn.Linear(COLUMNS, D_MODEL)
         places = 0.3 * torch.randn(ROWS, D_MODEL)
         self.places = nn.Parameter(places) if positions else 0.0
-        sizes = N_LAYERS, D_MODEL, n_heads, 2 * D_MODEL
-        self.encoder = started(Encoder(*sizes, device="meta"))
+        self.encoder = Encoder(N_LAYERS, D_MODEL, n_heads, 2 * D_MODEL)
         self.answer = nn.Linear(D_MODEL, n_out)
 
     def forward(self, images):

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+import mha.nn
 from mha import sinusoidal_positional_encoding
-from mha.nn import Encoder, MultiHeadAttention, scaled_dot_product_attention
+from mha.nn import scaled_dot_product_attention
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
@@ -27,18 +28,17 @@ TASKS = {
 WAYS = ("none", "same for all", "learned", "sinusoids", "turned")
 
 
-def started(module):
-    """Return a module from the device "meta" with weights to start training from.
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
 
-    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
-    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
     """
 
-    def fill(part):
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-
-    return module.to_empty(device="cpu").apply(fill)
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class Reader(nn.Module):
@@ -49,11 +49,11 @@ class Reader(nn.Module):
         self.way = way
         self.embed = nn.Embedding(LETTERS, D_MODEL)
         self.table = nn.Parameter(torch.randn(ROOM, D_MODEL) / 2)
-        kind = {"norm_first": True, "final_norm": True, "device": "meta"}
-        self.encoder = started(Encoder(1, D_MODEL, N_HEADS, 4 * D_MODEL, **kind))
+        self.encoder = Encoder(
+            1, D_MODEL, N_HEADS, 4 * D_MODEL, norm_first=True, final_norm=True
+        )
         if way == "turned":
-            attention = TurnedAttention(D_MODEL, N_HEADS, device="meta")
-            self.encoder.layers[0].attention = started(attention)
+            self.encoder.layers[0].attention = TurnedAttention(D_MODEL, N_HEADS)
         self.guess = nn.Linear(D_MODEL, LETTERS)
 
     def forward(self, letters):
@@ -73,8 +73,13 @@ def where(way, letters, table):
     return added.get(way, 0)
 
 
-class TurnedAttention(MultiHeadAttention):
+class TurnedAttention(mha.nn.MultiHeadAttention):
     """Turn each query and key by its position before they meet (rotary positions)."""
+
+    def reset_parameters(self):
+        """Start each matrix as PyTorch starts it alone: the stored runs began so."""
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            W.reset_parameters()
 
     def forward(self, X, mask=None, **look):
         Q, K, V = (

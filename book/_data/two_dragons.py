@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from mha.nn import MultiHeadAttention
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
@@ -44,18 +44,13 @@ def widen(x):
     return nn.functional.pad(x, (0, TOKEN - x.shape[-1]))
 
 
-def started(module):
-    """Return a module from the device "meta" with weights to start training from.
+class MultiHeadAttention(mha.nn.MultiHeadAttention):
+    """The layer of mha.nn with the start that it had when the runs were stored."""
 
-    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
-    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
-    """
-
-    def fill(part):
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-
-    return module.to_empty(device="cpu").apply(fill)
+    def reset_parameters(self):
+        """Start each matrix as PyTorch starts it alone."""
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            W.reset_parameters()
 
 
 class Hero(nn.Module):
@@ -64,10 +59,8 @@ class Hero(nn.Module):
     def __init__(self, n_heads, n_out, d_model=32, n_layers=1, deep=False):
         super().__init__()
         self.embed = nn.Linear(TOKEN, d_model)
-        self.looks = nn.ModuleList(
-            started(MultiHeadAttention(d_model, n_heads, device="meta"))
-            for _ in range(n_layers)
-        )
+        looks = [MultiHeadAttention(d_model, n_heads) for _ in range(n_layers)]
+        self.looks = nn.ModuleList(looks)
         self.guess = nn.Linear(d_model, n_out)
         if deep:
             inner = nn.Linear(d_model, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()

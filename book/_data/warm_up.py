@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from mha.nn import Encoder
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(3)
@@ -31,18 +31,17 @@ def split(seed):
     return (images[train], classes[train]), (images[test], classes[test])
 
 
-def started(module):
-    """Return a module from the device "meta" with weights to start training from.
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
 
-    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
-    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
     """
 
-    def fill(part):
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-
-    return module.to_empty(device="cpu").apply(fill)
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class DeepReader(nn.Module):
@@ -52,8 +51,10 @@ class DeepReader(nn.Module):
         super().__init__()
         self.embed = nn.Linear(8, D_MODEL)
         self.places = nn.Parameter(0.3 * torch.randn(8, D_MODEL))
-        kind = {"norm_first": norm_first, "final_norm": norm_first, "device": "meta"}
-        self.encoder = started(Encoder(n_layers, D_MODEL, N_HEADS, 2 * D_MODEL, **kind))
+        self.encoder = Encoder(
+            n_layers, D_MODEL, N_HEADS, 2 * D_MODEL, norm_first=norm_first,
+            final_norm=norm_first,
+        )  # fmt: skip
         self.answer = nn.Linear(D_MODEL, 10)
         for part in self.modules():
             if isinstance(part, nn.Linear):

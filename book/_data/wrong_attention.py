@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+import mha.nn
 from mha import zoo
-from mha.nn import Encoder, MultiHeadAttention
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
@@ -50,12 +50,30 @@ LAYERS = {"copy": 1, "reverse": 1, "sort": 2}
 STEPS = {"copy": 300, "reverse": 600, "sort": 800}
 
 
-class FromTheZoo(MultiHeadAttention):
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
+
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
+    """
+
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
+
+
+class FromTheZoo(mha.nn.MultiHeadAttention):
     """Look with a member of the zoo; its matrices are those of a layer of ours."""
 
-    def __init__(self, member, d_model, n_heads, **storage):
-        super().__init__(d_model, n_heads, **storage)
+    def __init__(self, member, d_model, n_heads):
+        super().__init__(d_model, n_heads)
         self.member = member
+
+    def reset_parameters(self):
+        """Start each matrix as PyTorch starts it alone: the stored runs began so."""
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            W.reset_parameters()
 
     def forward(self, X, mask=None, **look):
         parts = {letter: getattr(self, f"W_{letter}") for letter in "QKVO"}
@@ -66,20 +84,6 @@ class FromTheZoo(MultiHeadAttention):
         )
 
 
-def started(module):
-    """Return a module from the device "meta" with weights to start training from.
-
-    Each of its parts starts as PyTorch starts it alone, W_Q, W_K and W_V included: the
-    stored runs began so, before the layers of mha.nn took over PyTorch's joint bound.
-    """
-
-    def fill(part):
-        if isinstance(part, nn.Linear | nn.LayerNorm):
-            part.reset_parameters()
-
-    return module.to_empty(device="cpu").apply(fill)
-
-
 class Translator(nn.Module):
     """Give every place of a sequence a letter: embed, look, guess."""
 
@@ -87,11 +91,11 @@ class Translator(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(LETTERS, D_MODEL)
         self.places = nn.Parameter(torch.randn(N, D_MODEL) / 2)
-        kind = {"norm_first": True, "final_norm": True, "device": "meta"}
-        self.encoder = started(Encoder(n_layers, D_MODEL, N_HEADS, 4 * D_MODEL, **kind))
+        self.encoder = Encoder(
+            n_layers, D_MODEL, N_HEADS, 4 * D_MODEL, norm_first=True, final_norm=True
+        )
         for layer in self.encoder.layers:
-            attention = FromTheZoo(member, D_MODEL, N_HEADS, device="meta")
-            layer.attention = started(attention)
+            layer.attention = FromTheZoo(member, D_MODEL, N_HEADS)
         self.guess = nn.Linear(D_MODEL, LETTERS)
 
     def forward(self, tokens):
