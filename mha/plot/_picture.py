@@ -10,6 +10,8 @@ from pathlib import Path
 from matplotlib import rc_context, style
 from PIL import Image  # comes with matplotlib
 
+from mha._figures import as_alt
+
 INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
 ROLES = {
     "query": "#0072B2",
@@ -56,9 +58,7 @@ class Picture:
     """
 
     def __init__(self, figure, alt):
-        if not isinstance(alt, str) or not alt.strip():
-            raise ValueError("alt must say in one sentence what the picture shows")
-        self.alt = alt.strip()
+        self.alt = as_alt(alt)
         self.svg = _inline_svg(figure, self.alt)
         self.png = _small_png(figure)
 

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
 
+from mha._figures import convex_hull
 from mha.plot._checks import all_known, as_series
 from mha.plot._picture import INK, ROLES, Picture, house_style
 
@@ -58,43 +59,6 @@ def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
         for k, (a, b) in enumerate(angles):
             _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
         return Picture(figure, alt)
-
-
-def convex_hull(points):
-    """Return the corners of the convex hull, counter-clockwise.
-
-    Parameters
-    ----------
-    points : sequence of (x, y)
-        At least one point of the plane.
-
-    Returns
-    -------
-    corners : ndarray of shape (n, 2)
-        Points inside the hull, or on an edge, are left out.
-
-    Examples
-    --------
-    >>> convex_hull([(0, 0), (2, 0), (1, 0.5), (1, 2)]).tolist()
-    [[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]]
-    """
-    ordered = sorted({(float(x), float(y)) for x, y in points})
-    corners = _chain(ordered) + _chain(ordered[::-1])
-    return np.array(corners or ordered)
-
-
-def _chain(ordered):
-    """Walk along the points and keep only those where the path turns left."""
-    kept = []
-    for p in ordered:
-        while len(kept) > 1 and _turn(*kept[-2:], p) <= 0:
-            kept.pop()
-        kept.append(p)
-    return kept[:-1]  # the other chain begins with it
-
-
-def _turn(a, b, c):
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def _plane(corners):
