@@ -19,11 +19,11 @@ def needs(part: str, extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         packages = [re.split("[>=<]", requirement)[0] for requirement in EXTRAS[extra]]
-        if error.name not in packages:
-            raise  # something is missing inside a package that is there
+        if (error.name or "").partition(".")[0] not in packages:
+            raise  # not an extra of ours
         command = " ".join(f'"{requirement}"' for requirement in EXTRAS[extra])
         raise ModuleNotFoundError(
-            f"{part} needs {' and '.join(packages)}, the extra [{extra}] of mha, and "
-            f"{error.name} is not installed here: pip install {command}",
+            f"{part} needs {' and '.join(packages)}, the extra [{extra}] of mha "
+            f"({error}): pip install {command}",
             name=error.name,
         ) from error

@@ -43,7 +43,7 @@ def _chain(ordered: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Walk along the points and keep only those where the path turns left."""
     kept: list[tuple[float, float]] = []
     for p in ordered:
-        while len(kept) > 1 and _turn(*kept[-2:], p) <= 0:
+        while len(kept) > 1 and _turn(kept[-2], kept[-1], p) <= 0:
             kept.pop()
         kept.append(p)
     return kept[:-1]  # the other chain begins with it

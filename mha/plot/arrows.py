@@ -1,15 +1,23 @@
 """Vectors in the plane."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
+from numpy.typing import ArrayLike, NDArray
 
 from mha._figures import convex_hull
 from mha.plot._checks import all_known, as_series
 from mha.plot._picture import INK, ROLES, Picture, house_style
 
 
-def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
+def vectors(
+    arrows: Mapping[str, ArrayLike], *, alt: str,
+    roles: Mapping[str, str] | None = None,
+    angles: Sequence[tuple[str, str]] = (), hull: Sequence[str] = (),
+) -> Picture:  # fmt: skip
     """Show vectors of the plane as arrows from the origin.
 
     Parameters
@@ -42,9 +50,8 @@ def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
     """
     tips = {name: as_series(name, tip, 2) for name, tip in arrows.items()}
     roles = roles or {}
-    all_known(
-        "roles, angles and hull", [*roles, *sum(map(tuple, angles), ()), *hull], tips
-    )
+    named = [*roles, *(name for pair in angles for name in pair), *hull]
+    all_known("roles, angles and hull", named, tips)
     all_known("roles", roles.values(), ROLES)
     corners = np.array([(0, 0), *tips.values()])
     with house_style():
@@ -54,14 +61,14 @@ def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
             ax.add_patch(Polygon(shape, fc=ROLES["value"], alpha=0.2))
         for name, tip in tips.items():
             side = label_side(tip, tips.values())
-            _arrow(ax, name, tip, ROLES.get(roles.get(name), INK), side)
+            _arrow(ax, name, tip, ROLES.get(roles.get(name, ""), INK), side)
         reach = np.linalg.norm(corners, axis=1).max()
         for k, (a, b) in enumerate(angles):
             _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
         return Picture(figure, alt)
 
 
-def _plane(corners):
+def _plane(corners: NDArray[Any]) -> tuple[Figure, Any]:
     """Return axes with equal units that hold all corners and the origin."""
     low, high = corners.min(0), corners.max(0)
     pad = 0.18 * (high - low).max() or 1
@@ -78,7 +85,9 @@ def _plane(corners):
     return figure, ax
 
 
-def _arrow(ax, name, tip, colour, side):
+def _arrow(
+    ax: Any, name: str, tip: NDArray[Any], colour: str, side: NDArray[Any]
+) -> None:
     look = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", tip, (0, 0), arrowprops=look)
     place = {"ha": _nearest(side[0], "right", "left"), "textcoords": "offset points"}
@@ -86,11 +95,11 @@ def _arrow(ax, name, tip, colour, side):
     ax.annotate(name, tip, 5 * side, **place)
 
 
-def _nearest(part, low, high):
+def _nearest(part: float, low: str, high: str) -> str:
     return "center" if abs(part) < 0.3 else low if part < 0 else high
 
 
-def label_side(tip, others):
+def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> NDArray[Any]:
     """Return the direction in which the name of an arrow stands from its tip.
 
     Ahead of the tip there is room, unless a longer arrow goes the same way; then the
@@ -106,8 +115,8 @@ def label_side(tip, others):
     length = np.linalg.norm(tip) or 1
     x, y = np.divide(tip, length)
     crowd = []
-    for other in others:
-        along, across = np.dot((x, y), other), x * other[1] - y * other[0]
+    for a, b in map(np.asarray, others):
+        along, across = x * a + y * b, x * b - y * a
         # An arrow is not longer than itself, rounding aside.
         if along > 1.001 * length and abs(across) < 0.2 * along:
             crowd.append(across)
@@ -116,7 +125,7 @@ def label_side(tip, others):
     return np.array([y, -x]) if sum(crowd) > 0 else np.array([-y, x])
 
 
-def _angle(ax, a, b, radius):
+def _angle(ax: Any, a: NDArray[Any], b: NDArray[Any], radius: float) -> None:
     """Draw the arc between two vectors and write its degrees beside the middle."""
     first, second = (np.degrees(np.arctan2(v[1], v[0])) for v in (a, b))
     turn = (second - first + 180) % 360 - 180

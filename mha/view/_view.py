@@ -174,8 +174,8 @@ def any_script() -> Iterator[None]:
 def text(name: str) -> str:
     """Return a file of this folder without comments and indentation."""
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
-    lines = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
-    return "\n".join(line for line in lines if line)
+    bare = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
+    return "\n".join(line for line in bare if line)
 
 
 @cache

@@ -22,7 +22,7 @@ def kills(matrix: Any, *, alt: str) -> View:
     view : View
         Shows itself as the last line of a cell.
     """
-    dead = np.asarray(matrix.killed)
+    dead: Any = np.asarray(matrix.killed)
     wrong = dead.any(axis=1)
     members = [
         name for name, is_wrong in zip(matrix.rows, wrong, strict=True) if is_wrong

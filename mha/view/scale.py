@@ -1,6 +1,5 @@
 """Make vectors wider and watch a softmax saturate (chapter scale)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from mha.softmax import softmax
 from mha.view._view import View, as_numbers
 
 
-def scale(scores: ArrayLike, widths: Sequence[int], *, alt: str) -> View:
+def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     """Show the weights of scores at each width, with and without the division by √d_k.
 
     Equation: A = softmax(Q K^T / √d_k)  (chapter scale)
@@ -54,7 +53,7 @@ def scale(scores: ArrayLike, widths: Sequence[int], *, alt: str) -> View:
     return View("scale", data, alt, lambda plot: plot.bars(series, labels, alt=alt))
 
 
-def as_widths(widths: Sequence[int]) -> NDArray[Any]:
+def as_widths(widths: ArrayLike) -> NDArray[Any]:
     """Return the widths of the vectors, which grow."""
     widths = np.asarray(widths)
     if widths.ndim != 1 or widths.size == 0:
