@@ -64,7 +64,9 @@ def test_the_package_and_its_views_need_numpy_only():
 def test_an_error_inside_an_installed_library_is_not_blamed_on_an_extra(monkeypatch):
     from mha._extras import needs
 
-    with pytest.raises(ModuleNotFoundError, match="^No module named 'no_such_module'$"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^No module named 'no_such_module'$"
+    ):
         with needs("mha.nn", "torch"):
             import no_such_module  # noqa: F401
 

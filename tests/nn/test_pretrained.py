@@ -460,7 +460,7 @@ def test_a_missing_library_is_named_with_the_way_to_install_it(monkeypatch, libr
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(
-        ImportError, match='pip install "safetensors.*" "tokenizers'
+        ImportError, match=r'pip install "safetensors.*" "tokenizers'
     ) as error:
         load()
     assert library in str(error.value.__cause__)

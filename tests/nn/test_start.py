@@ -77,9 +77,9 @@ def test_the_first_layer_of_an_encoder_starts_as_torchs_and_the_next_goes_on():
     torch.manual_seed(5)
     ours = Encoder(2, D_MODEL, H, D_FF)
     torch.manual_seed(5)
-    for layer in ours.layers:
-        theirs = nn.TransformerEncoderLayer(D_MODEL, H, D_FF)
-        assert_same_parameters(layer, from_torch(theirs))
+    theirs = [nn.TransformerEncoderLayer(D_MODEL, H, D_FF) for _ in range(2)]
+    for layer, their_layer in zip(ours.layers, theirs, strict=True):
+        assert_same_parameters(layer, from_torch(their_layer))
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])

@@ -1,4 +1,4 @@
-"""What a type checker knows of the PyTorch layers: mypy reads this file, pytest runs it.
+"""What a type checker knows of the PyTorch layers: mypy reads it, pytest runs it.
 
 `assert_type` is checked by mypy (see [tool.mypy] in pyproject.toml). When it runs, it
 returns its first argument, and the test looks at the real type.
