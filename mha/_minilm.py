@@ -1,9 +1,12 @@
-"""Step 10 too: where do the files of the model lie, and are they the right ones?"""
+"""Where do the files of the model lie, and are they the right ones?"""
 
 import hashlib
 import importlib.util
 import os
 from pathlib import Path
+
+Source = tuple[str, dict[str, str | Path]]
+Folder = str | os.PathLike[str]
 
 # Pinned, because a file found under the right name may still be another one.
 SHA256 = {
@@ -30,14 +33,14 @@ There are three ways to get all-MiniLM-L6-v2, 91 MB:
        pip install huggingface_hub"""
 
 
-def find(path=None):
+def find(path: Folder | None = None) -> Source:
     """Return what to call the source, and {name: path} of its files."""
     if found := find_here(path) or _on_the_hub():
         return found
     raise FileNotFoundError(f"no model on this machine. {WAYS}")
 
 
-def find_here(path=None):
+def find_here(path: Folder | None = None) -> Source | None:
     """Return what `find` returns without asking the network, or None."""
     if path is not None:
         return _in_folder("path", path)
@@ -52,9 +55,9 @@ def find_here(path=None):
     return f"package {PACKAGE}", files
 
 
-def _in_folder(name, folder):
-    files = {file: Path(folder) / file for file in SHA256}
-    if missing := [file for file, path in files.items() if not path.is_file()]:
+def _in_folder(name: str, folder: Folder) -> Source:
+    files: dict[str, str | Path] = {file: Path(folder, file) for file in SHA256}
+    if missing := [file for file, path in files.items() if not Path(path).is_file()]:
         raise FileNotFoundError(
             f"{name} must be a folder that holds {' and '.join(SHA256)}, but {folder} "
             f"lacks {' and '.join(missing)}"
@@ -62,13 +65,15 @@ def _in_folder(name, folder):
     return f"folder {folder}", files
 
 
-def _on_the_hub():
+def _on_the_hub() -> Source | None:
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
         return None
     try:
-        files = {file: hf_hub_download(HUB, file, revision=REVISION) for file in SHA256}
+        files: dict[str, str | Path] = {
+            file: hf_hub_download(HUB, file, revision=REVISION) for file in SHA256
+        }
     except OSError as error:
         raise FileNotFoundError(
             f"no model on this machine, and the hub does not answer: {error}\n{WAYS}"
@@ -76,7 +81,7 @@ def _on_the_hub():
     return f"hub {HUB}", files
 
 
-def read(file, path):
+def read(file: str, path: str | Path) -> bytes:
     """Return the bytes of the file, after a look at their checksum."""
     content = Path(path).read_bytes()
     found = hashlib.sha256(content).hexdigest()

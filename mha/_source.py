@@ -3,9 +3,11 @@
 import ast
 import inspect
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 
-def source(function):
+def source(function: Callable[..., Any]) -> str:
     """Return the code of `function` without its docstring.
 
     Parameters
@@ -31,7 +33,7 @@ def source(function):
         return np.where(total == 0, 1, total)
     """
     code = textwrap.dedent(inspect.getsource(function))
-    body = ast.parse(code).body[0]
+    body: Any = ast.parse(code).body[0]
     if ast.get_docstring(body) is None:
         return code.rstrip()
     text, lines = body.body[0], code.splitlines()

@@ -1,16 +1,20 @@
-"""Step 10: does our code run a real model? Chapter 13.
+"""Step 10: does our code run a real model? (chapter real_encoder)
 
 Needs safetensors and tokenizers, but only when `load` is called.
 """
 
 import copy
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from mha import _minilm
 from mha._arrays import as_array, as_count
+from mha._extras import needs
 from mha.encoder import encoder, layer_norm
 from mha.masks import padding_mask
 
@@ -29,10 +33,13 @@ LINEAR = {
     "2": "output.dense",
 }
 NORM = {"1": "attention.output.LayerNorm", "2": "output.LayerNorm"}
+Array = NDArray[Any]
 TABLES = ("word", "position", "token_type")
 
 
-def load(path=None, *, dtype=np.float32):
+def load(
+    path: str | PathLike[str] | None = None, *, dtype: DTypeLike = np.float32
+) -> "SentenceEncoder":
     """Load all-MiniLM-L6-v2, a sentence encoder of six layers with twelve heads.
 
     Parameters
@@ -72,13 +79,13 @@ def load(path=None, *, dtype=np.float32):
     >>> print(model.n_layers, model.n_heads, model.d_model)
     6 12 384
     """
-    dtype = _as_dtype(dtype)
+    kind = _as_dtype(dtype)
     read_tensors, read_tokenizer = _readers()
     source, files = _minilm.find(path)
     content = {file: _minilm.read(file, files[file]) for file in files}
     tokenizer = read_tokenizer(content["tokenizer.json"])
     tensors = read_tensors(content["model.safetensors"])
-    return SentenceEncoder(tokenizer, _in_our_names(tensors, dtype), source)
+    return SentenceEncoder(tokenizer, _in_our_names(tensors, kind), source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +103,9 @@ class Tokens:
         starts with ##.
     """
 
-    ids: np.ndarray
-    mask: np.ndarray
-    words: list
+    ids: Array
+    mask: Array
+    words: list[Any]
 
 
 class SentenceEncoder:
@@ -116,15 +123,17 @@ class SentenceEncoder:
         read-only, because copies of the model share them.
     """
 
-    def __init__(self, tokenizer, weights, source):
+    def __init__(self, tokenizer: Any, weights: tuple[Any, Any, Any], source: str):
         """Take what `load` has read."""
         tokenizer.no_padding()
         tokenizer.enable_truncation(LIMIT)
         self._tokenizer = tokenizer
-        self._tables, self._norm, self.layers = weights
+        self._tables: dict[str, Array] = weights[0]
+        self._norm: list[Array] = weights[1]
+        self.layers: list[dict[str, Array]] = weights[2]
         self.source = source
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Say size, precision and origin."""
         return (
             f"SentenceEncoder({self.n_layers} layers of {self.n_heads} heads, "
@@ -133,21 +142,21 @@ class SentenceEncoder:
         )
 
     @property
-    def n_layers(self):
+    def n_layers(self) -> int:
         """Number of layers, 6."""
         return len(self.layers)
 
     @property
-    def n_heads(self):
+    def n_heads(self) -> int:
         """Number of heads in each layer, 12."""
         return N_HEADS
 
     @property
-    def d_model(self):
+    def d_model(self) -> int:
         """Width of a token, 384."""
         return self._tables["word"].shape[1]
 
-    def tokenize(self, sentences):
+    def tokenize(self, sentences: str | Iterable[str]) -> Tokens:
         """Cut sentences into pieces of words that the model has a vector for.
 
         Parameters
@@ -178,19 +187,19 @@ class SentenceEncoder:
         if isinstance(sentences, str):
             tokens = self.tokenize([sentences])
             return Tokens(tokens.ids[0], tokens.mask[0], tokens.words[0])
-        sentences = _as_sentences(sentences)
-        if not sentences:
+        several = _as_sentences(sentences)
+        if not several:
             raise ValueError("sentences must hold at least one sentence, got none")
-        found = [self._tokenizer.encode(sentence) for sentence in sentences]
+        found = [self._tokenizer.encode(sentence) for sentence in several]
         mask = padding_mask([len(one.ids) for one in found])[:, 0, 0]
         ids = np.zeros(mask.shape, dtype=np.int64)
         ids[mask] = np.concatenate([one.ids for one in found])
         return Tokens(ids, mask, [one.tokens for one in found])
 
-    def look_up(self, ids):
+    def look_up(self, ids: ArrayLike) -> Array:
         """Return the vectors with which the tokens enter the first layer.
 
-        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter 13)
+        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter real_encoder)
 
         Parameters
         ----------
@@ -216,14 +225,30 @@ class SentenceEncoder:
         (6, 384)
         """
         word, position, token_type = (self._tables[name] for name in TABLES)
-        ids = _as_ids(ids, len(word), len(position))
-        x = word[ids] + position[: ids.shape[-1]] + token_type[0]
-        return layer_norm(x, *self._norm, EPS)
+        rows = _as_ids(ids, len(word), len(position))
+        x = word[rows] + position[: rows.shape[-1]] + token_type[0]
+        gain, bias = self._norm
+        return layer_norm(x, gain, bias, EPS)
 
-    def run(self, sentences, *, return_weights=False):
+    @overload
+    def run(
+        self, sentences: str | Iterable[str], *, return_weights: Literal[False] = False
+    ) -> Array: ...
+    @overload
+    def run(
+        self, sentences: str | Iterable[str], *, return_weights: Literal[True]
+    ) -> tuple[Array, list[Array]]: ...
+    @overload
+    def run(
+        self, sentences: str | Iterable[str], *, return_weights: bool
+    ) -> Array | tuple[Array, list[Array]]: ...
+    def run(
+        self, sentences: str | Iterable[str], *, return_weights: bool = False
+    ) -> Array | tuple[Array, list[Array]]:
         """Send sentences through `mha.encoder`.
 
-        Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²  (chapter 13)
+        Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²
+        (chapter real_encoder)
 
         Parameters
         ----------
@@ -259,15 +284,17 @@ class SentenceEncoder:
         tokens = self.tokenize(sentences)
         return self._encode(tokens.ids, tokens.mask, return_weights=return_weights)
 
-    def _encode(self, ids, mask, **options):
-        X, keys = self.look_up(ids), mask[..., None, None, :]
-        options |= {"activation": "gelu", "eps": EPS}
-        return encoder(X, self.layers, self.n_heads, keys, **options)
+    def _encode(self, ids: Array, mask: Array, return_weights: bool = False) -> Any:
+        return encoder(
+            self.look_up(ids), self.layers, self.n_heads, mask[..., None, None, :],
+            activation="gelu", eps=EPS, return_weights=return_weights,
+        )  # fmt: skip
 
-    def embed(self, sentences):
+    def embed(self, sentences: str | Iterable[str]) -> Array:
         """Return one vector of length 1 for each sentence.
 
-        Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens  (chapter 13)
+        Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens
+        (chapter real_encoder)
 
         Parameters
         ----------
@@ -293,11 +320,11 @@ class SentenceEncoder:
         """
         if isinstance(sentences, str):
             return self.embed([sentences])[0]
-        sentences = _as_sentences(sentences)
-        means = np.empty((len(sentences), self.d_model), self._tables["word"].dtype)
-        if not sentences:
+        several = _as_sentences(sentences)
+        means = np.empty((len(several), self.d_model), self._tables["word"].dtype)
+        if not several:
             return means
-        tokens = self.tokenize(sentences)
+        tokens = self.tokenize(several)
         lengths = tokens.mask.sum(-1)
         for batch in _batches(lengths):
             n = lengths[batch].max()
@@ -305,11 +332,11 @@ class SentenceEncoder:
             means[batch] = self._encode(ids, mask).mean(-2, where=mask[..., None])
         return means / np.linalg.norm(means, axis=-1, keepdims=True)
 
-    def without_heads(self, heads):
+    def without_heads(self, heads: Iterable[Sequence[int]]) -> "SentenceEncoder":
         """Return a model in which these heads add nothing.
 
         Equation: Σ_r A_r V_r W_O[r], with W_O[r] = 0 for each head r that is named
-        (chapters 8 and 13)
+        (chapters output and real_encoder)
 
         Parameters
         ----------
@@ -345,7 +372,7 @@ class SentenceEncoder:
             twin.layers[layer]["W_O"] = _frozen(W_O)
         return twin
 
-    def _as_heads(self, heads):
+    def _as_heads(self, heads: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
         """Return the pairs as ints, or say which of them has no head to name."""
         if isinstance(heads, str) or not isinstance(heads, Iterable):
             raise TypeError(f"heads must be a list of (layer, head), got {heads!r}")
@@ -359,12 +386,12 @@ class SentenceEncoder:
         return pairs
 
 
-def _batches(lengths):
+def _batches(lengths: Array) -> Iterator[list[Any]]:
     """Yield the places of sentences that run together, close to each other in length.
 
     So little of a batch is padding, and what it takes of memory has a bound.
     """
-    batch = []
+    batch: list[Any] = []
     for i in np.argsort(lengths, kind="stable"):
         if batch and lengths[i] * (len(batch) + 1) > BATCH:
             yield batch
@@ -373,20 +400,17 @@ def _batches(lengths):
     yield batch
 
 
-def _readers():
+def _readers() -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
     """Return the functions that read tensors and tokenizer from bytes."""
-    try:
+    with needs("mha.pretrained.load", "pretrained"):
         from safetensors.numpy import load as read_tensors
         from tokenizers import Tokenizer
-    except ImportError as error:
-        raise ImportError(
-            f"mha.pretrained needs safetensors and tokenizers ({error}): "
-            'pip install "mha[pretrained]"'
-        ) from error
     return read_tensors, Tokenizer.from_buffer
 
 
-def _in_our_names(tensors, dtype):
+def _in_our_names(
+    tensors: dict[str, Array], dtype: np.dtype[Any]
+) -> tuple[dict[str, Array], list[Array], list[dict[str, Array]]]:
     """Return the three tables, the norm behind them, and the weights of each layer."""
     # All numbers are in use but the pooler, which sentence vectors do without.
     tensors = {
@@ -400,7 +424,7 @@ def _in_our_names(tensors, dtype):
     return tables, norm, [_layer(tensors, i) for i in range(n_layers)]
 
 
-def _layer(tensors, i):
+def _layer(tensors: dict[str, Array], i: int) -> dict[str, Array]:
     """Return the weights of layer `i` as `mha.encoder` takes them."""
     weights = {}
     start = f"encoder.layer.{i}."
@@ -414,19 +438,19 @@ def _layer(tensors, i):
     return weights
 
 
-def _frozen(x):
+def _frozen(x: Array) -> Array:
     x.flags.writeable = False
     return x
 
 
-def _as_dtype(dtype):
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
-    return dtype
+def _as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {kind}")
+    return kind
 
 
-def _as_sentences(sentences):
+def _as_sentences(sentences: Iterable[str]) -> list[str]:
     """Return the sentences as a list, or say which of them is none."""
     if not isinstance(sentences, Iterable):
         raise TypeError(
@@ -440,7 +464,7 @@ def _as_sentences(sentences):
     return sentences
 
 
-def _as_ids(ids, n_words, n_positions):
+def _as_ids(ids: Any, n_words: int, n_positions: int) -> Array:
     ids = as_array("ids", ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
@@ -458,7 +482,7 @@ def _as_ids(ids, n_words, n_positions):
     return ids
 
 
-def _as_index(name, i, name_n, n):
+def _as_index(name: str, i: int, name_n: str, n: int) -> int:
     i = as_count(name, i, at_least=0)
     if i >= n:
         raise ValueError(f"{name} must be less than {name_n} = {n}, got {i}")

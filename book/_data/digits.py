@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, SVR
 from torch import nn
 
-from mha.nn import Encoder
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(10)
@@ -56,6 +56,19 @@ def split(seed):
         )
         for name, part in found.items()
     }
+
+
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
+
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
+    """
+
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class Reader(nn.Module):

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+import mha.nn
 from mha import sinusoidal_positional_encoding
-from mha.nn import Encoder, MultiHeadAttention, scaled_dot_product_attention
+from mha.nn import scaled_dot_product_attention
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
@@ -25,6 +26,19 @@ TASKS = {
     "previous": lambda letters: torch.cat([letters[:, :1], letters[:, :-1]], 1),
 }
 WAYS = ("none", "same for all", "learned", "sinusoids", "turned")
+
+
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
+
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
+    """
+
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class Reader(nn.Module):
@@ -59,8 +73,13 @@ def where(way, letters, table):
     return added.get(way, 0)
 
 
-class TurnedAttention(MultiHeadAttention):
+class TurnedAttention(mha.nn.MultiHeadAttention):
     """Turn each query and key by its position before they meet (rotary positions)."""
+
+    def reset_parameters(self):
+        """Start each matrix as PyTorch starts it alone: the stored runs began so."""
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            W.reset_parameters()
 
     def forward(self, X, mask=None, **look):
         Q, K, V = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from mha.nn import MultiHeadAttention
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
@@ -42,6 +42,15 @@ def draw(rng, nights, h, named=False, reading=False, apart=False, summed=False):
 def widen(x):
     """Return `x` with columns of zeros up to the width of a token."""
     return nn.functional.pad(x, (0, TOKEN - x.shape[-1]))
+
+
+class MultiHeadAttention(mha.nn.MultiHeadAttention):
+    """The layer of mha.nn with the start that it had when the runs were stored."""
+
+    def reset_parameters(self):
+        """Start each matrix as PyTorch starts it alone."""
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            W.reset_parameters()
 
 
 class Hero(nn.Module):

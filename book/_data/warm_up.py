@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from mha.nn import Encoder
+import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(3)
@@ -29,6 +29,19 @@ def split(seed):
         range(len(classes)), test_size=500, random_state=seed, stratify=found.target
     )
     return (images[train], classes[train]), (images[test], classes[test])
+
+
+class Encoder(mha.nn.Encoder):
+    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
+
+    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
+    """
+
+    def __init__(self, *sizes, **kind):
+        super().__init__(*sizes, **kind, device="meta")
+        for part in self.to_empty(device="cpu").modules():
+            if isinstance(part, nn.Linear | nn.LayerNorm):
+                part.reset_parameters()
 
 
 class DeepReader(nn.Module):

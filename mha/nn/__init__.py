@@ -1,12 +1,15 @@
-"""Step 8: the same steps, ready to train. Chapters 9, 11 and 12. Needs PyTorch.
+"""The same steps as PyTorch layers, ready to train (chapters multi_head and encoder).
 
 Names, arguments and the meaning of a mask are those of the NumPy functions: True means
-*may look*.
+*may attend*.
 """
 
-from mha.nn._torch_weights import from_torch, to_torch
-from mha.nn.attention import MultiHeadAttention, scaled_dot_product_attention
-from mha.nn.encoder import Encoder, EncoderLayer
+from mha._extras import needs
+
+with needs("mha.nn", "torch"):
+    from mha.nn._torch_weights import from_torch, to_torch
+    from mha.nn.attention import MultiHeadAttention, scaled_dot_product_attention
+    from mha.nn.encoder import Encoder, EncoderLayer
 
 __all__ = [
     "Encoder",

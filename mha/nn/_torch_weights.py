@@ -1,24 +1,36 @@
-"""Weights of PyTorch's own layers in and out. Chapters 9, 11 and 12."""
+"""Weights of PyTorch's own layers in and out (chapters multi_head and encoder)."""
 
 import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from mha._arrays import as_count
 from mha.nn.attention import MultiHeadAttention
 from mha.nn.encoder import Encoder, EncoderLayer
 
+T = TypeVar("T")
+
 # Ours and theirs, part for part.
 LAYER_PARTS = {"W_1": "linear1", "W_2": "linear2", "norm_1": "norm1", "norm_2": "norm2"}
 
 
-def from_torch(module):
+@overload
+def from_torch(module: nn.MultiheadAttention) -> MultiHeadAttention: ...
+@overload
+def from_torch(module: nn.TransformerEncoderLayer) -> EncoderLayer: ...
+@overload
+def from_torch(module: nn.TransformerEncoder) -> Encoder: ...
+@overload
+def from_torch(module: nn.Module) -> Any: ...
+def from_torch(module: nn.Module) -> Any:
     """Return our layer with the weights of one of PyTorch's.
 
     Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
-    (chapters 9, 11 and 12)
+    (chapters multi_head, encoder_layer and encoder)
 
     Parameters
     ----------
@@ -48,7 +60,7 @@ def from_torch(module):
     >>> torch.allclose(from_torch(theirs)(X), theirs(X, X, X)[0], atol=1e-6)
     True
     """
-    ours = {
+    ours: dict[type, Callable[..., Any]] = {
         nn.MultiheadAttention: _our_attention,
         nn.TransformerEncoderLayer: _our_layer,
         nn.TransformerEncoder: _our_encoder,
@@ -56,11 +68,23 @@ def from_torch(module):
     return _convert("module", module, "torch.nn", ours).train(module.training)
 
 
-def to_torch(layer, batch_first=True):
+@overload
+def to_torch(
+    layer: MultiHeadAttention, batch_first: bool = True
+) -> nn.MultiheadAttention: ...
+@overload
+def to_torch(
+    layer: EncoderLayer, batch_first: bool = True
+) -> nn.TransformerEncoderLayer: ...
+@overload
+def to_torch(layer: Encoder, batch_first: bool = True) -> nn.TransformerEncoder: ...
+@overload
+def to_torch(layer: nn.Module, batch_first: bool = True) -> Any: ...
+def to_torch(layer: nn.Module, batch_first: bool = True) -> Any:
     """Return PyTorch's layer with the weights of one of ours; undoes `from_torch`.
 
     Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
-    (chapters 9, 11 and 12)
+    (chapters multi_head, encoder_layer and encoder)
 
     Parameters
     ----------
@@ -88,7 +112,7 @@ def to_torch(layer, batch_first=True):
     >>> to_torch(MultiHeadAttention(6, 2)).in_proj_weight.shape
     torch.Size([18, 6])
     """
-    theirs = {
+    theirs: dict[type, Callable[..., Any]] = {
         MultiHeadAttention: _their_attention,
         EncoderLayer: _their_layer,
         Encoder: _their_encoder,
@@ -96,7 +120,13 @@ def to_torch(layer, batch_first=True):
     return _convert("layer", layer, "mha.nn", theirs, batch_first).train(layer.training)
 
 
-def _convert(name, x, home, ways, *options):
+def _convert(
+    name: str,
+    x: nn.Module,
+    home: str,
+    ways: Mapping[type, Callable[..., Any]],
+    *options: bool,
+) -> Any:
     """Return what the way of the type of `x` makes of it."""
     for kind, convert in ways.items():
         if isinstance(x, kind):
@@ -105,14 +135,14 @@ def _convert(name, x, home, ways, *options):
     raise TypeError(f"{name} must be one of {kinds} of {home}, got {type(x).__name__}")
 
 
-def _our_attention(module):
+def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
     _check_plain(module)
     bias = module.in_proj_bias is not None
     layer = MultiHeadAttention(
         module.embed_dim, module.num_heads, bias=bias, dropout=module.dropout,
         **_storage(module),
     )  # fmt: skip
-    state = {}
+    state: dict[str, Tensor] = {}
     for kind in ("weight", "bias") if bias else ("weight",):
         W_Q, W_K, W_V = getattr(module, f"in_proj_{kind}").detach().chunk(3)
         W_O = getattr(module.out_proj, kind).detach()
@@ -122,7 +152,9 @@ def _our_attention(module):
     return layer
 
 
-def _their_attention(layer, batch_first):
+def _their_attention(
+    layer: MultiHeadAttention, batch_first: bool
+) -> nn.MultiheadAttention:
     bias = layer.W_Q.bias is not None
     module = nn.MultiheadAttention(
         layer.d_model, layer.n_heads, bias=bias, dropout=layer.dropout,
@@ -137,13 +169,13 @@ def _their_attention(layer, batch_first):
     return module
 
 
-def _our_layer(module):
+def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
     attention = from_torch(module.self_attn)
     layer = EncoderLayer(
         attention.d_model, attention.n_heads, module.linear1.out_features,
         activation=_name_of(module.activation), norm_first=module.norm_first,
         dropout=_only_one("dropout", _dropouts(module)),
-        eps=_only_one("eps", [_eps_of(module.norm1), _eps_of(module.norm2)]),
+        eps=_only_one("eps", [_norm(module.norm1).eps, _norm(module.norm2).eps]),
         bias=module.linear1.bias is not None, **_storage(module),
     )  # fmt: skip
     layer.attention = attention
@@ -152,7 +184,7 @@ def _our_layer(module):
     return layer
 
 
-def _their_layer(layer, batch_first):
+def _their_layer(layer: EncoderLayer, batch_first: bool) -> nn.TransformerEncoderLayer:
     module = nn.TransformerEncoderLayer(
         layer.d_model, layer.attention.n_heads, layer.d_ff, layer.dropout,
         activation=layer.activation, layer_norm_eps=layer.eps, batch_first=batch_first,
@@ -164,25 +196,26 @@ def _their_layer(layer, batch_first):
     return module
 
 
-def _our_encoder(module):
+def _our_encoder(module: nn.TransformerEncoder) -> Encoder:
     n_layers = as_count("num_layers", len(module.layers))
     layers = [from_torch(layer) for layer in module.layers]
     first = layers[0]
     _only_one("norm_first", [layer.norm_first for layer in layers])
     _only_one("activation", [layer.activation for layer in layers])
     eps = [layer.eps for layer in layers]
-    if module.norm is not None:
-        eps.append(_eps_of(module.norm))
+    norm = None if module.norm is None else _norm(module.norm)
+    if norm is not None:
+        eps.append(norm.eps)
     encoder = Encoder(
         n_layers, first.d_model, first.attention.n_heads, first.d_ff,
         eps=_only_one("eps", eps), device="meta",
     )  # fmt: skip
     encoder.layers = nn.ModuleList(layers)
-    encoder.final_norm = copy.deepcopy(module.norm)
+    encoder.final_norm = copy.deepcopy(norm)
     return encoder
 
 
-def _their_encoder(encoder, batch_first):
+def _their_encoder(encoder: Encoder, batch_first: bool) -> nn.TransformerEncoder:
     layers = [to_torch(layer, batch_first) for layer in encoder.layers]
     # Nested tensors cut the padding off, and the output is then shorter than the input.
     module = nn.TransformerEncoder(layers[0], 1, enable_nested_tensor=False)
@@ -191,36 +224,36 @@ def _their_encoder(encoder, batch_first):
     return module
 
 
-def _storage(module):
+def _storage(module: nn.Module) -> dict[str, Any]:
     W = next(module.parameters())
     return {"device": W.device, "dtype": W.dtype}
 
 
-def _copy_weights(source, target):
+def _copy_weights(source: nn.Module, target: nn.Module) -> None:
     target.load_state_dict(source.state_dict())
 
 
-def _dropouts(module):
+def _dropouts(module: nn.TransformerEncoderLayer) -> list[float]:
     parts = module.dropout, module.dropout1, module.dropout2
     return [module.self_attn.dropout, *(part.p for part in parts)]
 
 
-def _eps_of(norm):
+def _norm(norm: nn.Module) -> nn.LayerNorm:
     if not isinstance(norm, nn.LayerNorm):
         raise TypeError(
             f"a norm must be a torch.nn.LayerNorm, got {type(norm).__name__}"
         )
-    return norm.eps
+    return norm
 
 
-def _only_one(name, values):
+def _only_one(name: str, values: Sequence[T]) -> T:
     """Return the value that all parts share; our layers know one only."""
     if len(set(values)) != 1:
         raise ValueError(f"{name} must be the same in all parts, got {values}")
     return values[0]
 
 
-def _name_of(activation):
+def _name_of(activation: Any) -> Literal["relu", "gelu"]:
     """Return our name of an activation, which PyTorch keeps as a function or module."""
     if activation is F.relu or isinstance(activation, nn.ReLU):
         return "relu"
@@ -230,7 +263,7 @@ def _name_of(activation):
     raise ValueError(f"activation must be relu or exact gelu, got {activation}")
 
 
-def _check_plain(module):
+def _check_plain(module: nn.MultiheadAttention) -> None:
     """Refuse what `MultiHeadAttention` cannot express."""
     d_model = module.embed_dim
     if (module.kdim, module.vdim) != (d_model, d_model):

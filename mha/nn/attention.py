@@ -1,28 +1,45 @@
-"""Attention in PyTorch, step by step and through the fused kernel. Chapter 9."""
+"""Attention in PyTorch, step by step and through the fused kernel."""
 
+import math
 import numbers
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from mha._arrays import as_count, as_scale, broadcast_leading, same_last_axis
 
+Mask = Tensor | NDArray[Any] | None
 
+
+@overload
 def scaled_dot_product_attention(
-    Q,
-    K,
-    V,
-    mask=None,
-    *,
-    is_causal=False,
-    scale=None,
-    dropout_p=0.0,
-    return_weights=False,
-):
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[False] = False,
+) -> Tensor: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Return, for every query, the weighted mean of the values.
 
-    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter 5)
+    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter attention)
 
     The work is done by PyTorch's fused kernel, which never holds the n_q × n_k weights.
     Only when you ask for the weights are they built.
@@ -80,24 +97,37 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(Q, K, V)
     tensor([[6.0000, 1.0000]])
     """
+    Y, A = _attend(
+        Q, K, V, mask, is_causal=is_causal, scale=scale, dropout_p=dropout_p,
+        return_weights=return_weights,
+    )  # fmt: skip
+    return Y if A is None else (Y, A)
+
+
+def _attend(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """Return Y and, only if they are asked for, the weights."""
     Q, K, V = _same_dtype(Q, K, V)
     same_last_axis("Q", Q, "K", K, "d_k")
     leading = _checked_leading({"Q": Q, "K": K, "V": V})
     Q, K, V = (x.expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
     shape = (*leading, Q.shape[-2], K.shape[-2])
     mask, empty = _open_empty_rows(_whole_mask(mask, is_causal, shape, Q))
-    options = {
-        "is_causal": mask is None and bool(is_causal),
-        "scale": as_scale(scale, Q.shape[-1]),
-        "dropout_p": as_probability("dropout_p", dropout_p),
-    }
+    is_causal = mask is None and bool(is_causal)
+    scale = as_scale(scale, Q.shape[-1])
+    dropout_p = as_probability("dropout_p", dropout_p)
     if return_weights:
-        return _attend_with_weights(Q, K, V, mask, empty, **options)
-    Y = _attend(Q, K, V, mask, **options)
-    return Y if empty is None else Y.masked_fill(empty, 0)
+        return _step_by_step(Q, K, V, mask, empty, is_causal, scale, dropout_p)
+    Y = _fused(Q, K, V, mask, is_causal, scale, dropout_p)
+    return Y if empty is None else Y.masked_fill(empty, 0), None
 
 
-def _attend(Q, K, V, mask, *, is_causal, scale, dropout_p):
+def _fused(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None,
+    is_causal: bool, scale: float, dropout_p: float,
+) -> Tensor:  # fmt: skip
     """Return Y by the fused kernel, which is made for (batch, heads, n, d) only."""
     if scale <= 0:
         # The kernel hides the future before it scales, and 0 · -inf is NaN.
@@ -106,7 +136,9 @@ def _attend(Q, K, V, mask, *, is_causal, scale, dropout_p):
         # Axes that are about to be folded into one batch axis must be there.
         mask = mask.expand(*Q.shape[:-3], *mask.shape[-3:])
     Y = F.scaled_dot_product_attention(
-        *map(_four_axes, (Q, K, V)),
+        _four_axes(Q),
+        _four_axes(K),
+        _four_axes(V),
         # Any other axis stays 1 wide: a bool mask is written out as numbers first.
         attn_mask=None if mask is None else _four_axes(mask),
         dropout_p=dropout_p,
@@ -116,19 +148,22 @@ def _attend(Q, K, V, mask, *, is_causal, scale, dropout_p):
     return Y.reshape(*Q.shape[:-1], V.shape[-1])
 
 
-def _four_axes(x):
+def _four_axes(x: Tensor) -> Tensor:
     return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x.flatten(0, -4)
 
 
-def _attend_with_weights(Q, K, V, mask, empty, *, is_causal, scale, dropout_p):
-    """Return Y and the weights, step by step; chapter 5 in PyTorch."""
+def _step_by_step(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, empty: Tensor | None,
+    is_causal: bool, scale: float, dropout_p: float,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return Y and the weights: the formula, line by line (chapter attention)."""
     dtype = Q.dtype
     if dtype in (torch.float16, torch.bfloat16):
         # A float16 score ends at 65504, and half precision sums lose small shares.
         Q, K, V = Q.float(), K.float(), V.float()
     S = (Q * scale) @ K.mT
     if is_causal:
-        mask = _causal_mask(*S.shape[-2:], S.device)
+        mask = _causal_mask(S.shape[-2], S.shape[-1], S.device)
     if mask is not None:
         S = S.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else S + mask
     A = S.softmax(-1)
@@ -138,7 +173,9 @@ def _attend_with_weights(Q, K, V, mask, empty, *, is_causal, scale, dropout_p):
     return Y.to(dtype), A.to(dtype)
 
 
-def _whole_mask(mask, is_causal, shape, Q):
+def _whole_mask(
+    mask: Mask, is_causal: bool, shape: tuple[int, ...], Q: Tensor
+) -> Tensor | None:
     """Return `mask` and the causal mask as one tensor; None where none must be built.
 
     Alone, `is_causal` stays a flag, because the fused kernel then skips the future.
@@ -148,17 +185,17 @@ def _whole_mask(mask, is_causal, shape, Q):
     mask = _as_mask(mask, shape, Q)
     if not is_causal:
         return mask
-    causal = _causal_mask(*shape[-2:], mask.device)
+    causal = _causal_mask(shape[-2], shape[-1], mask.device)
     if mask.dtype == torch.bool:
         return mask & causal
     return mask.masked_fill(~causal, -torch.inf)
 
 
-def _causal_mask(n_q, n_k, device):
+def _causal_mask(n_q: int, n_k: int, device: torch.device) -> Tensor:
     return torch.ones(n_q, n_k, dtype=torch.bool, device=device).tril()
 
 
-def _open_empty_rows(mask):
+def _open_empty_rows(mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     """Return `mask` with its empty rows open, and where those rows are.
 
     softmax has no answer for a row of -inf, and a NaN it gives there would stay in the
@@ -174,7 +211,7 @@ def _open_empty_rows(mask):
     return mask.masked_fill(empty, 0), empty
 
 
-def _as_mask(mask, shape, Q):
+def _as_mask(mask: Tensor | NDArray[Any], shape: tuple[int, ...], Q: Tensor) -> Tensor:
     """Return `mask` as a tensor that broadcasts to `shape`."""
     if not isinstance(mask, torch.Tensor):
         mask = torch.as_tensor(mask, device=Q.device)  # mha.causal_mask is NumPy
@@ -197,7 +234,7 @@ def _as_mask(mask, shape, Q):
     return mask
 
 
-def _holds_no_nan(mask):
+def _holds_no_nan(mask: Tensor) -> bool:
     """Return False if a float mask holds NaN or +inf, as far as one can look."""
     if torch.compiler.is_compiling():
         return True  # what is being compiled or exported has a shape, and no numbers
@@ -207,14 +244,14 @@ def _holds_no_nan(mask):
         return True
 
 
-def _broadcasts(shape, target):
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     try:
         return torch.broadcast_shapes(shape, target) == target
     except RuntimeError:
         return False
 
 
-def _same_dtype(Q, K, V):
+def _same_dtype(Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the three in the dtype that NumPy would compute in."""
     for name, x in {"Q": Q, "K": K, "V": V}.items():
         check_tensor(name, x)
@@ -222,7 +259,7 @@ def _same_dtype(Q, K, V):
     return Q.to(dtype), K.to(dtype), V.to(dtype)
 
 
-def check_tensor(name, x):
+def check_tensor(name: str, x: Tensor) -> None:
     """Refuse what is no floating-point tensor of shape (..., n, d)."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(
@@ -235,7 +272,7 @@ def check_tensor(name, x):
         raise ValueError(f"{name} must have shape (..., n, d), got {tuple(x.shape)}")
 
 
-def _checked_leading(named):
+def _checked_leading(named: Mapping[str, Tensor]) -> tuple[int, ...]:
     """Return the common leading shape; `named` holds queries, keys and values.
 
     PyTorch 2.13's kernel for the CPU does not look: with fewer keys than values it
@@ -251,7 +288,7 @@ def _checked_leading(named):
     return broadcast_leading(named, torch.broadcast_shapes)
 
 
-def as_probability(name, p):
+def as_probability(name: str, p: float) -> float:
     """Return `p` as a float from 0 up to, and without, 1."""
     if isinstance(p, bool) or not isinstance(p, numbers.Real):
         raise TypeError(f"{name} must be a number, got {p!r}")
@@ -260,7 +297,7 @@ def as_probability(name, p):
     return float(p)
 
 
-def check_tokens(name, x, d_model):
+def check_tokens(name: str, x: Tensor, d_model: int) -> None:
     """Refuse what is no tensor of rows of this width."""
     check_tensor(name, x)
     if x.shape[-1] != d_model:
@@ -270,18 +307,49 @@ def check_tokens(name, x, d_model):
         )
 
 
-def as_ndarray(parameter):
+def refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
+    """Refuse a mask for each sequence that would be read as one for each head.
+
+    With as many sequences as heads it would fit, and nothing would look wrong.
+    """
+    if mask is None or len(shape) < 4:
+        return
+    given = tuple(torch.as_tensor(mask).shape)
+    if len(given) == 3:
+        raise ValueError(
+            f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
+            f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
+            "sequence, mask[None] for one per head"
+        )
+
+
+def as_ndarray(parameter: Tensor) -> NDArray[Any]:
     """Return a copy of a parameter as it stands on the right of X."""
     if parameter.dtype == torch.bfloat16:
         parameter = parameter.float()
     return parameter.detach().cpu().numpy().T.copy()
 
 
+def _empty_linear(
+    d_model: int,
+    bias: bool,
+    device: torch.device | str | int | None,
+    dtype: torch.dtype | None,
+) -> nn.Linear:
+    """Return a projection that has drawn no random numbers yet."""
+    device = torch.get_default_device() if device is None else device
+    return nn.utils.skip_init(
+        nn.Linear, d_model, d_model, bias=bias, device=device, dtype=dtype
+    )
+
+
 class MultiHeadAttention(nn.Module):
     """Let every token look at the others through several heads, with weights to train.
 
     Equation: Y = Concat(head_1, …, head_h) W_O with
-    head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])  (chapter 9)
+    head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])  (chapter multi_head)
+
+    The weights start as those of `torch.nn.MultiheadAttention`, see `reset_parameters`.
 
     Parameters
     ----------
@@ -325,8 +393,10 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model, n_heads, *, bias=True, dropout=0.0, device=None, dtype=None
-    ):
+        self, d_model: int, n_heads: int, *, bias: bool = True, dropout: float = 0.0,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.d_model = d_model = as_count("d_model", d_model)
         self.n_heads = n_heads = as_count("n_heads", n_heads)
@@ -335,22 +405,60 @@ class MultiHeadAttention(nn.Module):
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
         self.dropout = as_probability("dropout", dropout)
-        options = {"bias": bias, "device": device, "dtype": dtype}
-        self.W_Q = nn.Linear(d_model, d_model, **options)
-        self.W_K = nn.Linear(d_model, d_model, **options)
-        self.W_V = nn.Linear(d_model, d_model, **options)
-        self.W_O = nn.Linear(d_model, d_model, **options)
+        self.W_Q = _empty_linear(d_model, bias, device, dtype)
+        self.W_K = _empty_linear(d_model, bias, device, dtype)
+        self.W_V = _empty_linear(d_model, bias, device, dtype)
+        self.W_O = _empty_linear(d_model, bias, device, dtype)
+        self.reset_parameters()
 
+    def reset_parameters(self) -> None:
+        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own.
+
+        Equation: W_Q, W_K, W_V uniform within ±√(6 / (d_model + 3 d_model)),
+        W_O within ±1/√d_model, biases 0  (chapter multi_head)
+
+        PyTorch keeps the three projections in one matrix with 3 d_model rows, and
+        Xavier's rule counts all of them: a projection on its own would start √2 times
+        as large. W_O has the default of `torch.nn.Linear`. On a CPU, after the same
+        `torch.manual_seed`, both layers start with the same numbers.
+
+        Examples
+        --------
+        >>> layer = MultiHeadAttention(6, 2)
+        >>> layer.reset_parameters()
+        >>> bool(layer.W_Q.weight.abs().max() <= 0.5), layer.W_O.bias.any().item()
+        (True, False)
+        """
+        self.W_O.reset_parameters()
+        bound = math.sqrt(6 / (self.d_model + 3 * self.d_model))
+        for W in (self.W_Q, self.W_K, self.W_V):
+            nn.init.uniform_(W.weight, -bound, bound)
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            if W.bias is not None:
+                nn.init.zeros_(W.bias)
+
+    @overload
     def forward(
-        self,
-        query,
-        key=None,
-        value=None,
-        mask=None,
-        *,
-        is_causal=False,
-        return_weights=False,
-    ):
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+        mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[False] = False,
+    ) -> Tensor: ...  # fmt: skip
+    @overload
+    def forward(
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+        mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    @overload
+    def forward(
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+        mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
+    def forward(
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+        mask: Mask = None, *, is_causal: bool = False, return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Return the mixed answer for every token of `query`.
 
         Parameters
@@ -361,8 +469,9 @@ class MultiHeadAttention(nn.Module):
             The tokens that are asked and the tokens that answer; `key` is `query` by
             default (self-attention) and `value` is `key`.
         mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n_q, n_k). bool: True = may look. float: added
-            to the scores.
+            Broadcasts to (..., n_heads, n_q, n_k). bool: True = may attend. float:
+            added to the scores. For a batch write ``mask[:, None]`` to give each
+            sequence its own and ``mask[None]`` to give each head its own.
         is_causal : bool, default False
             Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
         return_weights : bool, default False
@@ -380,7 +489,8 @@ class MultiHeadAttention(nn.Module):
         Raises
         ------
         ValueError
-            If shapes do not fit; if a float mask holds NaN or +inf.
+            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
+            if a float mask holds NaN or +inf.
         TypeError
             If an argument is no floating-point tensor, or `mask` holds integers.
 
@@ -397,24 +507,28 @@ class MultiHeadAttention(nn.Module):
         """
         key = query if key is None else key
         value = key if value is None else value
-        self._check({"query": query, "key": key, "value": value})
-        attended = scaled_dot_product_attention(
-            self._split_heads(self.W_Q(query)),
-            self._split_heads(self.W_K(key)),
-            self._split_heads(self.W_V(value)),
-            mask,
-            is_causal=is_causal,
+        named = {"query": query, "key": key, "value": value}
+        for name, x in named.items():
+            check_tokens(name, x, self.d_model)
+        leading = _checked_leading(named)
+        Q = self._split_heads(self.W_Q(query))
+        K = self._split_heads(self.W_K(key))
+        V = self._split_heads(self.W_V(value))
+        refuse_three_axes(mask, (*leading, *Q.shape[-3:-1], K.shape[-2]))
+        heads, A = _attend(
+            Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
-            return_weights=return_weights,
-        )
-        heads, *A = attended if return_weights else (attended,)
+        )  # fmt: skip
         Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
-        return (Y, *A) if return_weights else Y
+        return Y if A is None else (Y, A)
 
-    def numpy_weights(self):
+    if TYPE_CHECKING:
+        __call__ = forward
+
+    def numpy_weights(self) -> dict[str, NDArray[Any]]:
         """Return the parameters as arrays for `mha.multi_head_attention`.
 
-        Equation: W_Q = ``W_Q.weight.T``, and so on  (chapter 9)
+        Equation: W_Q = ``W_Q.weight.T``, and so on  (chapter multi_head)
 
         Returns
         -------
@@ -439,16 +553,11 @@ class MultiHeadAttention(nn.Module):
             weights[key] = as_ndarray(parameter)
         return weights
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """Return the line that ``print(layer)`` shows above the four projections."""
         return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
 
-    def _split_heads(self, x):
+    def _split_heads(self, x: Tensor) -> Tensor:
         # -1 is n_heads, or this machine's share of them where machines share the heads.
         d_head = self.d_model // self.n_heads
         return x.unflatten(-1, (-1, d_head)).transpose(-3, -2)
-
-    def _check(self, named):
-        for name, x in named.items():
-            check_tokens(name, x, self.d_model)
-        _checked_leading(named)

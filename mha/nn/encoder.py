@@ -1,25 +1,36 @@
-"""The encoder in PyTorch. Chapters 11 and 12."""
+"""The encoder in PyTorch (chapters encoder_layer and encoder)."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from mha._arrays import as_activation, as_count, as_eps
 from mha.nn.attention import (
+    Mask,
     MultiHeadAttention,
     as_ndarray,
     as_probability,
     check_tokens,
 )
 
-ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "gelu": F.gelu,
+}
 
 
 class EncoderLayer(nn.Module):
     """Let the tokens look at each other, then let each think alone, and train both.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapter 11)
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapter encoder_layer)
+
+    The weights start as those of `torch.nn.TransformerEncoderLayer`, see
+    `reset_parameters`.
 
     Parameters
     ----------
@@ -78,15 +89,18 @@ class EncoderLayer(nn.Module):
     """
 
     def __init__(
-        self, d_model, n_heads, d_ff, *, dropout=0.0, activation="relu",
-        norm_first=False, eps=1e-5, bias=True, device=None, dtype=None,
-    ):  # fmt: skip
+        self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0,
+        activation: Literal["relu", "gelu"] = "relu", norm_first: bool = False,
+        eps: float = 1e-5, bias: bool = True,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.d_model, self.d_ff = as_count("d_model", d_model), as_count("d_ff", d_ff)
         self.dropout = as_probability("dropout", dropout)
         self.activation = as_activation(activation)
         self.norm_first, self.eps = bool(norm_first), as_eps(eps)
-        options = {"bias": bias, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.attention = MultiHeadAttention(
             d_model, n_heads, dropout=dropout, **options
         )
@@ -95,7 +109,35 @@ class EncoderLayer(nn.Module):
         self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **options)
         self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **options)
 
-    def forward(self, X, mask=None, *, is_causal=False, return_weights=False):
+    def reset_parameters(self) -> None:
+        """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own.
+
+        Attention starts as `MultiHeadAttention.reset_parameters` says, W_1 and W_2 with
+        the default of `torch.nn.Linear` (weights and biases within ±1/√(columns in)),
+        the norms with gain 1 and bias 0.
+        """
+        for part in (self.attention, self.W_1, self.W_2, self.norm_1, self.norm_2):
+            part.reset_parameters()
+
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[False] = False,
+    ) -> Tensor: ...  # fmt: skip
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Return the tokens after one layer.
 
         Parameters
@@ -103,8 +145,9 @@ class EncoderLayer(nn.Module):
         X : Tensor of shape (..., n, d_model)
             The tokens.
         mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n). bool: True = may look. float: added to
-            the scores.
+            Broadcasts to (..., n_heads, n, n). bool: True = may attend. float: added to
+            the scores. For a batch write ``mask[:, None]`` to give each sequence its
+            own and ``mask[None]`` to give each head its own.
         is_causal : bool, default False
             Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
         return_weights : bool, default False
@@ -121,27 +164,31 @@ class EncoderLayer(nn.Module):
         Raises
         ------
         ValueError
-            If shapes do not fit; if a float mask holds NaN or +inf.
+            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
+            if a float mask holds NaN or +inf.
         TypeError
             If `X` is no floating-point tensor, or `mask` holds integers.
         """
         check_tokens("X", X, self.d_model)
-        look = {"mask": mask, "is_causal": is_causal, "return_weights": return_weights}
+        look = mask, is_causal, return_weights
         if self.norm_first:
-            Y, *A = self._attend(self.norm_1(X), **look)
-            X = X + Y
-            X = X + self._feed(self.norm_2(X))
+            Y, A = _ask(self.attention, self.norm_1(X), *look)
+            X = X + self._drop(Y)
+            X = X + self._feed_forward(self.norm_2(X))
         else:
-            Y, *A = self._attend(X, **look)
-            X = self.norm_1(X + Y)
-            X = self.norm_2(X + self._feed(X))
-        return (X, *A) if return_weights else X
+            Y, A = _ask(self.attention, X, *look)
+            X = self.norm_1(X + self._drop(Y))
+            X = self.norm_2(X + self._feed_forward(X))
+        return (X, A) if return_weights else X
 
-    def numpy_weights(self):
+    if TYPE_CHECKING:
+        __call__ = forward
+
+    def numpy_weights(self) -> dict[str, NDArray[Any]]:
         """Return the parameters as the dict that `mha.encoder_layer` takes.
 
         Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
-        (chapter 11)
+        (chapter encoder_layer)
 
         Returns
         -------
@@ -165,34 +212,37 @@ class EncoderLayer(nn.Module):
             weights |= _present({f"gain_{i}": norm.weight, f"bias_{i}": norm.bias})
         return weights
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """Return the line that ``print(layer)`` shows above the parts."""
         return (
             f"activation={self.activation}, norm_first={self.norm_first}, "
             f"dropout={self.dropout}"
         )
 
-    def _attend(self, X, **look):
-        answer = self.attention(X, **look)
-        Y, *A = answer if look["return_weights"] else (answer,)
-        return self._drop(Y), *A
-
-    def _feed(self, X):
+    def _feed_forward(self, X: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.W_1(X))
         return self._drop(self.W_2(self._drop(hidden)))
 
-    def _drop(self, x):
+    def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)
 
 
-def _present(parameters):
+def _ask(
+    layer: nn.Module, X: Tensor, mask: Mask, is_causal: bool, return_weights: bool
+) -> tuple[Tensor, Any]:
+    """Return the output of a layer and its weights, None if they are not asked for."""
+    answer = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
+    return answer if return_weights else (answer, None)
+
+
+def _present(parameters: dict[str, Tensor | None]) -> dict[str, NDArray[Any]]:
     return {name: as_ndarray(p) for name, p in parameters.items() if p is not None}
 
 
 class Encoder(nn.Module):
     """Send the tokens through one encoder layer after the other.
 
-    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)  (chapter 12)
+    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)  (chapter encoder)
 
     Parameters
     ----------
@@ -231,23 +281,53 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, n_layers, d_model, n_heads, d_ff, *, dropout=0.0, activation="relu",
-        norm_first=False, eps=1e-5, bias=True, final_norm=False, device=None,
-        dtype=None,
-    ):  # fmt: skip
+        self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *,
+        dropout: float = 0.0, activation: Literal["relu", "gelu"] = "relu",
+        norm_first: bool = False, eps: float = 1e-5, bias: bool = True,
+        final_norm: bool = False, device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        storage = {"bias": bias, "device": device, "dtype": dtype}
-        options = {"dropout": dropout, "activation": activation, **storage}
+        storage: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.layers = nn.ModuleList(
             EncoderLayer(
-                d_model, n_heads, d_ff, norm_first=norm_first, eps=eps, **options
+                d_model, n_heads, d_ff, dropout=dropout, activation=activation,
+                norm_first=norm_first, eps=eps, **storage,
             )
             for _ in range(as_count("n_layers", n_layers))
-        )
+        )  # fmt: skip
         norm = nn.LayerNorm(d_model, eps=eps, **storage) if final_norm else None
         self.final_norm = norm
 
-    def forward(self, X, mask=None, *, is_causal=False, return_weights=False):
+    def reset_parameters(self) -> None:
+        """Draw new weights for each layer, see `EncoderLayer.reset_parameters`.
+
+        The final norm, if there is one, gets gain 1 and bias 0.
+        """
+        for layer in cast(list[EncoderLayer], self.layers):
+            layer.reset_parameters()
+        if self.final_norm is not None:
+            self.final_norm.reset_parameters()
+
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[False] = False,
+    ) -> Tensor: ...  # fmt: skip
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: Literal[True],
+    ) -> tuple[Tensor, list[Tensor]]: ...  # fmt: skip
+    @overload
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool,
+    ) -> Tensor | tuple[Tensor, list[Tensor]]: ...  # fmt: skip
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:  # fmt: skip
         """Return the tokens after the last layer.
 
         Parameters
@@ -256,7 +336,8 @@ class Encoder(nn.Module):
             The tokens. The encoder adds no positions to them.
         mask : Tensor or ndarray, optional
             Broadcasts to (..., n_heads, n, n) and holds in every layer. bool: True =
-            may look. float: added to the scores.
+            may attend. float: added to the scores. For a batch write ``mask[:, None]``
+            to give each sequence its own and ``mask[None]`` to give each head its own.
         is_causal : bool, default False
             Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
         return_weights : bool, default False
@@ -273,23 +354,26 @@ class Encoder(nn.Module):
         Raises
         ------
         ValueError
-            If shapes do not fit; if a float mask holds NaN or +inf.
+            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
+            if a float mask holds NaN or +inf.
         TypeError
             If `X` is no floating-point tensor, or `mask` holds integers.
         """
         maps = []
         for layer in self.layers:
-            answer = layer(X, mask, is_causal=is_causal, return_weights=return_weights)
-            X, *A = answer if return_weights else (answer,)
-            maps += A
+            X, A = _ask(layer, X, mask, is_causal, return_weights)
+            maps.append(A)
         Y = X if self.final_norm is None else self.final_norm(X)
         return (Y, maps) if return_weights else Y
 
-    def numpy_weights(self):
+    if TYPE_CHECKING:
+        __call__ = forward
+
+    def numpy_weights(self) -> dict[str, Any]:
         """Return the parameters as keyword arguments of `mha.encoder`.
 
         Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
-        (chapter 12)
+        (chapter encoder)
 
         Returns
         -------
@@ -307,9 +391,12 @@ class Encoder(nn.Module):
         >>> torch.allclose(model(X), torch.from_numpy(Y), atol=1e-6)
         True
         """
-        norm = self.final_norm
-        if norm is not None:
-            parts = (norm.weight, norm.bias)
+        layers = cast(list[EncoderLayer], self.layers)
+        norm = None
+        if self.final_norm is not None:
+            parts = self.final_norm.weight, self.final_norm.bias
             norm = tuple(None if p is None else as_ndarray(p) for p in parts)
-        layers = [layer.numpy_weights() for layer in self.layers]
-        return {"layers": layers, "final_norm": norm}
+        return {
+            "layers": [layer.numpy_weights() for layer in layers],
+            "final_norm": norm,
+        }

@@ -1,9 +1,13 @@
 """What the pictures refuse, and the words they share."""
 
+from collections.abc import Collection, Iterable
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
-def as_matrix(name, A, shape):
+def as_matrix(name: str, A: ArrayLike, shape: str) -> NDArray[Any]:
     """Return `A` as an array with two axes, neither of them empty."""
     A = np.asarray(A)
     if A.ndim != 2 or 0 in A.shape:
@@ -11,15 +15,17 @@ def as_matrix(name, A, shape):
     return A
 
 
-def as_names(argument, names, count, what):
+def as_names(
+    argument: str, names: Iterable[object] | None, count: int, what: str
+) -> list[str]:
     """Return `count` names as text; None numbers them from 0."""
-    names = list(range(count)) if names is None else list(names)
+    names = [*(range(count) if names is None else names)]
     if len(names) != count:
         raise ValueError(f"{argument} has {len(names)} names for {count} {what}")
     return [str(name) for name in names]
 
 
-def as_series(name, values, length=None):
+def as_series(name: str, values: ArrayLike, length: int | None = None) -> NDArray[Any]:
     """Return `values` as a vector of floats, of the right length."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or values.size == 0:
@@ -29,7 +35,7 @@ def as_series(name, values, length=None):
     return values
 
 
-def all_known(argument, names, allowed):
+def all_known(argument: str, names: Iterable[str], allowed: Collection[str]) -> None:
     """Refuse a name that is not among the `allowed` ones."""
     for name in names:
         if name not in allowed:

@@ -3,12 +3,17 @@
 import base64
 import io
 import re
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from matplotlib import rc_context, style
+from matplotlib.figure import Figure
 from PIL import Image  # comes with matplotlib
+
+from mha._figures import as_alt
 
 INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
 ROLES = {
@@ -55,17 +60,17 @@ class Picture:
         If `alt` is empty.
     """
 
-    def __init__(self, figure, alt):
-        if not isinstance(alt, str) or not alt.strip():
-            raise ValueError("alt must say in one sentence what the picture shows")
-        self.alt = alt.strip()
+    def __init__(self, figure: Figure, alt: str) -> None:
+        self.alt = as_alt(alt)
         self.svg = _inline_svg(figure, self.alt)
         self.png = _small_png(figure)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Picture: {self.alt}"
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> dict[str, str]:
         return {
             "text/plain": repr(self),
             "text/html": self.svg,
@@ -73,19 +78,19 @@ class Picture:
         }
 
 
-def house_style():
+def house_style() -> AbstractContextManager[Any]:
     """Return a context: the style of the book, whatever the reader's own settings."""
     return style.context(["default", STYLE])
 
 
-def _render(figure, kind, **options):
+def _render(figure: Figure, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     figure.savefig(buffer, format=kind, metadata=metadata, **options)
     return buffer.getvalue()
 
 
-def _small_png(figure):
+def _small_png(figure: Figure) -> bytes:
     """Return the figure for paper, small: 256 colours are enough for it."""
     drawn = io.BytesIO(_render(figure, "png", facecolor="white"))
     buffer = io.BytesIO()
@@ -94,11 +99,11 @@ def _small_png(figure):
     return buffer.getvalue()
 
 
-def _inline_svg(figure, alt):
+def _inline_svg(figure: Figure, alt: str) -> str:
     """Return the figure as an SVG element that can share a page with others."""
     with rc_context({"svg.hashsalt": "mha"}):  # the same ids on every run
         drawn = _render(figure, "svg").decode("utf-8")
-    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups()
+    width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn)[0]
     inside = drawn.partition("<svg")[2].partition(">")[2]
     for pattern, replacement in TIDY:
         inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
@@ -112,12 +117,12 @@ def _inline_svg(figure, alt):
     )
 
 
-def _own_ids(svg):
+def _own_ids(svg: str) -> str:
     """Keep only the ids that are referred to, and make them unlike other pictures'."""
     prefix = "mha" + sha256(svg.encode()).hexdigest()[:8]
     used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
 
-    def rename(match):
+    def rename(match: re.Match[str]) -> str:
         return f' id="{prefix}-{match[1]}"' if match[1] in used else ""
 
     svg = re.sub(r'\s+id="([^"]+)"', rename, svg)

@@ -1,14 +1,23 @@
 """Vectors in the plane."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
+from numpy.typing import ArrayLike, NDArray
 
+from mha._figures import convex_hull
 from mha.plot._checks import all_known, as_series
 from mha.plot._picture import INK, ROLES, Picture, house_style
 
 
-def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
+def vectors(
+    arrows: Mapping[str, ArrayLike], *, alt: str,
+    roles: Mapping[str, str] | None = None,
+    angles: Sequence[tuple[str, str]] = (), hull: Sequence[str] = (),
+) -> Picture:  # fmt: skip
     """Show vectors of the plane as arrows from the origin.
 
     Parameters
@@ -41,9 +50,8 @@ def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
     """
     tips = {name: as_series(name, tip, 2) for name, tip in arrows.items()}
     roles = roles or {}
-    all_known(
-        "roles, angles and hull", [*roles, *sum(map(tuple, angles), ()), *hull], tips
-    )
+    named = [*roles, *(name for pair in angles for name in pair), *hull]
+    all_known("roles, angles and hull", named, tips)
     all_known("roles", roles.values(), ROLES)
     corners = np.array([(0, 0), *tips.values()])
     with house_style():
@@ -53,51 +61,14 @@ def vectors(arrows, *, alt, roles=None, angles=(), hull=()):
             ax.add_patch(Polygon(shape, fc=ROLES["value"], alpha=0.2))
         for name, tip in tips.items():
             side = label_side(tip, tips.values())
-            _arrow(ax, name, tip, ROLES.get(roles.get(name), INK), side)
+            _arrow(ax, name, tip, ROLES.get(roles.get(name, ""), INK), side)
         reach = np.linalg.norm(corners, axis=1).max()
         for k, (a, b) in enumerate(angles):
             _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
         return Picture(figure, alt)
 
 
-def convex_hull(points):
-    """Return the corners of the convex hull, counter-clockwise.
-
-    Parameters
-    ----------
-    points : sequence of (x, y)
-        At least one point of the plane.
-
-    Returns
-    -------
-    corners : ndarray of shape (n, 2)
-        Points inside the hull, or on an edge, are left out.
-
-    Examples
-    --------
-    >>> convex_hull([(0, 0), (2, 0), (1, 0.5), (1, 2)]).tolist()
-    [[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]]
-    """
-    ordered = sorted({(float(x), float(y)) for x, y in points})
-    corners = _chain(ordered) + _chain(ordered[::-1])
-    return np.array(corners or ordered)
-
-
-def _chain(ordered):
-    """Walk along the points and keep only those where the path turns left."""
-    kept = []
-    for p in ordered:
-        while len(kept) > 1 and _turn(*kept[-2:], p) <= 0:
-            kept.pop()
-        kept.append(p)
-    return kept[:-1]  # the other chain begins with it
-
-
-def _turn(a, b, c):
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-
-
-def _plane(corners):
+def _plane(corners: NDArray[Any]) -> tuple[Figure, Any]:
     """Return axes with equal units that hold all corners and the origin."""
     low, high = corners.min(0), corners.max(0)
     pad = 0.18 * (high - low).max() or 1
@@ -114,7 +85,9 @@ def _plane(corners):
     return figure, ax
 
 
-def _arrow(ax, name, tip, colour, side):
+def _arrow(
+    ax: Any, name: str, tip: NDArray[Any], colour: str, side: NDArray[Any]
+) -> None:
     look = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", tip, (0, 0), arrowprops=look)
     place = {"ha": _nearest(side[0], "right", "left"), "textcoords": "offset points"}
@@ -122,11 +95,11 @@ def _arrow(ax, name, tip, colour, side):
     ax.annotate(name, tip, 5 * side, **place)
 
 
-def _nearest(part, low, high):
+def _nearest(part: float, low: str, high: str) -> str:
     return "center" if abs(part) < 0.3 else low if part < 0 else high
 
 
-def label_side(tip, others):
+def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> NDArray[Any]:
     """Return the direction in which the name of an arrow stands from its tip.
 
     Ahead of the tip there is room, unless a longer arrow goes the same way; then the
@@ -142,8 +115,8 @@ def label_side(tip, others):
     length = np.linalg.norm(tip) or 1
     x, y = np.divide(tip, length)
     crowd = []
-    for other in others:
-        along, across = np.dot((x, y), other), x * other[1] - y * other[0]
+    for a, b in map(np.asarray, others):
+        along, across = x * a + y * b, x * b - y * a
         # An arrow is not longer than itself, rounding aside.
         if along > 1.001 * length and abs(across) < 0.2 * along:
             crowd.append(across)
@@ -152,7 +125,7 @@ def label_side(tip, others):
     return np.array([y, -x]) if sum(crowd) > 0 else np.array([-y, x])
 
 
-def _angle(ax, a, b, radius):
+def _angle(ax: Any, a: NDArray[Any], b: NDArray[Any], radius: float) -> None:
     """Draw the arc between two vectors and write its degrees beside the middle."""
     first, second = (np.degrees(np.arctan2(v[1], v[0])) for v in (a, b))
     turn = (second - first + 180) % 360 - 180

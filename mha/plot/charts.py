@@ -1,8 +1,12 @@
 """Bars, lines, histograms and points."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from numpy.typing import ArrayLike, NDArray
 
 from mha.plot._checks import all_known, as_matrix, as_names, as_series
 from mha.plot._picture import INK, Picture, house_style
@@ -13,9 +17,13 @@ SIZE = (
 )  # inches; narrower than the column, so that type stays large on a phone
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vP"
+Scale = Literal["linear", "log"]
 
 
-def bars(p, labels, *, alt, ylabel="weight"):
+def bars(
+    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | NDArray[Any], *,
+    alt: str, ylabel: str = "weight",
+) -> Picture:  # fmt: skip
     """Show one value, or one value a series, for each label.
 
     Parameters
@@ -44,28 +52,30 @@ def bars(p, labels, *, alt, ylabel="weight"):
     >>> bars([0.2, 0.8], ["dog", "food"], alt="Food gets four times the share of dog.")
     Picture: Food gets four times the share of dog.
     """
-    series = p if isinstance(p, dict) else {"": p}
-    series = {name: as_series(name or "p", y) for name, y in series.items()}
+    named = p if isinstance(p, Mapping) else {"": p}
+    series = {name: as_series(name or "p", y) for name, y in named.items()}
     for y in series.values():
-        labels = as_names("labels", labels, len(y), "values")
+        names = as_names("labels", labels, len(y), "values")
     width = 0.8 / len(series)
     with house_style():
         figure, ax = _axes("", ylabel)
         for k, (name, y) in enumerate(series.items()):
             x = np.arange(len(y)) + (k - (len(series) - 1) / 2) * width
             drawn = ax.bar(x, y, 0.92 * width, label=name)
-            if len(labels) * len(series) <= 12:
+            if len(names) * len(series) <= 12:
                 ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
-        ax.set_xticks(range(len(labels)), labels)
-        _slant(ax, labels)
+        ax.set_xticks(range(len(names)), names)
+        _slant(ax, names)
         _baseline(ax)
         _legend(figure, ax)
         return Picture(figure, alt)
 
 
 def lines(
-    x, ys, *, xlabel, ylabel, alt, xscale="linear", yscale="linear", reference=None
-):
+    x: ArrayLike, ys: Mapping[str, Any], *, xlabel: str, ylabel: str, alt: str,
+    xscale: Scale = "linear", yscale: Scale = "linear",
+    reference: Mapping[str, ArrayLike] | None = None,
+) -> Picture:  # fmt: skip
     """Show values that follow `x`, with a band where their spread is known.
 
     Parameters
@@ -120,7 +130,10 @@ def lines(
         return Picture(figure, alt)
 
 
-def histogram(values, *, xlabel, alt, bins=40):
+def histogram(
+    values: Mapping[str, ArrayLike], *, xlabel: str, alt: str,
+    bins: int | Sequence[float] | NDArray[Any] = 40,
+) -> Picture:  # fmt: skip
     """Show how often values occur, as densities on shared bins.
 
     Parameters
@@ -167,7 +180,10 @@ def histogram(values, *, xlabel, alt, bins=40):
         return Picture(figure, alt)
 
 
-def points(groups, *, xlabel, ylabel, alt, names=None):
+def points(
+    groups: Mapping[str, ArrayLike], *, xlabel: str, ylabel: str, alt: str,
+    names: Mapping[str, Sequence[object]] | None = None,
+) -> Picture:  # fmt: skip
     """Show pairs of numbers as points, one colour and marker a group.
 
     Parameters
@@ -196,12 +212,12 @@ def points(groups, *, xlabel, ylabel, alt, names=None):
     >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
     Picture: A falling pair.
     """
-    groups = {name: as_matrix(name, xy, "(n, 2)") for name, xy in groups.items()}
+    pairs = {name: as_matrix(name, xy, "(n, 2)") for name, xy in groups.items()}
     names = names or {}
-    all_known("names", names, groups)
+    all_known("names", names, pairs)
     with house_style():
         figure, ax = _axes(xlabel, ylabel, taller=1.3)
-        for k, (name, xy) in enumerate(groups.items()):
+        for k, (name, xy) in enumerate(pairs.items()):
             if xy.shape[1] != 2:
                 raise ValueError(f"{name} must have shape (n, 2), got {xy.shape}")
             size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
@@ -216,7 +232,7 @@ def points(groups, *, xlabel, ylabel, alt, names=None):
         return Picture(figure, alt)
 
 
-def _axes(xlabel, ylabel, taller=1):
+def _axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
     figure = Figure((SIZE[0], taller * SIZE[1]))
     ax = figure.add_subplot()
     ax.set(xlabel=xlabel, ylabel=ylabel)
@@ -224,14 +240,14 @@ def _axes(xlabel, ylabel, taller=1):
     return figure, ax
 
 
-def _slant(ax, names):
+def _slant(ax: Any, names: Sequence[str]) -> None:
     """Turn the names under the bars when they would run into each other."""
     if max(map(len, names)) * len(names) > 60:
         for text in ax.get_xticklabels():
             text.set(rotation=40, ha="right", rotation_mode="anchor")
 
 
-def _baseline(ax):
+def _baseline(ax: Any) -> None:
     ax.grid(False, axis="x")
     ax.tick_params(axis="x", length=0)
     ax.axhline(0, color=INK, lw=0.8)
@@ -239,7 +255,7 @@ def _baseline(ax):
     ax.margins(y=0.1)
 
 
-def _logarithmic(ax, x):
+def _logarithmic(ax: Any, x: NDArray[Any]) -> None:
     """Write plain numbers along logarithmic axes, and enough of them."""
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
@@ -250,10 +266,10 @@ def _logarithmic(ax, x):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(NullLocator())
     if ax.get_xscale() == "log" and len(x) <= 8:
-        ax.xaxis.set_major_locator(FixedLocator(x))
+        ax.xaxis.set_major_locator(FixedLocator(x.tolist()))
 
 
-def _legend(figure, ax):
+def _legend(figure: Figure, ax: Any) -> None:
     """Name the series above the axes, unless there is one without a name."""
     handles, names = ax.get_legend_handles_labels()
     if names:

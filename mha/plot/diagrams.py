@@ -1,8 +1,12 @@
 """Diagrams: the parts of a layer, and which numbers of a block belong together."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
+from numpy.typing import ArrayLike, NDArray
 
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
@@ -13,7 +17,10 @@ PLUS, DARK = "#F0E442", "#111111"
 DEPTH = np.array([0.55, 0.42])  # where one step into the picture leads on paper
 
 
-def paths(columns, *, alt, names=("X", "Y")):
+def paths(
+    columns: Mapping[str, Sequence[str]], *, alt: str,
+    names: tuple[str, str] = ("X", "Y"),
+) -> Picture:  # fmt: skip
     """Show what happens on the way through a layer, from the bottom to the top.
 
     Parameters
@@ -43,17 +50,17 @@ def paths(columns, *, alt, names=("X", "Y")):
     >>> paths({"residual": ["(", "attention", "+"]}, alt="The input goes around, too.")
     Picture: The input goes around, too.
     """
-    columns = {label: _checked(label, steps) for label, steps in columns.items()}
+    ways = {label: _checked(label, steps) for label, steps in columns.items()}
     if not columns:
         raise ValueError("columns must hold at least one way through a layer")
-    known = [word for steps in columns.values() for word in steps if word not in "(+"]
+    known = [word for steps in ways.values() for word in steps if word not in "(+"]
     words = enumerate(dict.fromkeys(known))
     colours = {word: FILLS[k % len(FILLS)] for k, word in words}
-    height = 2 + max(map(_height, columns.values()))
+    height = 2 + max(map(_height, ways.values()))
     with house_style():
-        figure = Figure((COLUMN * len(columns), STEP * (height + 1.5)))
-        axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-        for ax, (label, steps) in zip(axes, columns.items(), strict=True):
+        figure = Figure((COLUMN * len(ways), STEP * (height + 1.5)))
+        axes = figure.subplots(1, len(ways), sharey=True, squeeze=False)[0]
+        for ax, (label, steps) in zip(axes, ways.items(), strict=True):
             half = COLUMN / STEP / 2
             ax.set(xlim=(-half, half), ylim=(-1.1, height + 0.4), aspect="equal")
             ax.axis("off")
@@ -62,7 +69,10 @@ def paths(columns, *, alt, names=("X", "Y")):
         return Picture(figure, alt)
 
 
-def blocks(panels, *, alt, axes=("batch", "token", "feature")):
+def blocks(
+    panels: Mapping[str, ArrayLike], *, alt: str,
+    axes: tuple[str, str, str] = ("batch", "token", "feature"),
+) -> Picture:  # fmt: skip
     """Show which numbers of a block belong together.
 
     Parameters
@@ -93,21 +103,21 @@ def blocks(panels, *, alt, axes=("batch", "token", "feature")):
     >>> blocks({"layer norm": row}, alt="One token of one sentence.")
     Picture: One token of one sentence.
     """
-    panels = {label: _as_block(label, block) for label, block in panels.items()}
-    if not panels:
+    named = {label: _as_block(label, block) for label, block in panels.items()}
+    if not named:
         raise ValueError("panels must hold at least one block")
     with house_style():
-        width = min(WIDTH, 1.7 * len(panels))
-        figure = Figure((width, width / len(panels) + 0.35))
-        places = figure.subplots(1, len(panels), squeeze=False)[0]
-        for ax, (label, block) in zip(places, panels.items(), strict=True):
+        width = min(WIDTH, 1.7 * len(named))
+        figure = Figure((width, width / len(named) + 0.35))
+        places = figure.subplots(1, len(named), squeeze=False)[0]
+        for ax, (label, block) in zip(places, named.items(), strict=True):
             _draw_block(ax, block)
             _name_axes(ax, block.shape, axes)
             ax.text(0.5, -0.04, label, transform=ax.transAxes, ha="center", va="top")
         return Picture(figure, alt)
 
 
-def _checked(label, steps):
+def _checked(label: str, steps: Iterable[str]) -> list[str]:
     """Return `steps` as a list in which each path that begins also joins."""
     steps, around = list(steps), 0
     for step in steps:
@@ -119,22 +129,24 @@ def _checked(label, steps):
     return steps
 
 
-def _height(steps):
+def _height(steps: Iterable[str]) -> float:
     return sum(_rise(step) for step in steps)
 
 
-def _rise(step):
+def _rise(step: str) -> float:
     """Return how far up a step takes the path; a fork needs little room."""
     return 0.4 if step == "(" else 1
 
 
-def _draw_path(ax, steps, colours, names):
+def _draw_path(
+    ax: Any, steps: Iterable[str], colours: Mapping[str, str], names: Sequence[str]
+) -> None:
     top = 2 + _height(steps)
     arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", (0, top - 0.35), (0, 0.25), arrowprops=arrow, zorder=1)
     for name, y in zip(names, (0, top), strict=True):
         ax.text(0, y, name, ha="center", va="center", style="italic")
-    y, fork = 0.8, None
+    y, fork = 0.8, 0.0
     for step in steps:
         middle = y + _rise(step) / 2
         if step == "(":
@@ -146,16 +158,21 @@ def _draw_path(ax, steps, colours, names):
         y += _rise(step)
 
 
-def _join(ax, fork, y, arrow):
+def _join(ax: Any, fork: float, y: float, arrow: dict[str, Any]) -> None:
     """Draw the path around, from the fork to the sum."""
-    line = {"color": INK, "lw": 1.2, "solid_capstyle": "butt", "zorder": 1}
+    line: dict[str, Any] = {
+        "color": INK,
+        "lw": 1.2,
+        "solid_capstyle": "butt",
+        "zorder": 1,
+    }
     ax.plot([0, -BESIDE, -BESIDE], [fork, fork, y], **line)
     ax.annotate("", (-0.2, y), (-BESIDE, y), arrowprops=arrow, zorder=1)
     ax.add_patch(Circle((0, y), 0.24, fc=PLUS, ec=INK, lw=1, zorder=2))
     ax.text(0, y, "+", ha="center", va="center_baseline", color=DARK, zorder=3)
 
 
-def _box(ax, y, word, colour):
+def _box(ax: Any, y: float, word: str, colour: str) -> None:
     width, height = BOX
     ax.add_patch(
         FancyBboxPatch(
@@ -166,7 +183,7 @@ def _box(ax, y, word, colour):
     ax.text(0, y, word, size=8.5, ha="center", va="center", color=DARK, zorder=3)
 
 
-def _as_block(label, block):
+def _as_block(label: str, block: ArrayLike) -> NDArray[Any]:
     block = np.asarray(block)
     if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
         raise ValueError(
@@ -176,7 +193,7 @@ def _as_block(label, block):
     return block
 
 
-def _faces(block):
+def _faces(block: NDArray[Any]) -> Iterator[tuple[bool, Any, Any, Any]]:
     """Yield each cell that is seen: is it True, its corner, and its two edges."""
     across, down = np.array([1.0, 0]), np.array([0, -1.0])
     a, b, c = block.shape
@@ -188,7 +205,7 @@ def _faces(block):
         yield block[i, j, -1], c * across + j * down + i * DEPTH, down, DEPTH
 
 
-def _draw_block(ax, block):
+def _draw_block(ax: Any, block: NDArray[Any]) -> None:
     a, b, c = block.shape
     for together, corner, first, second in _faces(block):
         cell = [corner, corner + first, corner + first + second, corner + second]
@@ -199,7 +216,7 @@ def _draw_block(ax, block):
     ax.axis("off")
 
 
-def _name_axes(ax, shape, axes):
+def _name_axes(ax: Any, shape: tuple[int, ...], axes: Sequence[str]) -> None:
     a, b, c = shape
     batch, token, feature = axes
     x, y = a / 2 * DEPTH + (-0.1, 0.1)

@@ -1,17 +1,26 @@
 """Heat maps: queries are rows, keys are columns."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike, NDArray
 
 from mha.plot._checks import as_matrix, as_names
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
 MAY_LOOK = "#56B4E9"
-BLOCKED = {"facecolor": "#80808055", "edgecolor": INK, "hatch": "////"}
-COLOURS = {"weights": colormaps["cividis"], "scores": colormaps["PuOr"], "mask": None}
+BLOCKED: dict[str, Any] = {"facecolor": "#80808055", "edgecolor": INK, "hatch": "////"}
+COLOURS: dict[str, Any] = {
+    "weights": colormaps["cividis"],
+    "scores": colormaps["PuOr"],
+    "mask": None,
+}
+Kind = Literal["weights", "scores", "mask"]
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 LETTER = 0.085  # inches; a typical letter of a token
 LINE = 0.14  # inches; a smaller cell has no room for the name of its row
@@ -19,17 +28,11 @@ NUMBER = 0.3  # inches; a smaller cell has no room for a number
 
 
 def heatmap(
-    A,
-    rows=None,
-    cols=None,
-    *,
-    alt,
-    kind="weights",
-    mask=None,
-    xlabel="key",
-    ylabel="query",
-    unit=None,
-):
+    A: ArrayLike, rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, kind: Kind = "weights",
+    mask: ArrayLike | None = None, xlabel: str = "key", ylabel: str = "query",
+    unit: str | None = None,
+) -> Picture:  # fmt: skip
     """Show one matrix as a heat map.
 
     Parameters
@@ -81,17 +84,11 @@ def heatmap(
 
 
 def heatmaps(
-    panels,
-    rows=None,
-    cols=None,
-    *,
-    alt,
-    kind="weights",
-    mask=None,
-    xlabel="key",
-    ylabel="query",
-    unit=None,
-):
+    panels: Sequence[tuple[ArrayLike, str]], rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, kind: Kind = "weights",
+    mask: Any = None, xlabel: str = "key", ylabel: str = "query",
+    unit: str | None = None,
+) -> Picture:  # fmt: skip
     """Show matrices of one shape side by side, with the same colours and limits.
 
     Parameters
@@ -119,18 +116,18 @@ def heatmaps(
     matrices, blocked = _read(panels, mask, kind)
     n_q, n_k = matrices[0].shape
     smallest = _smallest_cell(n_q, n_k, kind, named=cols is not None)
-    rows = as_names("rows", rows, n_q, "rows")
-    cols = as_names("cols", cols, n_k, "columns")
+    down = as_names("rows", rows, n_q, "rows")
+    across = as_names("cols", cols, n_k, "columns")
     norm = _limits(matrices, kind)
     digits = 0 if kind == "scores" and all_whole(matrices) else 2
     with house_style():
-        figure, axes, cell = _grid(len(matrices), rows, cols, smallest)
+        figure, axes, cell = _grid(len(matrices), down, across, smallest)
         for place, ax in enumerate(figure.axes):
             image = _cells(
                 ax, matrices[place], blocked[place], kind, norm, cell, digits
             )
             first = ax in axes[:, 0]
-            _tokens(ax, rows, cols, cell, first)
+            _tokens(ax, down, across, cell, first)
             ax.set(xlabel=xlabel, ylabel=ylabel if first else "")
             below = panels[place][1]
             ax.text(0.5, -0.04, below, transform=ax.transAxes, ha="center", va="top")
@@ -138,7 +135,9 @@ def heatmaps(
         return Picture(figure, alt)
 
 
-def _read(panels, mask, kind):
+def _read(
+    panels: Sequence[tuple[ArrayLike, str]], mask: Any, kind: Kind
+) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
     """Return the matrices, and for each the cells to draw as blocked."""
     if kind not in COLOURS:
         raise ValueError(f"kind must be one of {sorted(COLOURS)}, got {kind!r}")
@@ -157,7 +156,7 @@ def _read(panels, mask, kind):
     ]
 
 
-def _blocked(A, mask, kind):
+def _blocked(A: NDArray[Any], mask: Any, kind: Kind) -> NDArray[Any]:
     if kind == "mask":
         return ~A
     if mask is None:
@@ -171,7 +170,7 @@ def _blocked(A, mask, kind):
         raise ValueError(f"mask of shape {mask.shape} does not fit {A.shape}") from None
 
 
-def _limits(matrices, kind):
+def _limits(matrices: Sequence[NDArray[Any]], kind: Kind) -> Normalize:
     values = np.concatenate([A.ravel() for A in matrices]).astype(float)
     values = values[np.isfinite(values)]
     if kind != "scores":
@@ -186,14 +185,16 @@ def _limits(matrices, kind):
     return Normalize(-top, top)
 
 
-def _smallest_cell(n_q, n_k, kind, named):
+def _smallest_cell(n_q: int, n_k: int, kind: Kind, named: bool) -> float:
     """Return the inches that a cell needs for its number or for a name beside it."""
     if kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO:
         return NUMBER
     return LINE if named else 0
 
 
-def _grid(count, rows, cols, smallest):
+def _grid(
+    count: int, rows: list[str], cols: list[str], smallest: float
+) -> tuple[Figure, Any, float]:
     """Return a figure, its square-celled axes by row, and the inches of a cell."""
     n_q, n_k = len(rows), len(cols)
     margin = 1.1 + LETTER * max(map(len, rows))
@@ -210,7 +211,10 @@ def _grid(count, rows, cols, smallest):
     return figure, axes, cell
 
 
-def _cells(ax, A, blocked, kind, norm, cell, digits):
+def _cells(
+    ax: Any, A: NDArray[Any], blocked: NDArray[Any], kind: Kind, norm: Normalize,
+    cell: float, digits: int,
+) -> Any:  # fmt: skip
     """Paint the cells; return the image, which knows colours and limits."""
     colours = ListedColormap([MAY_LOOK]) if kind == "mask" else COLOURS[kind]
     hidden = blocked | ~np.isfinite(A.astype(float))
@@ -227,21 +231,21 @@ def _cells(ax, A, blocked, kind, norm, cell, digits):
     return image
 
 
-def _runs(blocked):
+def _runs(blocked: NDArray[Any]) -> Iterator[tuple[int, int, int]]:
     """Yield (row, first column, length) of each unbroken run of blocked cells."""
     for i, row in enumerate(np.pad(blocked, ((0, 0), (1, 1))).astype(int)):
         edges = np.diff(row)
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-        yield from ((i, s, e - s) for s, e in zip(starts, ends, strict=True))
+        yield from ((i, int(s), int(e - s)) for s, e in zip(starts, ends, strict=True))
 
 
-def all_whole(matrices):
+def all_whole(matrices: Sequence[NDArray[Any]]) -> bool:
     """Return whether all finite numbers are whole, so that decimals say nothing."""
     values = np.concatenate([A[np.isfinite(A)] for A in matrices])
     return np.array_equal(values, np.round(values))
 
 
-def number(value, digits):
+def number(value: float, digits: int) -> str:
     """Return a number as it stands in a cell, without a minus before zero."""
     if np.isneginf(value):
         return "−∞"
@@ -249,13 +253,15 @@ def number(value, digits):
     return text if text.strip("−0.") else text.removeprefix("−")
 
 
-def ink_on(colour):
+def ink_on(colour: Sequence[float]) -> str:
     """Return dark or white, whichever has more contrast on a colour (r, g, b, a)."""
     luminance = np.dot(np.power(colour[:3], 2.2), (0.2126, 0.7152, 0.0722))
     return "#111111" if luminance > 0.19 else "#ffffff"
 
 
-def _tokens(ax, rows, cols, cell, first):
+def _tokens(
+    ax: Any, rows: list[str], cols: list[str], cell: float, first: bool
+) -> None:
     """Name the rows, beside the first panel only, and the columns, above each."""
     ax.spines[:].set_visible(True)
     ax.tick_params(length=0)
@@ -271,7 +277,7 @@ def _tokens(ax, rows, cols, cell, first):
             text.set(va="center", rotation_mode="anchor")
 
 
-def _legend(figure, image, kind, unit):
+def _legend(figure: Figure, image: Any, kind: Kind, unit: str | None) -> None:
     """Say what the colours mean, where no number does."""
     if kind == "mask":
         patches = [
@@ -281,6 +287,8 @@ def _legend(figure, image, kind, unit):
         figure.legend(handles=patches, loc="outside lower center", ncols=2)
     elif max(image.get_array().shape) > NUMBERS_UP_TO:
         name = unit or ("weight" if kind == "weights" else "score")
-        bar = figure.colorbar(image, ax=figure.axes, label=name, shrink=0.8, aspect=25)
+        bar: Any = figure.colorbar(
+            image, ax=figure.axes, label=name, shrink=0.8, aspect=25
+        )
         bar.solids.set_rasterized(True)  # one image instead of 256 slivers
         bar.outline.set_visible(False)

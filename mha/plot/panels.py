@@ -1,8 +1,12 @@
 """Points that move, in panels side by side."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
 
 from mha.plot._checks import as_matrix
 from mha.plot._picture import INK, WIDTH, Picture, house_style
@@ -10,7 +14,10 @@ from mha.plot._picture import INK, WIDTH, Picture, house_style
 PANEL, MARGIN = 1.75, 0.75  # inches
 
 
-def moves(panels, *, xlabel, ylabel, alt, names=("before", "after")):
+def moves(
+    panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, xlabel: str, ylabel: str,
+    alt: str, names: tuple[str, str] = ("before", "after"),
+) -> Picture:  # fmt: skip
     """Show where points move, one panel for each way of moving them.
 
     Parameters
@@ -41,15 +48,15 @@ def moves(panels, *, xlabel, ylabel, alt, names=("before", "after")):
     >>> moves({"halved": ([[2, 4]], [[1, 2]])}, xlabel="x", ylabel="y", alt="Nearer.")
     Picture: Nearer.
     """
-    panels = {label: _pair(label, *pair) for label, pair in panels.items()}
-    if not panels:
+    pairs = {label: _pair(label, *pair) for label, pair in panels.items()}
+    if not pairs:
         raise ValueError("panels must hold at least one pair of (n, 2) matrices")
-    top = 1.08 * max(np.abs(pair).max() for pair in panels.values())
+    top = 1.08 * max(np.abs(pair).max() for pair in pairs.values())
     with house_style():
-        width = min(WIDTH, MARGIN + PANEL * len(panels))
-        figure = Figure((width, (width - MARGIN) / len(panels) + 1.1))
-        axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
-        for ax, (label, pair) in zip(axes[0], panels.items(), strict=True):
+        width = min(WIDTH, MARGIN + PANEL * len(pairs))
+        figure = Figure((width, (width - MARGIN) / len(pairs) + 1.1))
+        axes = figure.subplots(1, len(pairs), sharex=True, sharey=True, squeeze=False)
+        for ax, (label, pair) in zip(axes[0], pairs.items(), strict=True):
             _draw(ax, *pair, names)
             ax.set(xlim=(-top, top), ylim=(-top, top), xlabel=xlabel, aspect="equal")
             ax.text(0.5, 1.04, label, transform=ax.transAxes, ha="center", va="bottom")
@@ -59,8 +66,10 @@ def moves(panels, *, xlabel, ylabel, alt, names=("before", "after")):
         return Picture(figure, alt)
 
 
-def _pair(label, start, end):
-    start, end = (as_matrix(label, x, "(n, 2)") for x in (start, end))
+def _pair(
+    label: str, before: ArrayLike, after: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    start, end = (as_matrix(label, x, "(n, 2)") for x in (before, after))
     if start.shape != end.shape or start.shape[1] != 2:
         raise ValueError(
             f"{label} must hold two matrices of one shape (n, 2), got {start.shape} "
@@ -69,9 +78,11 @@ def _pair(label, start, end):
     return start, end
 
 
-def _draw(ax, start, end, names):
+def _draw(
+    ax: Any, start: NDArray[Any], end: NDArray[Any], names: tuple[str, str]
+) -> None:
     ax.grid(True)
-    lines = np.stack([start, end], axis=1)
+    lines = [*np.stack([start, end], axis=1)]
     ax.add_collection(LineCollection(lines, colors=INK, linewidths=0.6, alpha=0.45))
     ring = {"facecolors": "none", "edgecolors": "C0", "linewidths": 1.1}
     ax.scatter(*start.T, s=26, label=names[0], **ring)

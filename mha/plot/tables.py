@@ -1,7 +1,11 @@
 """Tables of yes and no: a mark where something holds, a faint dot where not."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
 
 from mha.plot._checks import as_matrix, as_names
 from mha.plot._picture import INK, WIDTH, Picture, house_style
@@ -11,16 +15,10 @@ LETTER, ROW = 0.078, 0.155  # inches
 
 
 def marks(
-    table,
-    rows=None,
-    cols=None,
-    *,
-    alt,
-    xlabel="",
-    ylabel="",
-    names=("yes", "no"),
-    sort=False,
-):
+    table: ArrayLike, rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, xlabel: str = "",
+    ylabel: str = "", names: tuple[str, str] = ("yes", "no"), sort: bool = False,
+) -> Picture:  # fmt: skip
     """Show a table of yes and no as marks, so that its structure can be seen.
 
     Parameters
@@ -53,35 +51,36 @@ def marks(
     >>> marks(np.eye(2) > 0, ["a", "b"], ["c", "d"], alt="Each law kills one bug.")
     Picture: Each law kills one bug.
     """
-    table = as_matrix("table", table, "(n_rows, n_cols)")
-    if table.dtype != bool:
-        raise ValueError(f"table must be boolean, got {table.dtype}")
-    rows = as_names("rows", rows, table.shape[0], "rows")
-    cols = as_names("cols", cols, table.shape[1], "columns")
+    holds = as_matrix("table", table, "(n_rows, n_cols)")
+    if holds.dtype != bool:
+        raise ValueError(f"table must be boolean, got {holds.dtype}")
+    down = as_names("rows", rows, holds.shape[0], "rows")
+    across = as_names("cols", cols, holds.shape[1], "columns")
     if sort:
-        table, rows, cols = _sorted(table, rows, cols)
+        holds, down, across = _sorted(holds, down, across)
     with house_style():
-        figure, ax, cell = _paper(rows, cols)
-        yes, no = np.argwhere(table), np.argwhere(~table)
+        figure, ax, cell = _paper(down, across)
+        yes, no = np.argwhere(holds), np.argwhere(~holds)
         size = (0.66 * cell * 72) ** 2
         handles = [
             ax.scatter(*yes.T[::-1], s=size, marker="s", color=MARK, linewidths=0),
             ax.scatter(*no.T[::-1], s=2, color=INK, alpha=0.45, linewidths=0),
         ]
-        _name(ax, rows, cols)
+        _name(ax, down, across)
         ax.set(xlabel=xlabel, ylabel=ylabel)
         figure.legend(handles, names, loc="outside lower center", ncols=2)
         return Picture(figure, alt)
 
 
-def _sorted(table, rows, cols):
+def _sorted(
+    table: NDArray[Any], rows: list[str], cols: list[str]
+) -> tuple[NDArray[Any], list[str], list[str]]:
     busy = np.argsort(-table.sum(0), kind="stable")
     alike = sorted(range(len(table)), key=lambda k: tuple(~table[k, busy]))
-    names = [rows[k] for k in alike], [cols[k] for k in busy]
-    return table[np.ix_(alike, busy)], *names
+    return table[alike][:, busy], [rows[k] for k in alike], [cols[k] for k in busy]
 
 
-def _paper(rows, cols):
+def _paper(rows: list[str], cols: list[str]) -> tuple[Figure, Any, float]:
     """Return a figure, its axes, and the inches of a cell."""
     margin = 0.5 + LETTER * max(map(len, rows))
     cell = min(ROW * 1.15, (WIDTH - margin) / len(cols))
@@ -91,7 +90,7 @@ def _paper(rows, cols):
     return figure, figure.subplots(), min(cell, ROW)
 
 
-def _name(ax, rows, cols):
+def _name(ax: Any, rows: list[str], cols: list[str]) -> None:
     ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
     ax.grid(False)
     ax.spines[:].set_visible(False)

@@ -4,13 +4,21 @@ import base64
 import json
 import re
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from mha._figures import as_alt
+
+if TYPE_CHECKING:
+    from mha.plot import Picture
 
 FOLDER = Path(__file__).parent
 DIGITS = 4  # of the numbers handed to a script; the pages print two or three
@@ -20,7 +28,8 @@ class View:
     """Hold one interactive figure, and the picture that stands for it on paper.
 
     It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Without
-    scripts, and in a PDF, the picture stands there.
+    scripts, and in a PDF, the picture stands there; where matplotlib is missing, its
+    alt text does.
 
     Parameters
     ----------
@@ -28,35 +37,63 @@ class View:
         Name of the script in this folder.
     data : dict
         What the script shows: numbers, arrays, text.
-    still : mha.plot.Picture
-        The same in its first state; its alt text names the figure.
+    alt : str
+        One sentence with the finding, which also names the figure.
+    draw : function
+        Takes the module `mha.plot` and returns the Picture of the first state.
+
+    Raises
+    ------
+    ValueError
+        If `alt` is empty.
     """
 
-    def __init__(self, kind, data, still):
-        self.kind, self.still, self.alt = kind, still, still.alt
+    def __init__(
+        self, kind: str, data: dict[str, Any], alt: str, draw: Callable[[Any], Any]
+    ) -> None:
+        self.kind, self.alt, self._draw = kind, as_alt(alt), draw
         self.data = as_json(data)
 
-    def __repr__(self):
+    @cached_property
+    def still(self) -> "Picture":
+        """The figure in its first state; the first look at it needs matplotlib."""
+        from mha import plot
+
+        with any_script():
+            return self._draw(plot)
+
+    def __repr__(self) -> str:
         return f"View: {self.alt}"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         """Return the figure as one piece of HTML that needs nothing from outside."""
         name = sha256((self.kind + self.data).encode()).hexdigest()[:8]
+        picture = self._still_if_drawable()
+        still = f"<p>{escape(self.alt)}</p>" if picture is None else picture.svg
         script = f"(() => {{ const root = {FIND % name}; {code(self.kind)} }})()"
         return (
             f'<div class="mha-view mha-{self.kind}" data-view="{name}" role="group" '
             f'aria-label="{escape(self.alt)}">'
-            f'<div class="still">{self.still.svg}</div>'
+            f'<div class="still">{still}</div>'
             f'<script type="application/json">{self.data}</script>'
             f"<script>{script}</script></div>"
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {
-            "text/plain": repr(self),
-            "text/html": self._repr_html_(),
-            "image/png": base64.b64encode(self.still.png).decode("ascii"),
-        }
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> dict[str, str]:
+        bundle = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        if still := self._still_if_drawable():
+            bundle["image/png"] = base64.b64encode(still.png).decode("ascii")
+        return bundle
+
+    def _still_if_drawable(self) -> "Picture | None":
+        try:
+            return self.still
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            return None
 
 
 # VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
@@ -67,10 +104,10 @@ FIND = (
 )
 
 
-def as_json(data):
+def as_json(data: dict[str, Any]) -> str:
     """Return `data` as JSON that can stand inside a script element."""
 
-    def plain(x):
+    def plain(x: Any) -> Any:
         if isinstance(x, np.ndarray | np.generic):
             return plain(x.tolist())
         if isinstance(x, dict):
@@ -86,7 +123,7 @@ def as_json(data):
     return packed.replace("<", "\\u003c")
 
 
-def as_numbers(name, values):
+def as_numbers(name: str, values: Any) -> NDArray[Any]:
     """Return `values`, which may be tensors, as finite floats of NumPy."""
     values = as_array(values)
     if not np.isfinite(values).all():
@@ -95,21 +132,21 @@ def as_numbers(name, values):
     return values
 
 
-def as_array(values):
-    """Return an array, a tensor, or a list with one for each layer, as floats."""
+def as_array(values: Any) -> NDArray[Any]:
+    """Return a copy of an array, a tensor, or a list of them, as floats."""
     if isinstance(values, list | tuple):
         values = [as_array(value) for value in values]
     if hasattr(values, "detach"):  # maybe with gradients, elsewhere, in bfloat16
         values = values.detach().cpu().double().numpy()
-    return np.asarray(values, dtype=float)
+    return np.array(values, dtype=float)
 
 
-def as_words(words):
+def as_words(words: Iterable[object]) -> list[str]:
     """Return tokens as text in which blank ones can be seen."""
     return [visible(str(word)) for word in words]
 
 
-def visible(word):
+def visible(word: str) -> str:
     """Return the word; space, line break and nothing become signs."""
     word = word.encode("utf-8", "replace").decode()  # half a character of two
     word = "".join(SIGNS.get(c, c) for c in word)
@@ -119,13 +156,13 @@ def visible(word):
 SIGNS = {"\n": "⏎", "\r": "⏎", "\t": "⇥"} | {chr(c): "�" for c in (0, *range(14, 32))}
 
 
-def short(words, length=12):
+def short(words: Sequence[str], length: int = 12) -> list[str]:
     """Return words that leave a picture on paper some room for itself."""
     return [w if len(w) <= length else w[: length - 1] + "…" for w in words]
 
 
 @contextmanager
-def any_script():
+def any_script() -> Iterator[None]:
     """Let a still hold Chinese or Arabic, which browsers can draw and DejaVu cannot."""
     with warnings.catch_warnings():
         for message in ("Glyph .* missing from", "Matplotlib currently does not"):
@@ -134,21 +171,21 @@ def any_script():
 
 
 @cache
-def text(name):
+def text(name: str) -> str:
     """Return a file of this folder without comments and indentation."""
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
-    lines = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
-    return "\n".join(line for line in lines if line)
+    bare = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
+    return "\n".join(line for line in bare if line)
 
 
 @cache
-def code(kind):
+def code(kind: str) -> str:
     """Return the script of one kind of figure, with looks and parts that all share."""
     looks = [text(name) for name in ("view.css", f"{kind}.css") if has(name)]
     css = json.dumps("".join(looks).replace("\n", ""), ensure_ascii=False)
     return "\n".join([f"const css = {css};", text("base.js"), text(f"{kind}.js")])
 
 
-def has(name):
+def has(name: str) -> bool:
     """Return whether this folder holds the file."""
     return (FOLDER / name).exists()

@@ -1,17 +1,24 @@
 """Look at real attention: choose layers, heads and the word that looks."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
-from mha import plot
-from mha.view._view import View, any_script, as_numbers, as_words, short
+import numpy as np
+from numpy.typing import NDArray
+
+from mha.view._view import View, as_numbers, as_words, short
 
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
 
 
-def attention(weights, tokens, keys=None, *, alt, names=None, first=0):
+def attention(
+    weights: Any, tokens: Sequence[object], keys: Sequence[object] | None = None, *,
+    alt: str, names: Sequence[object] | None = None, first: int = 0,
+) -> View:  # fmt: skip
     """Show who looks at whom, for one head or many.
 
-    Equation: A = softmax(Q K^T / √d_k), one for each head  (chapters 5 and 9)
+    Equation: A = softmax(Q K^T / √d_k), one for each head
+    (chapters attention and multi_head)
 
     Parameters
     ----------
@@ -45,17 +52,16 @@ def attention(weights, tokens, keys=None, *, alt, names=None, first=0):
     """
     A = as_weights(weights)
     queries = as_words(tokens)
-    keys = queries if keys is None else as_words(keys)
-    check(A, queries, keys, names, first)
-    data = {"weights": A, "queries": queries, "keys": keys, "first": int(first)}
+    words = queries if keys is None else as_words(keys)
+    check(A, queries, words, names, first)
+    data = {"weights": A, "queries": queries, "keys": words, "first": int(first)}
     if names is not None:
         data["names"] = as_words(names)
-    with any_script():
-        still = plot.heatmap(A[0, 0], short(queries), short(keys), alt=alt)
-    return View("attention", data, still)
+    look = A[0, 0], short(queries), short(words)
+    return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))
 
 
-def as_weights(weights):
+def as_weights(weights: Any) -> NDArray[Any]:
     """Return the weights with four axes, as NumPy."""
     A = as_numbers("weights", weights)
     if not 2 <= A.ndim <= 4:
@@ -64,12 +70,16 @@ def as_weights(weights):
             "of a batch show one sentence"
         )
     if A.size == 0 or A.min() < -ROUNDING or A.max() > 1 + ROUNDING:
-        low, high = (A.min(), A.max()) if A.size else ("no", "no number")
+        low: Any = A.min() if A.size else "no"
+        high: Any = A.max() if A.size else "no number"
         raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
     return np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
 
 
-def check(A, queries, keys, names, first):
+def check(
+    A: NDArray[Any], queries: Sequence[str], keys: Sequence[str],
+    names: Sequence[object] | None, first: int,
+) -> None:  # fmt: skip
     """Refuse words and names that do not fit the weights."""
     expected = (len(queries), len(keys))
     if A.shape[-2:] != expected:

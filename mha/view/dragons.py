@@ -1,17 +1,23 @@
-"""Turn one look between two dragons, or two, and see what is known. Chapter 6."""
+"""Turn one or two looks between dragons: what is known? (chapter why_heads)"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from mha import plot
 from mha.view._view import View, as_numbers, as_words
 
 FEWEST, MOST = 10, 400
 
 
-def dragons(nights, looks, names=("left", "right", "sheep"), *, alt):
+def dragons(
+    nights: ArrayLike, looks: ArrayLike,
+    names: Sequence[object] = ("left", "right", "sheep"), *, alt: str,
+) -> View:  # fmt: skip
     """Show what a reader knows of two creatures from one look, or from two.
 
-    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter 6)
+    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter why_heads)
 
     Parameters
     ----------
@@ -43,20 +49,28 @@ def dragons(nights, looks, names=("left", "right", "sheep"), *, alt):
     >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One look is one dragon's worth.")
     View: One look is one dragon's worth.
     """
-    looks, names = as_numbers("looks", looks), as_words(names)
+    looks, words = as_numbers("looks", looks), as_words(names)
     if looks.shape != (2, 2) or looks.min() < 0 or looks.sum(1).max() > 1 + 1e-9:
         raise ValueError(
             "looks must be two pairs of weights, not negative and with sum at most 1, "
             f"got {looks.tolist()}"
         )
-    if len(names) != 3:
-        raise ValueError(f"names must be three, got {len(names)}")
+    if len(words) != 3:
+        raise ValueError(f"names must be three, got {len(words)}")
     nights = evened(as_numbers("nights", nights))
-    data = {"nights": nights, "looks": looks, "names": names}
-    return View("dragons", data, still_of(nights, looks[:1], names, alt))
+    data = {"nights": nights, "looks": looks, "names": words}
+    first, panel = first_look(nights, looks[:1])
+    labels: dict[str, Any] = {
+        "xlabel": f"{words[0]} glow",
+        "ylabel": f"{words[1]} glow",
+    }
+    labels["names"] = ("the night", "the best guess")
+    return View(
+        "dragons", data, alt, lambda plot: plot.moves({first: panel}, alt=alt, **labels)
+    )
 
 
-def evened(nights):
+def evened(nights: NDArray[Any]) -> NDArray[Any]:
     """Return nights whose second moments are exactly 1 and 0."""
     if nights.ndim != 2 or nights.shape[1] != 3 or not FEWEST <= len(nights) <= MOST:
         raise ValueError(
@@ -69,15 +83,9 @@ def evened(nights):
     return nights @ (axes / np.sqrt(size)) @ axes.T
 
 
-def still_of(nights, looks, names, alt):
-    """Return the nights as they were, and as one look lets a reader guess them."""
+def first_look(nights: NDArray[Any], looks: NDArray[Any]) -> tuple[str, Any]:
+    """Return a label, and the nights as they were and as one look lets one guess."""
     A = np.column_stack([looks, 1 - looks.sum(1)])
     guess = nights @ np.linalg.pinv(A) @ A
     label = "one look, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
-    return plot.moves(
-        {label: (nights[:, :2], guess[:, :2])},
-        xlabel=f"{names[0]} glow",
-        ylabel=f"{names[1]} glow",
-        names=("the night", "the best guess"),
-        alt=alt,
-    )
+    return label, (nights[:, :2], guess[:, :2])

@@ -1,22 +1,24 @@
-"""Follow one number through the cut into heads, the right way and two wrong ones.
+"""Follow one number through the cut into heads, right and wrong (chapter split)."""
 
-Chapter 7.
-"""
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from mha import plot
 from mha._arrays import as_count
 from mha.heads import split_heads
-from mha.view._view import View, any_script, as_words, short
+from mha.view._view import View, as_words, short
 
 MOST_ROWS, MOST_COLUMNS = 6, 8
 
 
-def heads(cells, words, n_heads=2, *, alt):
+def heads(
+    cells: ArrayLike, words: Sequence[object], n_heads: int = 2, *, alt: str
+) -> View:
     """Show where each number of a small table goes when it is cut into heads.
 
-    Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter 7)
+    Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter split)
 
     Parameters
     ----------
@@ -64,19 +66,16 @@ def heads(cells, words, n_heads=2, *, alt):
     names = [as_words(row) for row in cells.tolist()]
     counts = [h for h in range(1, d_model + 1) if d_model % h == 0]
     data = {"cells": names, "words": words, "counts": counts, "first": n_heads}
-    return View("heads", data, still_of(right, words, alt))
+    labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for"}
+    labels |= {"kind": "scores", "alt": alt}
+    look = panels_of(right), short(words), [""] * right.shape[-1]
+    return View("heads", data, alt, lambda plot: plot.heatmaps(*look, **labels))
 
 
-def still_of(right, words, alt):
+def panels_of(right: NDArray[Any]) -> list[tuple[NDArray[Any], str]]:
     """Return where the numbers of the tape end up, with the swap and without."""
     wrong = np.arange(right.size).reshape(right.shape)
     rows = [(right, ""), (wrong, ", no swap")]
-    panels = [
+    return [
         (head, f"head {r}{how}") for heads, how in rows for r, head in enumerate(heads)
     ]
-    columns = [""] * right.shape[-1]
-    labels = {"xlabel": "column", "ylabel": "taken for"}
-    with any_script():
-        return plot.heatmaps(
-            panels, short(words), columns, kind="scores", alt=alt, **labels
-        )

@@ -1,12 +1,13 @@
-"""Choose laws and see which wrong versions are still at large. Chapter 14."""
+"""Choose laws and see which wrong versions survive (chapter laws)."""
+
+from typing import Any
 
 import numpy as np
 
-from mha import plot
 from mha.view._view import View
 
 
-def kills(matrix, *, alt):
+def kills(matrix: Any, *, alt: str) -> View:
     """Show the kill table, to be explored law by law.
 
     Parameters
@@ -21,7 +22,7 @@ def kills(matrix, *, alt):
     view : View
         Shows itself as the last line of a cell.
     """
-    dead = np.asarray(matrix.killed)
+    dead: Any = np.asarray(matrix.killed)
     wrong = dead.any(axis=1)
     members = [
         name for name, is_wrong in zip(matrix.rows, wrong, strict=True) if is_wrong
@@ -34,5 +35,7 @@ def kills(matrix, *, alt):
     counts = dead.sum(axis=0)
     order = np.argsort(-counts, kind="stable")[:12]
     names = [matrix.columns[column].replace("_", " ") for column in order]
-    still = plot.bars(counts[order], names, alt=alt, ylabel="wrong versions caught")
-    return View("kills", data, still)
+    look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions caught"}
+    return View(
+        "kills", data, alt, lambda plot: plot.bars(counts[order], names, **look)
+    )

@@ -1,16 +1,22 @@
-"""Paint a mask and watch the weights under it. Chapter 4."""
+"""Paint a mask and watch the weights under it (chapter masks)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from mha import plot
 from mha.masks import masked_softmax
-from mha.view._view import View, any_script, as_numbers, as_words, short
+from mha.view._view import View, as_numbers, as_words, short
 
 
-def masks(scores, tokens, keys=None, *, starts, alt):
+def masks(
+    scores: ArrayLike, tokens: Sequence[object], keys: Sequence[object] | None = None,
+    *, starts: Mapping[str, ArrayLike], alt: str,
+) -> View:  # fmt: skip
     """Show the weights under a mask that the reader paints, cell by cell.
 
-    Equation: A_ij = M_ij exp(S_ij) / Σ_l M_il exp(S_il)  (chapter 4)
+    Equation: A_ij = M_ij exp(S_ij) / Σ_l M_il exp(S_il)  (chapter masks)
 
     Parameters
     ----------
@@ -45,28 +51,27 @@ def masks(scores, tokens, keys=None, *, starts, alt):
     View: a looks at b
     """
     S, queries = as_numbers("scores", scores), as_words(tokens)
-    keys = queries if keys is None else as_words(keys)
-    expected = (len(queries), len(keys))
+    words = queries if keys is None else as_words(keys)
+    expected = (len(queries), len(words))
     if S.shape != expected or S.size == 0:
         raise ValueError(
             f"scores must have shape (n_q, n_k) = {expected}, got {S.shape}"
         )
     if not starts:
         raise ValueError("starts must hold at least one mask, got none")
-    starts = {str(name): as_mask(name, M, S.shape) for name, M in starts.items()}
-    first = next(iter(starts.values()))
-    with any_script():
-        still = plot.heatmap(
-            masked_softmax(S, first), short(queries), short(keys), mask=first, alt=alt
-        )
-    data = {"scores": S, "queries": queries, "keys": keys}
-    data["starts"] = [[name, M.astype(int)] for name, M in starts.items()]
-    return View("masks", data, still)
+    masks = {str(name): as_mask(name, M, S.shape) for name, M in starts.items()}
+    data: dict[str, Any] = {"scores": S, "queries": queries, "keys": words}
+    data["starts"] = [[name, M.astype(int)] for name, M in masks.items()]
+    first = next(iter(masks.values()))
+    look = masked_softmax(S, first), short(queries), short(words)
+    return View(
+        "masks", data, alt, lambda plot: plot.heatmap(*look, mask=first, alt=alt)
+    )
 
 
-def as_mask(name, mask, shape):
+def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return one mask to begin with, stretched to the scores."""
-    mask = np.asarray(mask)
+    mask = np.array(mask)
     if mask.dtype != bool:
         raise TypeError(f"starts[{name!r}] must be boolean, got dtype {mask.dtype}")
     try:

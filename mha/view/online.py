@@ -1,17 +1,22 @@
-"""Read the keys block by block and keep three numbers. Chapter 15."""
+"""Read the keys block by block and keep three numbers (chapter long)."""
+
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha import plot
-from mha.view._view import View, any_script, as_numbers, as_words, short
+from mha.view._view import View, as_numbers, as_words, short
 
 SIZES = (1, 2, 3)  # of a block, besides all keys at once
 
 
-def online(scores, values, labels, *, alt, block=2):
+def online(
+    scores: ArrayLike, values: ArrayLike, labels: Sequence[object], *, alt: str,
+    block: int = 2,
+) -> View:  # fmt: skip
     """Show an online softmax at work for one query.
 
-    Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter 15)
+    Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter long)
 
     Parameters
     ----------
@@ -49,7 +54,9 @@ def online(scores, values, labels, *, alt, block=2):
     if block not in SIZES:
         raise ValueError(f"block must be one of {SIZES}, got {block}")
     powers = np.exp(scores - scores.max())
-    with any_script():
-        still = plot.bars(powers, short(labels), alt=alt, ylabel="exp(s − m)")
     data = {"labels": labels, "scores": scores, "values": values, "block": block}
-    return View("online", data, still)
+    look = powers, short(labels)
+    return View(
+        "online", data, alt,
+        lambda plot: plot.bars(*look, alt=alt, ylabel="exp(s − m)"),
+    )  # fmt: skip

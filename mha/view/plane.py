@@ -1,19 +1,25 @@
-"""Drag a query among keys and see what it takes home. Chapter 5."""
+"""Drag a query among keys and see what it receives (chapter attention)."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha import plot
+from mha._figures import convex_hull
 from mha.attention import scaled_dot_product_attention
-from mha.plot.arrows import convex_hull
-from mha.view._view import View, any_script, as_numbers, as_words
+from mha.view._view import View, as_numbers, as_words
 
 MOST = 8  # arrows that can be told apart
 
 
-def plane(query, keys, values, words, *, alt, asks="query", axes=None):
+def plane(
+    query: ArrayLike, keys: ArrayLike, values: ArrayLike, words: Sequence[object], *,
+    alt: str, asks: str = "query", axes: Sequence[Sequence[str]] | None = None,
+) -> View:  # fmt: skip
     """Show one query, keys and values in the plane; query and keys can be dragged.
 
-    Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter 5)
+    Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter attention)
 
     Parameters
     ----------
@@ -58,21 +64,18 @@ def plane(query, keys, values, words, *, alt, asks="query", axes=None):
                 f"{name} must have shape {expected[name]} for {len(words)} words, "
                 f"got {x.shape}"
             )
-    data = {"query": query, "keys": keys, "values": values, "words": words}
+    data: dict[str, Any] = {
+        "query": query,
+        "keys": keys,
+        "values": values,
+        "words": words,
+    }
     data |= {"asks": as_words([asks])[0], "hull": convex_hull(values)}
     data["axes"] = [as_words(pair) for pair in axes or [["x", "y"], ["x", "y"]]]
     data["reach"] = np.ceil(1.2 * max(abs(query).max(), abs(keys).max(), 0.5))
-    with any_script():
-        return View("plane", data, still_of(query, keys, values, words, alt))
-
-
-def still_of(query, keys, values, words, alt):
-    """Return the values, and what the query takes home from them."""
-    home = scaled_dot_product_attention(query[None], keys, values)[0]
+    output = scaled_dot_product_attention(query[None], keys, values)[0]
     arrows = dict(zip(words, map(tuple, values), strict=True))
-    return plot.vectors(
-        {**arrows, "output": tuple(home)},
-        alt=alt,
-        roles={**dict.fromkeys(words, "value"), "output": "output"},
-        hull=words,
-    )
+    arrows["output"] = tuple(output)
+    look: dict[str, Any] = {"alt": alt, "hull": words}
+    look["roles"] = {**dict.fromkeys(words, "value"), "output": "output"}
+    return View("plane", data, alt, lambda plot: plot.vectors(arrows, **look))

@@ -1,16 +1,18 @@
-"""Make vectors wider and watch a softmax saturate. Chapter 3."""
+"""Make vectors wider and watch a softmax saturate (chapter scale)."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from mha import plot
 from mha.softmax import softmax
 from mha.view._view import View, as_numbers
 
 
-def scale(scores, widths, *, alt):
+def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     """Show the weights of scores at each width, with and without the division by √d_k.
 
-    Equation: A = softmax(Q K^T / √d_k)  (chapter 3)
+    Equation: A = softmax(Q K^T / √d_k)  (chapter scale)
 
     Parameters
     ----------
@@ -45,13 +47,13 @@ def scale(scores, widths, *, alt):
     first = len(widths) // 2
     raw, scaled = (softmax(scores[0, :, first] / c) for c in (1, widths[first] ** 0.5))
     series = {"raw": raw, "divided by √d_k": scaled}
-    still = plot.bars(series, np.arange(1, len(raw) + 1), alt=alt)
+    labels = np.arange(1, len(raw) + 1)
     # the script shows one width after another
     data = {"scores": np.swapaxes(scores, 1, 2), "widths": widths, "first": first}
-    return View("scale", data, still)
+    return View("scale", data, alt, lambda plot: plot.bars(series, labels, alt=alt))
 
 
-def as_widths(widths):
+def as_widths(widths: ArrayLike) -> NDArray[Any]:
     """Return the widths of the vectors, which grow."""
     widths = np.asarray(widths)
     if widths.ndim != 1 or widths.size == 0:

@@ -1,16 +1,19 @@
-"""Move scores and temperature, watch the shares. Chapter 2."""
+"""Move scores and temperature, watch the weights (chapter softmax)."""
 
-from mha import plot
-from mha.softmax import softmax as shares
-from mha.view._view import View, any_script, as_numbers, as_words, short
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+
+from mha.softmax import softmax as weights
+from mha.view._view import View, as_numbers, as_words, short
 
 LARGEST, MOST = 5, 12
 
 
-def softmax(scores, labels, *, alt):
+def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     """Show a row of scores and its softmax, both to be moved.
 
-    Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter 2)
+    Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter softmax)
 
     Parameters
     ----------
@@ -46,6 +49,5 @@ def softmax(scores, labels, *, alt):
         raise ValueError(f"scores must be 1 to {MOST}, got {len(labels)}")
     if abs(scores).max() > LARGEST:
         raise ValueError(f"scores must lie in -{LARGEST}..{LARGEST}, got {scores}")
-    with any_script():
-        still = plot.bars(shares(scores), short(labels), alt=alt)
-    return View("softmax", {"scores": scores, "labels": labels}, still)
+    data, look = {"scores": scores, "labels": labels}, (weights(scores), short(labels))
+    return View("softmax", data, alt, lambda plot: plot.bars(*look, alt=alt))

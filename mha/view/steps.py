@@ -1,19 +1,23 @@
-"""Walk through the nine steps of multi-head attention. Chapter 9."""
+"""Walk through the nine steps of multi-head attention (chapter multi_head)."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mha import plot
 from mha.heads import multi_head_attention, split_heads
 from mha.masks import causal_mask
-from mha.view._view import View, any_script, as_numbers, as_words, short
+from mha.view._view import View, as_numbers, as_words, short
 
 
-def steps(X, W_Q, W_K, W_V, W_O, n_heads, *, tokens, alt, is_causal=False):
+def steps(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, *, tokens: Sequence[object], alt: str, is_causal: bool = False,
+) -> View:  # fmt: skip
     """Show every number between the tokens and the output, step by step.
 
-    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter 9)
+    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter multi_head)
 
     Parameters
     ----------
@@ -47,8 +51,10 @@ def steps(X, W_Q, W_K, W_V, W_O, n_heads, *, tokens, alt, is_causal=False):
             f"X must have shape (n, d_model) with a word for each of the n tokens, got "
             f"shape {X.shape} and {len(tokens)} words"
         )
-    look = {"is_causal": is_causal, "return_weights": True}
-    Y, A = multi_head_attention(X, *given, n_heads, **look)
+    W_Q, W_K, W_V, W_O = given
+    Y, A = multi_head_attention(
+        X, W_Q, W_K, W_V, W_O, n_heads, is_causal=is_causal, return_weights=True
+    )
     products = [X @ W for W in given[:3]]
     Q, K, V = (split_heads(product, n_heads) for product in products)
     S = Q @ K.swapaxes(-1, -2) / math.sqrt(Q.shape[-1])
@@ -60,8 +66,8 @@ def steps(X, W_Q, W_K, W_V, W_O, n_heads, *, tokens, alt, is_causal=False):
         "S": S, "scaled": np.where(open_, S, -np.inf), "A": A, "H": A @ V,
         "C": np.concatenate([*(A @ V)], axis=-1), "Y": Y,
     }  # fmt: skip
-    with any_script():
-        panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
-        words = short(tokens)
-        still = plot.heatmaps(panels, words, words, mask=open_, alt=alt)
-    return View("steps", data, still)
+    panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
+    look = panels, short(tokens), short(tokens)
+    return View(
+        "steps", data, alt, lambda plot: plot.heatmaps(*look, mask=open_, alt=alt)
+    )

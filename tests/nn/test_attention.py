@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import mha
 from mha.nn import (
+    Encoder,
+    EncoderLayer,
     MultiHeadAttention,
     from_torch,
     scaled_dot_product_attention,
@@ -278,8 +281,8 @@ def test_weights_belong_to_heads_and_are_exactly_zero_where_masked(kind):
 # left together with the causal rule.
 left_padding = torch.from_numpy(mha.padding_mask([5, 4], N_Q)).flip(-1)
 all_hidden = torch.from_numpy(mha.padding_mask([0, 4], N_Q))
-some_rows = normal(H, N_Q, N_Q) > 0.3
-some_rows[:, 2] = False
+some_rows = normal(1, H, N_Q, N_Q) > 0.3
+some_rows[..., 2, :] = False
 EMPTY = {
     "some rows": (some_rows, False),
     "a sequence": (all_hidden, False),
@@ -897,6 +900,48 @@ def test_the_layer_wants_tensors_and_open_or_closed_masks():
         layer(X, mask=torch.ones(5, 5).int())
     with pytest.raises(ValueError, match=r"= \(2, 5, 5\)"):
         layer(X, mask=torch.ones(5, 4).bool())
+
+
+BATCHED = {"one sequence axis": (3, 5, 6), "two sequence axes": (2, 3, 5, 6)}
+ASKED = {
+    "attention": lambda X, mask: MultiHeadAttention(6, 3)(X, mask=mask),
+    "an encoder layer": lambda X, mask: EncoderLayer(6, 3, 4)(X, mask),
+    "an encoder": lambda X, mask: Encoder(2, 6, 3, 4)(X, mask),
+}
+as_given = pytest.mark.parametrize(
+    "convert", [lambda M: M, lambda M: M.numpy(), lambda M: M.tolist()]
+)
+
+
+@as_given
+@pytest.mark.parametrize("shape", BATCHED.values(), ids=BATCHED.keys())
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_a_mask_for_each_sequence_does_not_pass_as_one_for_each_head(
+    ask, shape, convert
+):
+    """Three sequences and three heads: (3, 5, 5) would fit either."""
+    scores = (*shape[:-2], 3, 5, 5)
+    message = (
+        f"mask of shape (3, 5, 5) has 3 axes, and the scores have {len(scores)}: "
+        f"{scores} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
+        "sequence, mask[None] for one per head"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ask(torch.ones(shape), convert(torch.ones(3, 5, 5, dtype=torch.bool)))
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_the_two_remedies_are_taken_and_differ(ask):
+    X = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0))
+    mask = random_mask(3, 5, 5)
+    answers = []
+    for remedy in (mask[:, None], mask[None]):
+        torch.manual_seed(0)
+        answers.append(ask(X, remedy))
+    assert not torch.isclose(*answers).all()
+    torch.manual_seed(0)
+    # Each sequence on its own, without a batch axis, may have a mask of three axes.
+    assert_same(ask(X[1], mask[1][None]), answers[0][1], {"rtol": 0, "atol": 1e-5})
 
 
 @pytest.mark.parametrize(

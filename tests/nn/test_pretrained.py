@@ -224,7 +224,7 @@ def test_dtype_is_kept(models, dtype):
 
 
 def test_a_head_without_its_block_of_w_o_is_a_head_without_values(model):
-    """Chapter 8 from its other end: zeros before W_O or zeros in it."""
+    """The chapter on W_O from its other end: zeros before W_O or zeros in it."""
     layer, head, d_k = 3, 1, 32
     columns = slice(head * d_k, (head + 1) * d_k)
     silent = model.without_heads([])
@@ -459,7 +459,9 @@ def test_a_missing_library_is_named_with_the_way_to_install_it(monkeypatch, libr
     for name in [n for n in sys.modules if n.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=r'pip install "mha\[pretrained\]"') as error:
+    with pytest.raises(
+        ImportError, match=r'pip install "safetensors.*" "tokenizers'
+    ) as error:
         load()
     assert library in str(error.value.__cause__)
 

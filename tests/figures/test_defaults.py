@@ -1,0 +1,111 @@
+"""Defaults are part of the interface: a changed one fails, by name or by picture."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from mha import plot, view
+
+NAMED = {"rows": None, "cols": None}
+MAP = {"kind": "weights", "mask": None, "unit": None, "xlabel": "key"}
+DEFAULTS = {
+    plot.Picture: {},
+    plot.bars: {"ylabel": "weight"},
+    plot.blocks: {"axes": ("batch", "token", "feature")},
+    plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
+    plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
+    plot.histogram: {"bins": 40},
+    plot.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
+    plot.marks: {
+        **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,
+    },
+    plot.moves: {"names": ("before", "after")},
+    plot.paths: {"names": ("X", "Y")},
+    plot.points: {"names": None},
+    plot.vectors: {"roles": None, "angles": (), "hull": ()},
+    view.View: {},
+    view.attention: {"keys": None, "names": None, "first": 0},
+    view.dragons: {"names": ("left", "right", "sheep")},
+    view.heads: {"n_heads": 2},
+    view.kills: {},
+    view.masks: {"keys": None},
+    view.online: {"block": 2},
+    view.plane: {"asks": "query", "axes": None},
+    view.scale: {},
+    view.softmax: {},
+    view.steps: {"is_causal": False},
+}  # fmt: skip
+
+
+def name_of(function):
+    return f"{function.__module__.partition('.')[2]}.{function.__name__}"
+
+
+def defaults_of(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+@pytest.mark.parametrize("function", DEFAULTS, ids=name_of)
+def test_the_defaults_are_the_ones_written_here(function):
+    assert defaults_of(function) == DEFAULTS[function]
+    for name, default in defaults_of(function).items():
+        assert type(default) is type(DEFAULTS[function][name])  # 0 is not False
+
+
+def test_no_public_callable_is_forgotten():
+    public = {getattr(part, name) for part in (plot, view) for name in part.__all__}
+    assert public == set(DEFAULTS)
+
+
+TABLE = np.array([[False, True], [True, True]])
+E2 = np.eye(2)
+SAYS = {"alt": "One sentence."}
+WRITTEN_OUT = {
+    "bars": (
+        lambda **o: plot.bars([0.2, 0.8], ["a", "b"], **SAYS, **o),
+        {"ylabel": "weight"},
+    ),
+    "heatmap": (
+        lambda **o: plot.heatmap(E2, **SAYS, **o),
+        {"kind": "weights", "mask": E2 < 2, "xlabel": "key", "ylabel": "query"},
+    ),
+    "marks": (
+        lambda **o: plot.marks(TABLE, **SAYS, **o),
+        {"rows": [0, 1], "cols": [0, 1], "names": ("yes", "no"), "sort": False},
+    ),
+    "attention": (
+        lambda **o: view.attention(E2, ["a", "b"], **SAYS, **o),
+        {"keys": ["a", "b"], "first": 0},
+    ),
+    "heads": (
+        lambda **o: view.heads(np.ones((2, 4)), ["a", "b"], **SAYS, **o),
+        {"n_heads": 2},
+    ),
+    "online": (
+        lambda **o: view.online([1, 2, 3, 4], [0, 1, 0, 1], "abcd", **SAYS, **o),
+        {"block": 2},
+    ),
+    "steps": (
+        lambda **o: view.steps(*[E2] * 5, 1, tokens=["a", "b"], **SAYS, **o),
+        {"is_causal": False},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("show", "options"), WRITTEN_OUT.values(), ids=WRITTEN_OUT.keys()
+)
+def test_leaving_the_defaults_out_shows_the_same(show, options):
+    left_out, written_out = show(), show(**options)
+    if isinstance(left_out, plot.Picture):
+        assert left_out.svg == written_out.svg
+    else:
+        assert left_out.data == written_out.data
+
+
+def test_a_table_is_sorted_on_request_only():
+    assert plot.marks(TABLE, **SAYS).svg != plot.marks(TABLE, **SAYS, sort=True).svg
