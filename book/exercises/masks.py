@@ -3,9 +3,10 @@
 import numpy as np
 
 from exercises import chapter, section
+from mha._arrays import as_mask
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
-from mha.masks import as_mask, causal_mask, masked_softmax, padding_mask
+from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.softmax import softmax
 
 # Predict the weights of one row
