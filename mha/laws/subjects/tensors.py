@@ -146,11 +146,12 @@ class _Built(_OnTensors):
         """Run the twin once `load` has filled it with the weights."""
         with sys.modules["torch"].no_grad():
             load()
-        twin.zero_grad()
+        self.parameters = list(twin.parameters()) if self.mode.gradients else []
+        for parameter in self.parameters:
+            parameter.grad = None
         return self.call(functools.partial(self.forward, twin), X, **options)
 
     def forward(self, twin, X, **options):
-        self.parameters = list(twin.parameters())
         return twin(X, **options)
 
     def _backward(self, Y, leaves):
@@ -204,7 +205,6 @@ class TorchModule(Module):
         load_torch_attention(twin, weights)
 
     def forward(self, twin, X, key=None, value=None, attn_mask=None, **options):
-        self.parameters = list(twin.parameters())
         X_k, X_v = X if key is None else key, X if value is None else value
         single, (n_q, n_k) = X.ndim == 2, (X.shape[-2], X_k.shape[-2])
         tokens = _laid_out((X, X_k, X_v), single, twin.batch_first)
@@ -307,7 +307,6 @@ class TorchEncoderModule(EncoderModule):
         load_torch_attention(attention, weights)
 
     def forward(self, twin, X, mask=None):
-        self.parameters = list(twin.parameters())
         attention = (twin if self.layers is None else twin.layers[0]).self_attn
         single, n = X.ndim == 2, X.shape[-2]
         mask = _hidden(mask, X, (n, n), attention.num_heads)
