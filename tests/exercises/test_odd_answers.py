@@ -214,7 +214,7 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(anything)
 def test_any_value_gets_a_verdict(answer):
     for exercise in EXERCISES.values():
