@@ -254,8 +254,8 @@ class Exercise:
         ------
         AssertionError
             If a stub counts as attempted, if the right answer does not pass, or if a
-            mistake passes or is not recognised by its own name. The message names the
-            mistake.
+            mistake passes, is not recognised by its own name, gets another hint or
+            none, or is shown the solution. The message names the mistake.
 
         Examples
         --------
@@ -293,6 +293,10 @@ class Exercise:
         shown = [m.name for m in self.mistakes if m.hint in verdict.text]
         if shown != [mistake.name]:
             raise AssertionError(f"{name} must get its own hint only:\n{verdict}")
+        if self.reread not in verdict.text:
+            raise AssertionError(f"{name} must be told what to reread:\n{verdict}")
+        if tuple(self.cases) == ((),) and "\n  expected  " in verdict.text:
+            raise AssertionError(f"{name} must not be told the solution:\n{verdict}")
 
     @functools.cached_property
     def _wanted(self) -> list[Any]:

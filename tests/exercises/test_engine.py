@@ -295,6 +295,18 @@ def test_a_check_of_its_own_that_judges_stubs_or_knows_no_names_fails_its_own_te
         def __call__(self, answer):
             return self.judge(answer)
 
+    class Brief(Exercise):
+        def judge(self, answer):
+            verdict = super().judge(answer)
+            hint = verdict.text.splitlines()[0]
+            return Verdict(verdict.status, hint, verdict.mistake)
+
+    class Blunt(Exercise):
+        def judge(self, answer):
+            verdict = super().judge(answer)
+            text = f"{verdict.text}\n  expected  {self.right}"
+            return Verdict(verdict.status, text, verdict.mistake)
+
     class Silent(Exercise):
         def judge(self, answer):
             passed = answer is self.right
@@ -306,6 +318,11 @@ def test_a_check_of_its_own_that_judges_stubs_or_knows_no_names_fails_its_own_te
         Eager(**parts).self_test()
     with pytest.raises(AssertionError, match="'squared' is not recognised"):
         Silent(**parts).self_test()
+    with pytest.raises(AssertionError, match="'squared' must be told what to reread"):
+        Brief(**parts).self_test()
+    parts |= {"right": 42, "cases": ((),), "mistakes": (Mistake("sum", "no", 13),)}
+    with pytest.raises(AssertionError, match="'sum' must not be told the solution"):
+        Blunt(**parts).self_test()
 
 
 def test_an_exercise_and_its_mistakes_do_not_show_their_answers():

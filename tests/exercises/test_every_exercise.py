@@ -1,5 +1,6 @@
 """What holds for every exercise of the book, and for the folder they stand in."""
 
+import functools
 import importlib
 import re
 import subprocess
@@ -18,6 +19,7 @@ BOOK = Path(exercises.__file__).parent.parent
 SOURCES = sorted(Path(exercises.__file__).parent.glob("[!_]*.py"))
 
 
+@functools.cache
 def notebook_of(slug):
     number = _chapters.chapter_number(slug)
     (path,) = BOOK.glob(f"{number:02}_*.ipynb")
