@@ -527,9 +527,9 @@ def _slug(answer):
 
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
-    from mha import laws, zoo
+    from mha import laws
 
-    matrix, names = zoo.kill_matrix(), {law.slug: law.name for law in laws.ALL}
+    matrix, names = laws.kill_matrix(), {law.slug: law.name for law in laws.ALL}
     broken, suspected = set(matrix.killed_by(guilty)), set(matrix.killed_by(accused))
     for slug, name in names.items():
         if slug in suspected - broken:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from exercises import attention as check
 
 import mha
+from exercises import attention as check
 from tests.exercises.proof import prove
 
 

@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 import pytest
-from exercises import laws as check
 
 import mha
+from exercises import laws as check
 from mha import laws, zoo
 from tests.exercises.proof import prove
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import encoder_layer as check
 
+from exercises import encoder_layer as check
 from mha import layer_norm
 from tests.exercises.proof import prove
 

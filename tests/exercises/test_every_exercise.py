@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import exercises
 import nbformat
 import pytest
 
+import exercises
 from mha import _chapters
 from mha.check import Exercise
 

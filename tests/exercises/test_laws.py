@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from exercises import laws as check
-from exercises.laws import STRANGER, convicts, subjects
 
 import mha
+from exercises import laws as check
+from exercises.laws import STRANGER, convicts, subjects
 from mha import laws, zoo
 from tests.exercises.proof import prove
 

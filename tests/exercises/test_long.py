@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from exercises import long as check
-from exercises.long import draw_text, forgetful
 
 import mha
+from exercises import long as check
+from exercises.long import draw_text, forgetful
 from mha import laws
 from tests.exercises.proof import prove
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import masks as check
 
+from exercises import masks as check
 from tests.exercises.proof import prove
 
 

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from exercises import multi_head as check
-from exercises.multi_head import suspect_exercise
 
 import mha
+from exercises import multi_head as check
+from exercises.multi_head import suspect_exercise
 from mha import laws, zoo
 from tests.exercises.proof import prove
 
@@ -147,14 +147,14 @@ def test_a_suspect_is_convicted_by_slug_sentence_or_member(letter):
 
 
 def test_any_two_wanted_mistakes_break_different_laws():
-    matrix = zoo.kill_matrix()
+    matrix = laws.kill_matrix()
     assert len({matrix.killed_by(slug) for slug in check.WANTED}) == len(check.WANTED)
     assert set(right_answers().values()) < set(check.WANTED)
 
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_a_hint_names_a_law_on_which_suspect_and_accused_differ(letter):
-    matrix, exercise = zoo.kill_matrix(), suspect_exercise(letter)
+    matrix, exercise = laws.kill_matrix(), suspect_exercise(letter)
     broken = set(matrix.killed_by(exercise.right))
     for mistake in exercise.mistakes:
         named = [law.slug for law in laws.ALL if f'"{law.name}"' in mistake.hint]

@@ -10,11 +10,11 @@ import unittest.mock
 import numpy as np
 import pytest
 import torch
-from exercises import laws as laws_exercises
-from exercises import masks, multi_head, real_encoder, scale, split, why_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exercises import laws as laws_exercises
+from exercises import masks, multi_head, real_encoder, scale, split, why_heads
 from mha.check import Exercise, Mistake, Verdict
 
 # Half of these answers make NumPy, PyTorch or Python warn.

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from exercises import output as check
 
 import mha
+from exercises import output as check
 from mha.nn import MultiHeadAttention
 from tests.exercises.proof import prove
 

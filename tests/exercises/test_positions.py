@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import torch
-from exercises import positions as check
 
 import mha
+from exercises import positions as check
 from tests.exercises.proof import prove
 
 

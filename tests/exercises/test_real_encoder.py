@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import real_encoder as check
 
+from exercises import real_encoder as check
 from tests.exercises.proof import prove
 
 

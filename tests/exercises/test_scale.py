@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from exercises import scale as check
 from exercises.scale import _SUBJECTS, mystery_weights
-
 from mha import softmax
 from tests.exercises.proof import prove
 

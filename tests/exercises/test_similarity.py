@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import similarity as check
 
+from exercises import similarity as check
 from tests.exercises.proof import prove
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import softmax as check
 
+from exercises import softmax as check
 from tests.exercises.proof import prove
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from exercises import split as check
 
 import mha
+from exercises import split as check
 from tests.exercises.proof import prove
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import torch
-from exercises import why_heads as check
 
+from exercises import why_heads as check
 from tests.exercises.proof import prove
 
 
