@@ -1,6 +1,6 @@
 """torch.compile, torch.export and torch.func take our layers as they are."""
 
-from functools import partial
+from functools import cache, partial
 
 import pytest
 import torch
@@ -63,7 +63,7 @@ every_case = pytest.mark.parametrize("case", CASES)
 every_mask = pytest.mark.parametrize("case", CASES[2:])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compile_whole():
     """Return torch.compile without generated code; it fails where it must give up."""
     dynamo = pytest.importorskip("torch._dynamo")
@@ -71,6 +71,21 @@ def compile_whole():
         pytest.skip("this PyTorch cannot compile for this version of Python")
     dynamo.reset()
     return partial(torch.compile, fullgraph=True, backend="aot_eager")
+
+
+@pytest.fixture(scope="module")
+def compiled(compile_whole):
+    """Return a function from the name of a layer to the layer and its compiled twin.
+
+    It compiles each layer for each kind of call once, however many tests ask.
+    """
+
+    @cache
+    def both(name):
+        layer = layer_of(name)
+        return layer, compile_whole(layer, dynamic=False)
+
+    return both
 
 
 # Laws
@@ -93,29 +108,25 @@ def test_the_jacobian_has_a_block_for_each_pair_of_tokens(name, is_causal):
 
 @every_layer
 @every_case
-def test_the_compiled_layer_is_the_layer(compile_whole, name, case):
-    layer = layer_of(name)
+def test_the_compiled_layer_is_the_layer_and_has_its_gradients(compiled, name, case):
+    layer, twin = compiled(name)
     X, mask, bias = tokens()
     options = options_of(case, mask, bias)
-    torch.testing.assert_close(
-        compile_whole(layer)(X, **options), layer(X, **options), **SAME
-    )
-
-
-@every_layer
-def test_the_compiled_layer_has_the_gradients_of_the_layer(compile_whole, name):
-    layer = layer_of(name)
-    X, mask, _ = tokens()
-    found = []
-    for run in (layer, compile_whole(layer)):
+    answers, gradients = [], []
+    for run in (layer, twin):
         layer.zero_grad()
-        run(X, mask=mask, is_causal=True).square().sum().backward()
-        found.append([p.grad for p in layer.parameters()])
-    torch.testing.assert_close(*found, **SAME_GRADIENT)
+        answer = run(X, **options)
+        answers.append(answer)
+        Y = answer[0] if "return_weights" in options else answer
+        Y.square().sum().backward()
+        gradients.append([p.grad for p in layer.parameters()])
+    torch.testing.assert_close(*answers, **SAME)
+    torch.testing.assert_close(*gradients, **SAME_GRADIENT)
 
 
 def test_a_compiled_encoder_takes_texts_of_another_length(compile_whole):
-    encoder = layer_of("encoder")
+    """One layer is enough: what may depend on the length is inside it."""
+    encoder = Encoder(1, D_MODEL, H, D_FF, norm_first=True, final_norm=True, **DTYPE)
     compiled = compile_whole(encoder, dynamic=True)
     for batch, n in ((2, 5), (3, 7)):
         X, mask, _ = tokens(batch, n)
@@ -208,11 +219,11 @@ def test_a_layer_from_torch_compiles_too(compile_whole):
 
 
 @every_layer
-def test_a_bad_mask_is_refused_outside_and_looked_through_inside(compile_whole, name):
+def test_a_bad_mask_is_refused_outside_and_looked_through_inside(compiled, name):
     """What is traced has no numbers to look at: there a NaN stays a NaN."""
-    layer = layer_of(name)
+    layer, twin = compiled(name)
     X, _, bias = tokens()
     bias[0, 0, 3, 0] = torch.nan
     with pytest.raises(ValueError, match=r"^a float mask must hold finite numbers"):
         layer(X, mask=bias)
-    assert compile_whole(layer)(X, mask=bias)[0, 3].isnan().all()
+    assert twin(X, mask=bias)[0, 3].isnan().all()
