@@ -35,7 +35,8 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_1", "b_2")
 NORMS = ("gain_1", "bias_1", "gain_2", "bias_2")
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 Arguments = dict[str, Any]
 _inside: ContextVar[bool] = ContextVar("mha_inside_a_step", default=False)
 

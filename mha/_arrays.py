@@ -67,8 +67,8 @@ def as_mask(mask: Any, shape: tuple[int, ...], n_heads: int | None = None) -> An
     mask = as_array("mask", mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
-            "mask must be bool (True = may look) or float (added to the scores), "
-            f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may look"
+            "mask must be bool (True = may attend) or float (added to the scores), "
+            f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may attend"
         )
     if n_heads and mask.ndim == 3 < len(shape) and mask.shape[0] > 1:
         raise ValueError(
@@ -95,7 +95,7 @@ def as_count(name: str, n: Any, at_least: int = 1) -> int:
     """Return `n` as an int that is at least `at_least`."""
     if isinstance(n, bool) or not isinstance(n, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {n!r}")
-    if n < at_least:
+    if int(n) < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {n}")
     return int(n)
 
@@ -104,7 +104,7 @@ def as_axis(axis: Any, name: str, x: Array) -> int:
     """Return `axis` as an int that counts an axis of `x`, from the end if negative."""
     if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
         raise TypeError(f"axis must be an integer, got {axis!r}")
-    if not -x.ndim <= axis < x.ndim:
+    if not -x.ndim <= int(axis) < x.ndim:
         raise ValueError(
             f"axis must be an axis of {name}, got {axis} for shape {x.shape}"
         )
@@ -129,7 +129,7 @@ def as_eps(eps: Any) -> float:
     """Return `eps` as a Python float, which leaves float32 what it is."""
     if isinstance(eps, bool) or not isinstance(eps, numbers.Real):
         raise TypeError(f"eps must be a number, got {eps!r}")
-    if not 0 <= eps < math.inf:
+    if not 0 <= float(eps) < math.inf:
         raise ValueError(f"eps must be at least 0 and finite, got {eps}")
     return float(eps)
 

@@ -27,10 +27,11 @@ def source(function: Callable[..., Any]) -> str:
 
     Examples
     --------
-    >>> from mha.softmax import never_zero
-    >>> print(source(never_zero))
-    def never_zero(total):
-        return np.where(total == 0, 1, total)
+    >>> from mha import linear
+    >>> print(source(linear))
+    @validated(_arguments.linear)
+    def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
+        return x @ W if b is None else x @ W + b
     """
     code = textwrap.dedent(inspect.getsource(function))
     body: Any = ast.parse(code).body[0]

@@ -24,6 +24,11 @@ def scaled_dot_product_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
     is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
+    is_causal: bool = ..., scale: float | None = ..., return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @validated(_arguments.attention)
 def scaled_dot_product_attention(
     Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False

@@ -156,6 +156,12 @@ def encoder_layer(
     activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def encoder_layer(
+    X: ArrayLike, weights: Weights, n_heads: int, mask: ArrayLike | None = ..., *,
+    activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
+    is_causal: bool = ..., return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @validated(_arguments.encoder_layer)
 def encoder_layer(
     X, weights, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
@@ -278,6 +284,14 @@ def encoder(
     final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, list[Array]]: ...  # fmt: skip
+@overload
+def encoder(
+    X: ArrayLike, layers: Sequence[Weights], n_heads: int,
+    mask: ArrayLike | None = ..., *, activation: Activation = ...,
+    norm_first: bool = ..., eps: float = ...,
+    final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
+    is_causal: bool = ..., return_weights: bool,
+) -> Array | tuple[Array, list[Array]]: ...  # fmt: skip
 @validated(_arguments.encoder)
 def encoder(
     X, layers, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
@@ -348,5 +362,7 @@ def encoder(
             eps=eps, is_causal=is_causal, return_weights=True,
         )  # fmt: skip
         maps += [A] if return_weights else []  # else each is forgotten at once
-    Y = X if final_norm is None else layer_norm(X, *final_norm, eps)
-    return (Y, maps) if return_weights else Y
+    if final_norm is not None:
+        gain, bias = final_norm
+        X = layer_norm(X, gain, bias, eps)
+    return (X, maps) if return_weights else X

@@ -135,6 +135,15 @@ def multi_head_attention(
     b_O: ArrayLike | None = ..., is_causal: bool = ...,
     return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
+    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
+    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
+    b_O: ArrayLike | None = ..., is_causal: bool = ...,
+    return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 @validated(_arguments.multi_head_attention)
 def multi_head_attention(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,

@@ -261,7 +261,7 @@ class Subject:
         """Return what it takes for attention."""
         # A mask of 0 and 1 means something else to each of them, and nothing here.
         if mask is not None and np.asarray(mask).dtype.kind != "b":
-            raise TypeError("the mask must be a boolean array, True = may look")
+            raise TypeError("the mask must be a boolean array, True = may attend")
         return self.run(*map(np.asarray, (Q, K, V)), mask, is_causal)
 
 

@@ -210,7 +210,7 @@ safe_masked_softmax = Exercise(
 )
 
 
-# Mend a mask for a batch: future and padding, where True = may look
+# Mend a mask for a batch: future and padding, where True = may attend
 
 
 def _real_keys(lengths):

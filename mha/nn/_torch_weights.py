@@ -99,8 +99,8 @@ def to_torch(layer: nn.Module, batch_first: bool = True) -> Any:
     module : torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder
         Same dtype, device, dropout and train/eval mode. The weights are copies. It
         differs in three ways: True in a bool mask means *hidden*, attention returns
-        weights averaged over the heads by default and an encoder none, and a row that
-        may look at nothing can give NaN.
+        weights averaged over the heads by default and an encoder none, and a row in
+        which everything is masked can give NaN.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def scaled_dot_product_attention(
     V : Tensor of shape (..., n_k, d_v)
         Values, one for each key.
     mask : Tensor or ndarray, optional
-        Broadcasts to (..., n_q, n_k). bool: True = may look. float: added to the
+        Broadcasts to (..., n_q, n_k). bool: True = may attend. float: added to the
         scores.
     is_causal : bool, default False
         Query ``i`` sees the keys ``j <= i`` only; `mask` still applies.
@@ -69,7 +69,7 @@ def scaled_dot_product_attention(
     -------
     Y : Tensor of shape (..., n_q, d_v)
         Without dropout each row lies in the convex hull of the value rows; a query
-        that may look at nothing gets zeros, and gradients of zero. Same dtype as the
+        whose keys are all masked gets zeros, and gradients of zero. Same dtype as the
         inputs; float16 and bfloat16 are summed in float32.
     A : Tensor of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1; exactly 0 where masked. These are
@@ -217,8 +217,8 @@ def _as_mask(mask: Tensor | NDArray[Any], shape: tuple[int, ...], Q: Tensor) -> 
         mask = torch.as_tensor(mask, device=Q.device)  # mha.causal_mask is NumPy
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise TypeError(
-            "mask must be bool (True = may look) or float (added to the scores), "
-            f"got dtype {mask.dtype}; write mask.bool() if 1 means may look"
+            "mask must be bool (True = may attend) or float (added to the scores), "
+            f"got dtype {mask.dtype}; write mask.bool() if 1 means may attend"
         )
     if not _broadcasts(mask.shape, shape):
         raise ValueError(
@@ -315,7 +315,7 @@ def refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
     if mask is None or len(shape) < 4:
         return
     given = tuple(torch.as_tensor(mask).shape)
-    if len(given) == 3:
+    if len(given) == 3 and given[0] > 1:
         raise ValueError(
             f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
             f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
@@ -480,7 +480,7 @@ class MultiHeadAttention(nn.Module):
         Returns
         -------
         Y : Tensor of shape (..., n_q, d_model)
-            For a token that may look at nothing, the heads give zeros and `Y` is the
+            For a token whose keys are all masked, the heads give zeros and `Y` is the
             bias of W_O.
         A : Tensor of shape (..., n_heads, n_q, n_k)
             Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train

@@ -156,7 +156,7 @@ class EncoderLayer(nn.Module):
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
-            Finite, and with finite gradients, even where a token may look at nothing.
+            Finite, with finite gradients, even where all keys of a token are masked.
         A : Tensor of shape (..., n_heads, n, n)
             Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
             mode these are the weights before dropout.
@@ -346,7 +346,7 @@ class Encoder(nn.Module):
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
-            Finite, and with finite gradients, even where a token may look at nothing.
+            Finite, with finite gradients, even where all keys of a token are masked.
         A : list of Tensor, each of shape (..., n_heads, n, n)
             Only with `return_weights`. One entry for each layer, the first layer
             first; see `EncoderLayer`.

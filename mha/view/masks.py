@@ -27,7 +27,7 @@ def masks(
     keys : sequence of str, optional
         The n_k words looked at, if they are not the same.
     starts : dict {name: bool ndarray that broadcasts to (n_q, n_k)}
-        Masks to begin with, True = may look; the first one is shown first.
+        Masks to begin with, True = may attend; the first one is shown first.
     alt : str
         One sentence with what there is to find out.
 

@@ -40,7 +40,7 @@ class Exhibit:
         lines = inspect.getsource(type(self)).splitlines()
         steps = [i for i, line in enumerate(lines) if line.startswith("    def ")]
         if not steps:
-            return source(type(self).__base__)
+            return source(type(self).__mro__[1])
         return textwrap.dedent("\n".join(lines[steps[0] :])).rstrip()
 
     def __repr__(self) -> str:

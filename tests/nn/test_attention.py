@@ -931,6 +931,16 @@ def test_a_mask_for_each_sequence_does_not_pass_as_one_for_each_head(
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_one_mask_for_all_may_have_three_axes(ask):
+    X = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0))
+    mask, answers = random_mask(5, 5), []
+    for one in (mask, mask[None]):
+        torch.manual_seed(0)
+        answers.append(ask(X, one))
+    torch.testing.assert_close(*answers, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
 def test_the_two_remedies_are_taken_and_differ(ask):
     X = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0))
     mask = random_mask(3, 5, 5)

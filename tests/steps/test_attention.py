@@ -494,7 +494,7 @@ def test_a_mask_that_does_not_broadcast_is_refused_with_both_shapes(
 
 @both_paths
 def test_an_integer_mask_is_refused_because_one_could_mean_either(rng, path):
-    with pytest.raises(TypeError, match=r"^mask must be bool \(True = may look\)"):
+    with pytest.raises(TypeError, match=r"^mask must be bool \(True = may attend\)"):
         output(path, *draw_qkv(rng), np.ones((5, 7), int))
 
 

@@ -576,7 +576,7 @@ def test_a_misfit_is_named_after_the_argument_that_was_given(rng):
 
 def test_an_integer_mask_is_refused_because_one_could_mean_either(rng):
     X, weights = draw_tokens(rng, N_Q), draw_weights(rng)
-    with pytest.raises(TypeError, match=r"^mask must be bool \(True = may look\)"):
+    with pytest.raises(TypeError, match=r"^mask must be bool \(True = may attend\)"):
         multi_head_attention(X, **weights, n_heads=3, mask=np.ones((N_Q, N_Q), int))
 
 

@@ -271,7 +271,7 @@ def test_the_causal_mask_agrees_with_torch(n_q, n_k):
 
 @pytest.mark.parametrize("mask", [np.ones((5, 7), int), [1] * 7, np.ones(7, np.uint8)])
 def test_an_integer_mask_is_refused_because_one_could_mean_either(mask):
-    message = r"^mask must be bool \(True = may look\) or float .*got dtype u?int"
+    message = r"^mask must be bool \(True = may attend\) or float .*got dtype u?int"
     with pytest.raises(TypeError, match=message):
         masked_softmax(np.ones((5, 7)), mask)
 

@@ -28,6 +28,7 @@ STEPS = [
     "positions",
     "encoder",
     "chunked",
+    "_extras",
     "nn",
     "_minilm",
     "pretrained",
