@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-THRESHOLD = 200_000  # objects between two looks for circles; Python's own is 2000 or less
+THRESHOLD = 200_000  # objects between two looks; Python itself takes 2000 or less
 
 
 def processes():

@@ -1,30 +1,13 @@
 """What the Sphinx extensions of the book promise about its pages."""
 
-import importlib.util
 import json
 import re
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sphinx")
 
-ROOT = Path(__file__).parents[2]
-
-
-def load(path, name=None):
-    loader = SourceFileLoader(name or path.stem, str(path))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader(loader.name, loader)
-    )
-    loader.exec_module(module)
-    return module
-
-
-def extension(name):
-    return load(ROOT / "book" / "_ext" / f"{name}.py")
-
+from tests.book.load import ROOT, extension, load
 
 # Formulas
 
