@@ -132,7 +132,7 @@ def visit(chromium, site):
     def look_around(name):
         page = chromium.new_page(viewport={"width": 1200, "height": 900})
         wrong, answers = watch(page, site), []
-        page.on("response", answers.append)
+        page.on("response", lambda answer: answers.append(answer))
         page.goto(f"{site}{name}.html", wait_until="networkidle")
         found = SimpleNamespace(
             sizes={each.url: len(gzip.compress(each.body())) for each in answers},
