@@ -70,8 +70,8 @@ def outdated(app, env, added, changed, removed):
 
 
 def leave(app, exception):
-    """Stamp the pages of a build that went through."""
-    if not exception and app.builder.name == "html":
+    """Stamp the pages of a build that went through without a warning."""
+    if not exception and not app._warncount and app.builder.name == "html":
         (Path(app.outdir) / STAMP).write_text(app.stamp, encoding="utf-8")
 
 
