@@ -8,6 +8,7 @@ import pytest
 
 from tests.book.load import ROOT, extension
 from tests.browser import built, chromium
+from tests.conftest import PAGE
 
 stamp = extension("stamp")
 
@@ -167,6 +168,19 @@ def test_a_book_that_cannot_be_built_fails_each_time_with_what_the_build_said(sm
         built.current_pages(small)
     with pytest.raises(RuntimeError, match="cannot be built"):
         built.current_pages(small)
+
+
+def test_all_tests_of_one_page_run_in_one_process():
+    tests = (
+        "a[book/02_softmax]",
+        "b[dark-390-book/02_softmax]",
+        "c[light-1200-search]",
+    )
+    found = [
+        PAGE.fullmatch(f"tests/browser/test_pages.py::test_{test}") for test in tests
+    ]
+    assert [each[1] for each in found] == ["book/02_softmax"] * 2 + ["search"]
+    assert not PAGE.fullmatch("tests/browser/test_links.py::test_a[book/02_softmax]")
 
 
 # No skip without a reason
