@@ -48,8 +48,9 @@ LOOKS = [("light", 1200), ("light", 390), ("dark", 390), ("dark", 1200)]
 DRAWN = {"exclude": [["mjx-math"]]}
 CALM = "*, *::before, *::after { transition: none !important }"
 # The theme gives code that scrolls a tab stop, some time after the width has changed.
-TAB_STOPS = """[...document.querySelectorAll("pre, .cell_output > .output")]
-    .every((node) => node.scrollWidth <= node.clientWidth || node.tabIndex === 0)"""
+TAB_STOPS = """[...document.querySelectorAll(
+    "pre, .cell_output > .output, .pst-scrollable-table-container"
+)].every((node) => node.scrollWidth <= node.clientWidth || node.tabIndex === 0)"""
 # Most of the time goes into contrast, and most of that into code: thousands of words
 # in a dozen pairs of colours. Of words that have colours, size and weight in common,
 # also with all that they stand in, three stay. Call with the themes, one by one.
