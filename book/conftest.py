@@ -1,4 +1,4 @@
-"""Without its weights chapter 13 is skipped, and pytest says how to get them."""
+"""Without the weights of chapter 13, it and the examples of `mha.pretrained` skip."""
 
 import pytest
 
@@ -8,12 +8,16 @@ CHAPTER = "13_real_encoder.ipynb"
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the cells of the chapter, before a kernel is started for them."""
-    cells = [item for item in items if item.path.name == CHAPTER]
-    if cells and weights_are_missing():
-        reason = f"{CHAPTER}: no model on this machine. {_minilm.WAYS}"
-        for cell in cells:
-            cell.add_marker(pytest.mark.skip(reason=reason))
+    """Mark the cells and the examples, before a kernel is started for them."""
+    asking = [item for item in items if asks_for_the_model(item)]
+    if asking and weights_are_missing():
+        reason = f"no model on this machine. {_minilm.WAYS}"
+        for item in asking:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def asks_for_the_model(item):
+    return item.path.name == CHAPTER or item.name.startswith("mha.pretrained")
 
 
 def weights_are_missing():

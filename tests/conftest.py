@@ -1,6 +1,7 @@
 """What every test gets: one thread, one generator, sizes that are distinct primes."""
 
 import os
+import re
 
 # The arrays are tiny and threads only wait for each other. NumPy and PyTorch read the
 # variables when they are first imported, so this comes before both.
@@ -28,3 +29,19 @@ def sizes():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+# Tests of one page of the book, which is opened once for all of them.
+PAGE = re.compile(r"tests/browser/test_pages\.py::.*\[(?:.+-)?([\w/]+)\]")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Keep each module and each notebook in one process, and each page of the book."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            page = PAGE.fullmatch(nodeid)
+            return page[1] if page else super()._split_scope(nodeid)
+
+    return Scheduling(config, log) if config.option.dist == "loadscope" else None

@@ -50,14 +50,17 @@ def displayed(node):
     return f"\\begin{{split}}{tex}\\end{{split}}"
 
 
+def note(app, tree):
+    """Keep the formulas of a page that was read, beside the other facts about it."""
+    found = [(node.astext(), False) for node in tree.findall(nodes.math)]
+    found += [(displayed(node), True) for node in tree.findall(nodes.math_block)]
+    app.env.metadata[app.env.docname]["formulas"] = found
+
+
 def formulas_of(env):
     """Return every formula of the book once, in a fixed order."""
-    found = {}
-    for name in sorted(env.all_docs):
-        tree = env.get_doctree(name)
-        found |= {(node.astext(), False): 0 for node in tree.findall(nodes.math)}
-        found |= {(displayed(node), True): 0 for node in tree.findall(nodes.math_block)}
-    return list(found)
+    pages = (env.metadata[name]["formulas"] for name in sorted(env.all_docs))
+    return list(dict.fromkeys(formula for page in pages for formula in page))
 
 
 def write_styles(css, static):
@@ -70,13 +73,16 @@ def write_styles(css, static):
         shutil.copyfile(FONTS / name, static / "formulas" / name)
 
 
-def html_of(translator, tex, display, node):
-    """Return one typeset formula; the first call typesets all of the book."""
-    app = translator.builder.app
-    if not hasattr(app, "formulas"):
+def typeset_all(app, tree, docname):
+    """Typeset all formulas of the book, before the first page of it is written."""
+    if app.builder.format == "html" and not hasattr(app, "formulas"):
         css, app.formulas = typeset(formulas_of(app.env), app.config.formula_macros)
         write_styles(css, Path(app.outdir) / "_static")
-    html = app.formulas[tex, display]
+
+
+def html_of(translator, tex, display, node):
+    """Return one typeset formula."""
+    html = translator.builder.app.formulas[tex, display]
     if error := re.search(r'data-mjx-error="([^"]*)"', html):
         logger.warning("formula %s: %s", tex, error[1], location=node)
     return html
@@ -127,5 +133,7 @@ def setup(app):
     app.add_config_value("formula_macros", {}, "env")
     app.add_html_math_renderer("typeset", (visit_inline, None), (visit_block, None))
     app.connect("config-inited", teach_latex)
+    app.connect("doctree-read", note)
+    app.connect("doctree-resolved", typeset_all)
     app.connect("html-page-context", add_styles)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

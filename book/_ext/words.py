@@ -125,4 +125,4 @@ def setup(app):
     """Register with Sphinx."""
     app.connect("doctree-resolved", explain)
     app.connect("html-page-context", load_script)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -76,12 +76,13 @@ CHAPTER_RULES, PROSE_RULES = [], []
 
 
 class Chapter:
-    """A notebook, with the views of it that rules ask for."""
+    """A notebook, with the views of it that rules ask for; no rule changes it."""
 
     def __init__(self, notebook, stem):
         self.notebook, self.stem, self.cells = notebook, stem, notebook.cells
 
     @classmethod
+    @cache
     def read(cls, path):
         return cls(nbformat.read(path, as_version=4), path.stem)
 
@@ -120,6 +121,7 @@ class Page:
         self.text, self.stem = text, stem
 
     @classmethod
+    @cache
     def read(cls, path):
         if path.suffix == ".ipynb":
             return Chapter.read(path)

@@ -10,7 +10,7 @@ pytest.importorskip("sphinx")
 
 from docutils import nodes
 
-from tests.book.test_extensions import ROOT, extension, load
+from tests.book.load import ROOT, extension, load
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("[0-9]*.ipynb"))
 STATIC = ROOT / "book" / "_static"

@@ -1,30 +1,14 @@
 """What the Sphinx extensions of the book promise about its pages."""
 
-import importlib.util
 import json
 import re
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("sphinx")
 
-ROOT = Path(__file__).parents[2]
-
-
-def load(path, name=None):
-    loader = SourceFileLoader(name or path.stem, str(path))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader(loader.name, loader)
-    )
-    loader.exec_module(module)
-    return module
-
-
-def extension(name):
-    return load(ROOT / "book" / "_ext" / f"{name}.py")
-
+from tests.book.load import ROOT, extension, load
 
 # Formulas
 
@@ -67,6 +51,30 @@ def test_lines_that_break_are_aligned():
     whole = "\\begin{aligned}a \\\\ b\\end{aligned}"
     assert formulas.displayed(Block(whole)) == whole
     assert formulas.displayed(Block("a \\\\ b", nowrap=True)) == "a \\\\ b"
+
+
+def test_a_formula_is_typeset_once_for_all_pages_in_a_fixed_order():
+    formulas = extension("formulas")
+    x, y, z = ("x", False), ("x", True), ("z", False)
+    pages = {"b": {"formulas": [x, z]}, "a": {"formulas": [y, x, x]}}
+    env = SimpleNamespace(all_docs=pages, metadata=pages)
+    assert formulas.formulas_of(env) == [y, x, z]
+
+
+# How many processes write it
+
+
+@pytest.mark.parametrize(
+    ("system", "cores", "expected"),
+    [("linux", 2, 2), ("linux", 64, 4), ("linux", None, 1), ("darwin", 8, 1)],
+)
+def test_the_book_is_written_by_one_process_a_core_where_it_can_fork(
+    monkeypatch, system, cores, expected
+):
+    quick = extension("quick")
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr("sys.platform", system)
+    assert quick.processes() == expected
 
 
 # What a page loads

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import tomllib
 from pathlib import Path
 
 import mha
@@ -23,6 +24,15 @@ def test_the_first_screen_holds_two_commands_and_no_more():
     assert build == f"{CHAIN} && .venv/bin/jupyter-book build . -W -n --keep-going"
     assert test == f"{CHAIN} && .venv/bin/python -m pytest"
     assert len(FIRST_SCREEN.splitlines()) < 25
+
+
+def test_the_second_command_runs_every_folder_of_tests_once():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    paths = tomllib.loads(text)["tool"]["pytest"]["ini_options"]["testpaths"]
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    expected = {path.relative_to(ROOT).as_posix() for path in folders}
+    expected = expected - {"tests/benchmarks"} | {"mha", "book"}
+    assert sorted(paths) == sorted(expected)
 
 
 def test_relative_links_lead_to_files():

@@ -96,7 +96,7 @@ def test_silencing_again_gives_what_is_stored(name, model, full):
 
 def test_without_the_weights_the_chapter_is_skipped_and_says_how_to_get_them():
     package = _minilm.PACKAGE.replace("-", "_")
-    arguments = ["-q", "-rs", "-p", "no:cacheprovider", str(CHAPTER)]
+    arguments = ["-q", "-rs", "-n0", "-p", "no:cacheprovider", str(CHAPTER)]
     program = (
         f"import sys; sys.modules[{package!r}] = None; import pytest; "
         f"sys.exit(pytest.main({arguments!r}))"

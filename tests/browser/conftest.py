@@ -1,27 +1,16 @@
-"""The built book, served under a sub-path, and Debian's Chromium to open it."""
+"""The built book, served under a sub-path, and a Chromium to open it."""
 
 import http.server
-import os
-import shutil
-import subprocess
-import sys
 import threading
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",  # a container has no user namespaces
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tests.browser import chromium as found
+from tests.browser.built import ROOT as ROOT
+from tests.browser.built import current_pages
+from tests.browser.skips import *  # noqa: F403, its two hooks
+
 SUBPATH = "/some/where/"
 
 
@@ -37,18 +26,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def html(tmp_path_factory):
-    """Return the folder of the built pages; BOOK_HTML names one that is built."""
+def html():
+    """Return the folder of the built pages."""
     pytest.importorskip("jupyter_book")
-    if built := os.environ.get("BOOK_HTML"):
-        return Path(built).resolve()
-    out = tmp_path_factory.mktemp("book")
-    command = ["jupyter_book.cli.main", "build", str(ROOT), "--path-output", str(out)]
-    run = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-    return out / "_build" / "html"
+    return current_pages()
 
 
 @pytest.fixture(scope="session")
@@ -65,10 +46,10 @@ def site(html):
 def chromium():
     """Return a running browser."""
     playwright = pytest.importorskip("playwright.sync_api")
-    if not Path(CHROMIUM).exists():
-        pytest.skip("no Chromium here: apt-get install chromium")
+    if (path := found.find()) is None:
+        pytest.skip(found.MISSING)
     with playwright.sync_playwright() as manager:
-        browser = manager.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = manager.chromium.launch(executable_path=path, args=found.FLAGS)
         yield browser
         browser.close()
 
