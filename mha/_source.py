@@ -8,7 +8,7 @@ from typing import Any
 
 
 def source(function: Callable[..., Any]) -> str:
-    """Return the code of `function` without its docstring.
+    """Return the code of `function` without its docstring and marks for formatters.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def source(function: Callable[..., Any]) -> str:
     Returns
     -------
     code : str
-        The lines as they stand in the file, comments included.
+        The lines as they are in the file, comments included.
 
     Raises
     ------
@@ -29,11 +29,11 @@ def source(function: Callable[..., Any]) -> str:
     --------
     >>> from mha import linear
     >>> print(source(linear))
-    @validated(_arguments.linear)
+    @validated(arguments.linear)
     def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
         return x @ W if b is None else x @ W + b
     """
-    code = textwrap.dedent(inspect.getsource(function))
+    code = textwrap.dedent(inspect.getsource(function)).replace("  # fmt: skip", "")
     body: Any = ast.parse(code).body[0]
     if ast.get_docstring(body) is None:
         return code.rstrip()

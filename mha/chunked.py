@@ -6,16 +6,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array, as_scale, never_zero
+from mha.arguments import validated
 
 # A product, its softmax and the next product run fastest while the scores between them
 # stay in the cache next to the processor; half a MiB fits into that of most machines.
 CACHE_BYTES = 2**19
 
 
-@validated(_arguments.chunked)
+@validated(arguments.chunked)
 def chunked_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = None, *,
     is_causal: bool = False, scale: float | None = None, block_size: int = 512,
@@ -95,7 +95,7 @@ def chunked_attention(
             masks = None if mask is None else mask[heads][..., rows, :]
             past = start if is_causal else None
             blocks = score_blocks(q, K[heads], masks, past, block_size, buffer)
-            Y[heads][..., rows, :] = online_softmax(blocks, V[heads], q.shape[:-1])
+            Y[heads][..., rows, :] = online_softmax(blocks, V[heads])
     return Y
 
 
@@ -113,14 +113,11 @@ def head_groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
             yield from ((i, *rest) for rest in head_groups(leading[1:], most))
 
 
-def online_softmax(
-    blocks: Iterator[tuple[slice, Array]], V: Array, queries: tuple[int, ...]
-) -> Array:
-    """Return the outputs of the queries, whose scores come one block at a time."""
+def online_softmax(blocks: Iterator[tuple[slice, Array]], V: Array) -> Array:
+    """Return the outputs of some queries, whose scores come one block at a time."""
     # Less than any score; -inf would not do, since -inf - -inf is NaN.
-    lowest = np.finfo(V.dtype).min
-    top = np.full((*queries, 1), lowest)
-    total, Y = np.zeros_like(top), np.zeros((*queries, V.shape[-1]), V.dtype)
+    top = lowest = np.finfo(V.dtype).min
+    total = Y = 0.0
     for keys, S in blocks:
         higher = np.maximum(top, S.max(-1, keepdims=True, initial=lowest))
         # The gap of two huge scores may overflow to -inf; exp(-inf) = 0 is right.
@@ -128,11 +125,9 @@ def online_softmax(
             shrink = np.exp(top - higher)
             S -= higher
         np.exp(S, out=S)
-        total *= shrink
         # A product with ones adds up each row in half the time of sum().
-        total += S @ np.ones((S.shape[-1], 1), S.dtype)
-        Y *= shrink
-        Y += S @ V[..., keys, :]
+        total = total * shrink + S @ np.ones((S.shape[-1], 1), S.dtype)
+        Y = Y * shrink + S @ V[..., keys, :]
         top = higher
     # Dividing Y, n_q × d_v, is cheaper than dividing the weights, n_q × n_k.
     return Y / never_zero(total)

@@ -7,16 +7,16 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array, never_zero
+from mha.arguments import validated
 from mha.heads import linear, multi_head_attention
 
 Weights = Mapping[str, ArrayLike | None]
 Activation = Literal["relu", "gelu"]
 
 
-@validated(_arguments.layer_norm)
+@validated(arguments.layer_norm)
 def layer_norm(
     x: ArrayLike,
     gain: ArrayLike | None = None,
@@ -71,7 +71,7 @@ def layer_norm(
     return y if bias is None else y + bias
 
 
-@validated(_arguments.feed_forward)
+@validated(arguments.feed_forward)
 def feed_forward(
     x: ArrayLike,
     W_1: ArrayLike,
@@ -137,7 +137,8 @@ def relu(z: Array) -> Array:
 def gelu(z: Array) -> Array:
     """Return z Φ(z) for every entry, where Φ(z) = erfc(-z/√2) / 2."""
     # NumPy has no error function; Python's is called entry by entry, in float64.
-    below = np.vectorize(math.erfc, otypes=[float])(-z / np.float64(2) ** 0.5) / 2
+    twice = map(math.erfc, (-z / np.float64(2) ** 0.5).ravel().tolist())
+    below = np.fromiter(twice, float, z.size).reshape(z.shape) / 2
     return z * below.astype(z.dtype)
 
 
@@ -162,7 +163,7 @@ def encoder_layer(
     activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
     is_causal: bool = ..., return_weights: bool,
 ) -> Array | tuple[Array, Array]: ...  # fmt: skip
-@validated(_arguments.encoder_layer)
+@validated(arguments.encoder_layer)
 def encoder_layer(
     X, weights, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
     is_causal=False, return_weights=False,
@@ -292,7 +293,7 @@ def encoder(
     final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
     is_causal: bool = ..., return_weights: bool,
 ) -> Array | tuple[Array, list[Array]]: ...  # fmt: skip
-@validated(_arguments.encoder)
+@validated(arguments.encoder)
 def encoder(
     X, layers, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
     final_norm=None, is_causal=False, return_weights=False,

@@ -4,13 +4,13 @@ from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array
+from mha.arguments import validated
 from mha.attention import scaled_dot_product_attention
 
 
-@validated(_arguments.linear)
+@validated(arguments.linear)
 def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     """Multiply every row by one matrix and add one bias.
 
@@ -46,7 +46,7 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     return x @ W if b is None else x @ W + b
 
 
-@validated(_arguments.split_heads, one_dtype=False)
+@validated(arguments.split_heads, one_dtype=False)
 def split_heads(x: ArrayLike, n_heads: int) -> Array:
     """Cut the last axis into heads and move the heads in front of the tokens.
 
@@ -84,7 +84,7 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
     return x.reshape(*leading, n, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
 
-@validated(_arguments.merge_heads, one_dtype=False)
+@validated(arguments.merge_heads, one_dtype=False)
 def merge_heads(heads: ArrayLike) -> Array:
     """Concatenate the heads again; the inverse of `split_heads`.
 
@@ -144,7 +144,7 @@ def multi_head_attention(
     b_O: ArrayLike | None = ..., is_causal: bool = ...,
     return_weights: bool,
 ) -> Array | tuple[Array, Array]: ...  # fmt: skip
-@validated(_arguments.multi_head_attention)
+@validated(arguments.multi_head_attention)
 def multi_head_attention(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
     b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array
+from mha.arguments import validated
 from mha.softmax import softmax
 
 
-@validated(_arguments.causal_mask)
+@validated(arguments.causal_mask)
 def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     """Return the mask under which query i attends to the keys 0 … i.
 
@@ -51,7 +51,7 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     return np.tri(n_q, n_k, dtype=bool)
 
 
-@validated(_arguments.padding_mask)
+@validated(arguments.padding_mask)
 def padding_mask(
     lengths: Sequence[int] | Array, max_length: int | None = None
 ) -> Array:
@@ -88,7 +88,7 @@ def padding_mask(
     return (np.arange(max_length) < lengths[:, None])[:, None, None, :]
 
 
-@validated(_arguments.masked_softmax)
+@validated(arguments.masked_softmax)
 def masked_softmax(
     S: ArrayLike, mask: ArrayLike | None = None, axis: int = -1
 ) -> Array:

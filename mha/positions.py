@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array
+from mha.arguments import validated
 
 
-@validated(_arguments.positions)
+@validated(arguments.positions)
 def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
     """Return one row of sines and cosines per position, to be added to the tokens.
 

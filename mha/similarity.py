@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array, never_zero
+from mha.arguments import validated
 
 
-@validated(_arguments.scores)
+@validated(arguments.scores)
 def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the dot product of every query with every key.
 
@@ -43,7 +43,7 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     return Q @ K.swapaxes(-1, -2)
 
 
-@validated(_arguments.scores)
+@validated(arguments.scores)
 def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the cosine of the angle between every query and every key.
 

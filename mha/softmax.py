@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import _arguments
-from mha._arguments import validated
+from mha import arguments
 from mha._arrays import Array, never_zero
+from mha.arguments import validated
 
 
-@validated(_arguments.softmax)
+@validated(arguments.softmax)
 def softmax(x: ArrayLike, axis: int = -1) -> Array:
     """Turn scores into positive weights that sum to one.
 

@@ -54,6 +54,7 @@ NEVER = {
     "a filter of warnings": r"\bwarnings\.(filter|simplefilter|catch)|capture_output",
     "the network": r"\b(urllib|requests|socket|urlopen|httpx?)\b|torch\.hub|https?://",
     "an absolute path": r"[\"'](~/|[A-Z]:\\\\|/(home|tmp|usr|root|opt|Users|mnt)\b)",
+    "a private name": r"\w\._[a-z]|^\s*from mha\S* import .*\b_[a-z]",
     "time.sleep": r"\btime\.sleep\b",
     "matplotlib of its own": r"\bmatplotlib\b|\bpyplot\b|\bfigsize\b|\brcParams\b",
 }

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mha
-from mha import _arguments, _arrays
-from mha._arguments import BIASES, MATRICES, NORMS, validated
+from mha import _arrays, arguments
+from mha.arguments import BIASES, MATRICES, NORMS, validated
 from tests.samples import nothing_modified
 
 D, H, N = 7, 1, 5
@@ -32,7 +32,7 @@ def looks(monkeypatch):
         return as_array(name, x)
 
     monkeypatch.setattr(_arrays, "as_array", counted)
-    monkeypatch.setattr(_arguments, "as_array", counted)
+    monkeypatch.setattr(arguments, "as_array", counted)
     return names
 
 

@@ -20,7 +20,7 @@ from mha import (
     padding_mask,
     sinusoidal_positional_encoding,
 )
-from mha._arguments import BIASES, MATRICES, NORMS
+from mha.arguments import BIASES, MATRICES, NORMS
 from tests import reference
 from tests.samples import LEADING, SIZES, draw_mask, nothing_modified, peak_memory
 from tests.tolerances import FLOAT16, FLOAT32, TORCH, assert_close

@@ -19,7 +19,7 @@ PACKAGE = Path(mha.__file__).parent
 STEPS = [
     "_arrays",
     "_chapters",
-    "_arguments",
+    "arguments",
     "similarity",
     "softmax",
     "masks",
@@ -212,7 +212,7 @@ def test_every_documented_function_of_a_numpy_step_is_behind_the_front_door():
 
 @every_step
 def test_every_public_function_and_class_of_a_step_says_what_it_does(step):
-    """The doors of `_arguments` say nothing that their steps do not say."""
+    """The doors of `arguments` say nothing that their steps do not say."""
     tree = parse(MODULES[step])
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     named = [n for body in (tree, *classes) for n in body.body if hasattr(n, "name")]
@@ -220,7 +220,7 @@ def test_every_public_function_and_class_of_a_step_says_what_it_does(step):
         hidden = node.name.startswith("_") or (
             isinstance(node, ast.FunctionDef) and is_overload(node)
         )
-        if not hidden and not (step == "_arguments" and node.name != "validated"):
+        if not hidden and not (step == "arguments" and node.name != "validated"):
             assert ast.get_docstring(node), f"{step}.{node.name}"
 
 
