@@ -8,16 +8,17 @@ torch function or an nn.Module, is known in this folder only.
 import copy
 import functools
 import re
+import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from mha._arrays import Array
+
 Weights = dict[str, Array]
 Options = dict[str, Any]
 
@@ -64,6 +65,8 @@ class Subject:
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
     always_causal = False
+    # A function of torch: tensors go in, and an array comes out.
+    tensors = False
 
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
     attend: Callable[..., Array]
@@ -76,7 +79,9 @@ class Subject:
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
+        # What one call gave, and what a module has besides its arguments.
         self.gradients: list[Array] = []
+        self.parameters: list[Any] = []
         self.log: dict[str, str] = {}
 
     @property
@@ -104,15 +109,14 @@ class Subject:
         except (Broke, NotApplicable):
             return False
 
-    def in_mode(self, mode: Mode) -> Self:
-        twin = copy.copy(self)
-        twin.mode = mode
-        return twin
-
     def borrowing(self) -> Self:
         """Return a twin that hands its arguments on without copying them."""
+        return self.but(borrows=True)
+
+    def but(self, **facts: Any) -> Self:
+        """Return a twin that differs in these attributes."""
         twin = copy.copy(self)
-        twin.borrows = True
+        vars(twin).update(facts)
         return twin
 
     def variants(self) -> list[Self]:
@@ -121,8 +125,12 @@ class Subject:
 
     def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
-        modes = (None, True) if self.weights_name else (None,)
-        return [self.in_mode(Mode(None, False, w, self.weights_name)) for w in modes]
+        weights = (None, True) if self.weights_name else (None,)
+        return [
+            self.but(mode=Mode(None, gradients, w, self.weights_name))
+            for w in weights
+            for gradients in (False, True)[: 1 + self.tensors]
+        ]
 
     def trained_and_not(self) -> list[Self]:
         """Return the subject in train mode and in eval mode."""
@@ -153,9 +161,7 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         if not self.borrows:
-            seen: dict[int, Array] = {}
-            args = tuple(_copied(x, seen) for x in args)
-            options = {name: _copied(x, seen) for name, x in options.items()}
+            args, options = _each_array([[*args], options], _copied, {})
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -166,13 +172,33 @@ class Subject:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             text = re.sub(r"\S*<locals>\.", "", text)
             raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
-        return _as_array(result)
+        result = result[0] if isinstance(result, tuple | list) and result else result
+        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
+            raise Broke(f"it returned {type(result).__name__}, not an array")
+        return result
 
-    def run(
-        self, function: Callable[..., Any], args: Sequence[Any], options: Options
-    ) -> Any:
+    def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
-        return function(*args, **options)
+        if not self.tensors:
+            return function(*args, **options)
+        torch, seen = sys.modules["torch"], {}
+        args, options = _each_array([[*args], options], self._as_tensor, seen)
+        with torch.set_grad_enabled(self.mode.gradients):
+            result = function(*args, **options)
+            Y = result[0] if isinstance(result, tuple | list) else result
+            if not isinstance(Y, torch.Tensor):
+                raise TypeError(f"it returned {type(Y).__name__}, not a tensor")
+            self.gradients = []
+            if self.mode.gradients and Y.requires_grad:
+                Y.sum().backward()
+                leaves = [x for x in seen.values() if x.requires_grad]
+                grads = [x.grad for x in leaves + self.parameters]
+                self.gradients = [g.detach().numpy() for g in grads if g is not None]
+        return Y.detach().numpy()
+
+    def _as_tensor(self, x):
+        needs_grad = self.mode.gradients and x.dtype.kind == "f"
+        return sys.modules["torch"].from_numpy(x).requires_grad_(needs_grad)
 
 
 def _hides_all(mask, shape):
@@ -182,22 +208,21 @@ def _hides_all(mask, shape):
     return bool((mask.any(-1) & ~left).any())
 
 
-def _copied(x, seen):
-    """Return a copy, and for the same array the same copy."""
+def _each_array(x, change, seen):
+    """Return `x` with every array in it changed, and the same array only once."""
     if isinstance(x, dict):
-        return {name: _copied(part, seen) for name, part in x.items()}
+        return {name: _each_array(part, change, seen) for name, part in x.items()}
     if isinstance(x, list):
-        return [_copied(part, seen) for part in x]
+        return [_each_array(part, change, seen) for part in x]
     if not isinstance(x, np.ndarray):
         return x
-    return seen.setdefault(id(x), np.array(x, order="C"))
+    if id(x) not in seen:
+        seen[id(x)] = change(x)
+    return seen[id(x)]
 
 
-def _as_array(result):
-    result = result[0] if isinstance(result, tuple | list) and result else result
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
-        raise Broke(f"it returned {type(result).__name__}, not an array")
-    return result
+def _copied(x):
+    return np.array(x, order="C")
 
 
 class Attention(Subject):
@@ -261,9 +286,7 @@ class Layer(Subject):
     @property
     def other_names(self) -> tuple[str, str] | None:
         """What it calls the tokens that are asked and those that answer, or None."""
-        return next(
-            (pair for pair in OTHER_NAMES if self.accepts.issuperset(pair)), None
-        )
+        return next((pair for pair in OTHER_NAMES if self.accepts >= set(pair)), None)
 
     run_layer: Callable[..., Array]
 
@@ -277,9 +300,8 @@ class Layer(Subject):
             X_k = X if X_k is None else X_k
             others = [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
-            X_k, X_v = others
-            wide = weights, n_heads, mask, is_causal
-            return self._as_self_attention(X, X_k, X_v, *wide)
+            given = weights, n_heads, mask, is_causal
+            return self._as_self_attention(X, *others, *given)
         shape = X.shape[-2], (others or [X])[0].shape[-2]
         options = self.options(mask, is_causal, shape)
         more = (None,) * self.lead if X.ndim == 2 else ()
@@ -303,11 +325,13 @@ class Layer(Subject):
         wide = np.concatenate([np.pad(X, rows), X_k, X_v], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
             mask = np.pad(mask, rows, constant_values=True)
-        W_O = np.kron(np.eye(3, dtype=X.dtype), weights["W_O"])
-        three = enumerate(("W_Q", "W_K", "W_V"))
-        weights = {name: _in_third(weights[name], i) for i, name in three}
-        weights |= {"W_O": W_O}
-        Y = self.layer(wide, weights, 3 * n_heads, mask, is_causal=is_causal)
+        eye, names = np.eye(3, dtype=X.dtype), ("W_Q", "W_K", "W_V")
+        three = {
+            name: np.kron(eye[:, [third] * 3], weights[name])
+            for third, name in enumerate(names)
+        }
+        three["W_O"] = np.kron(eye, weights["W_O"])
+        Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
 
 
@@ -315,14 +339,6 @@ def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
     """Raise `WrongShape` where the output has another shape."""
     if Y.shape != shape:
         raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
-
-
-def _in_third(W, third):
-    """Return the matrix that applies `W` to one third of the columns, three times."""
-    d_in, d_out = W.shape
-    wide = np.zeros((3 * d_in, 3 * d_out), W.dtype)
-    wide[third * d_in : (third + 1) * d_in] = np.tile(W, 3)
-    return wide
 
 
 class LayerFunction(Layer):
