@@ -96,11 +96,8 @@ class Stack(Layer):
         super().__init__(*args, **options)
         # What was found out, for all modes: their copies share it.
         self.known = {}
+        # A twin without them gets a value of 0 from every token.
         self.reads_values = True
-
-    def without_values(self) -> Self:
-        """Return a twin to which all values are 0."""
-        return self.but(reads_values=False)
 
     def encode(
         self, X: Array, layers: list[Weights], n_heads: int = HEADS,
