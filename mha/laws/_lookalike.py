@@ -82,13 +82,17 @@ def _encoder_like(subject):
     """
     for variant in subject.variants():
         try:
-            settings = _settings(variant)
+            settings = {"norm_first": variant.norm_first, "eps": variant.eps}
+            settings |= {"activation": variant.activation}
         except Broke:
             continue
+        if variant.final_norm:
+            settings["final_norm"] = None, None
         inputs = variant.depth, variant.takes_bias, variant.always_causal
         ours = _whole_answers(variant, *inputs)
         for member in (*zoo.ENCODERS, *zoo.WRONG):
-            if _same_numbers(ours, _whole_answers_of(member, settings, *inputs)):
+            theirs = _whole_answers_of(member, tuple(settings.items()), *inputs)
+            if _same_numbers(ours, theirs):
                 # The first encoder is the right one: nothing is wrong in this variant.
                 if member is zoo.right_encoder:
                     break
@@ -120,13 +124,6 @@ def _whole_answers(encoder, depth, takes_bias, causal):
     ]
     calls.append(lambda: encoder.encode(X[0], layers, HEADS, is_causal=True))
     return [_answer(call) for call in calls]
-
-
-def _settings(subject):
-    settings = {"norm_first": subject.norm_first, "eps": subject.eps}
-    if subject.final_norm:
-        settings["final_norm"] = None, None
-    return tuple((settings | {"activation": subject.activation}).items())
 
 
 def _answer(call):

@@ -151,21 +151,17 @@ class Stack(Layer):
         return self._remember("conventions", self._conventions)[1]
 
     def _conventions(self):
-        """Return the ε and the bend under which it agrees with the reference, if any.
-
-        Neither is a law. One token has so little variance that ε shows.
-        """
+        """Return the ε and the bend with which it agrees with the reference, if any."""
+        # Neither is a law. The first token has so little variance that ε shows.
         X = np.array([[0.001, 0.002, 0.0, 0.004], [1.0, -2.0, 0.0, 2.0]])
         layers = [self.with_places(w, X.dtype) for w in encoder_weights(0)]
         Y = self.encode(X, layers)
         pairs = list(itertools.product((1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")))
-        for eps, activation in pairs:
-            options = {"eps": eps, "is_causal": self.always_causal}
-            expected = expected_encoder(
-                self, X, layers, activation=activation, **options
-            )
+        for eps, bend in pairs:
+            options = {"eps": eps, "activation": bend, "is_causal": self.always_causal}
+            expected = expected_encoder(self, X, layers, **options)
             if np.allclose(Y, expected, rtol=0, atol=1e-9):
-                return eps, activation
+                return eps, bend
         return pairs[0]
 
     def _is_pre_norm(self):
@@ -197,22 +193,21 @@ class Stack(Layer):
 
     def _see_through(self, X, weights, n_heads, options):
         """Return what attention alone brings home, read off framed tokens."""
-        d = X.shape[-1]
         # One more head, or two, has room for the two numbers of the frame.
-        d_head = d // n_heads
+        d_head = X.shape[-1] // n_heads
         heads = n_heads + (1 if d_head > 1 else 2)
         width = heads * d_head
         framed, spread = frame(X, width, self.eps)
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
-        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype)) | {
-            name: _widened(W * factor if name in MATRICES[:3] else W, width)
-            for name, W in weights.items()
-        }
+        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype))
+        for name, W in weights.items():
+            wide = layer[name] = np.zeros((width,) * W.ndim, W.dtype)
+            wide[tuple(map(slice, W.shape))] = W * factor if name in MATRICES[:3] else W
         layer = self.with_places(layer, X.dtype)
         Y = self.run_encoder(framed, [layer], heads, options)
         expect_shape(Y, framed.shape)
-        return unframe(Y, framed, d)
+        return unframe(Y, framed, X.shape[-1])
 
     def _shell_is_sound(self):
         """Whether one token, which can bring home only itself, is seen to do so.
@@ -286,11 +281,9 @@ def expected_encoder(
 
 def silenced(layers: list[Weights]) -> list[Weights]:
     """Return the layers with both parts writing zeros, and with plain norms."""
-    return [
-        {name: W if name in LOUD else 0 * W for name, W in weights.items()}
-        | {f"gain_{i}": np.ones(weights["W_2"].shape[1]) for i in (1, 2)}
-        for weights in layers
-    ]
+    gains = dict.fromkeys(("gain_1", "gain_2"), np.ones(WIDTH))
+    zeroed = ({x: W if x in LOUD else 0 * W for x, W in w.items()} for w in layers)
+    return [weights | gains for weights in zeroed]
 
 
 def frame(X: Array, width: int, eps: float) -> tuple[Array, float]:
@@ -320,9 +313,3 @@ def unframe(Y: Array, framed: Array, d: int) -> Array:
     # The frame is large: what is smaller than its rounding was 0.
     noise = 100 * np.finfo(Y.dtype).eps * abs(a)
     return np.where(abs(moved) < noise, 0, moved)
-
-
-def _widened(W, width):
-    wide = np.zeros((width,) * W.ndim, W.dtype)
-    wide[tuple(slice(n) for n in W.shape)] = W
-    return wide

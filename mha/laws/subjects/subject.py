@@ -136,9 +136,7 @@ class Subject:
         """Return the subject in train mode and in eval mode."""
         raise NotApplicable("it has no train mode and no eval mode")
 
-    def options(
-        self, mask: Array | None, is_causal: bool, shape: tuple[int, int]
-    ) -> Options:
+    def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
         """Return the keyword arguments of one call on scores of this shape."""
         options: Options = {}
         if mask is not None and self.always_causal and _hides_all(mask, shape):
@@ -161,12 +159,12 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         if not self.borrows:
-            args, options = _each_array([[*args], options], _copied, {})
+            args, options = each_array([[*args], options], _copied, {})
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result = self.run(function, args, options)
-        except (NotApplicable, KeyboardInterrupt):
+        except NotApplicable:
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -182,7 +180,7 @@ class Subject:
         if not self.tensors:
             return function(*args, **options)
         torch, seen = sys.modules["torch"], {}
-        args, options = _each_array([[*args], options], self._as_tensor, seen)
+        args, options = each_array([[*args], options], self._as_tensor, seen)
         with torch.set_grad_enabled(self.mode.gradients):
             result = function(*args, **options)
             Y = result[0] if isinstance(result, tuple | list) else result
@@ -208,12 +206,12 @@ def _hides_all(mask, shape):
     return bool((mask.any(-1) & ~left).any())
 
 
-def _each_array(x, change, seen):
+def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> Any:
     """Return `x` with every array in it changed, and the same array only once."""
     if isinstance(x, dict):
-        return {name: _each_array(part, change, seen) for name, part in x.items()}
+        return {name: each_array(part, change, seen) for name, part in x.items()}
     if isinstance(x, list):
-        return [_each_array(part, change, seen) for part in x]
+        return [each_array(part, change, seen) for part in x]
     if not isinstance(x, np.ndarray):
         return x
     if id(x) not in seen:
@@ -325,12 +323,10 @@ class Layer(Subject):
         wide = np.concatenate([np.pad(X, rows), X_k, X_v], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
             mask = np.pad(mask, rows, constant_values=True)
-        eye, names = np.eye(3, dtype=X.dtype), ("W_Q", "W_K", "W_V")
-        three = {
-            name: np.kron(eye[:, [third] * 3], weights[name])
-            for third, name in enumerate(names)
-        }
-        three["W_O"] = np.kron(eye, weights["W_O"])
+        eye = np.eye(3, dtype=X.dtype)
+        three = {"W_O": np.kron(eye, weights["W_O"])}
+        for third, name in enumerate(("W_Q", "W_K", "W_V")):
+            three[name] = np.kron(eye[:, [third] * 3], weights[name])
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
 
@@ -344,9 +340,7 @@ def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
 class LayerFunction(Layer):
     """A function with the signature of `mha.multi_head_attention`."""
 
-    def run_layer(
-        self, X: Array, weights: Weights, n_heads: int, options: Options
-    ) -> Array:
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
         """Call the function with the four matrices in order, biases by name."""
         four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         options |= {name: b for name, b in weights.items() if name.startswith("b_")}
@@ -358,8 +352,6 @@ class AdaptedLayer(Layer):
 
     takes_bias = False
 
-    def run_layer(
-        self, X: Array, weights: Weights, n_heads: int, options: Options
-    ) -> Array:
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
         """Call the function with the dict."""
         return self.call(self.target, X, weights, n_heads, **options)

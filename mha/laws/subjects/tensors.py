@@ -9,12 +9,7 @@ import sys
 from types import MappingProxyType
 
 from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.subject import Layer, Mode
-
-
-def _tensors(weights):
-    torch = sys.modules["torch"]
-    return {name: torch.from_numpy(W) for name, W in weights.items()}
+from mha.laws.subjects.subject import Layer, Mode, each_array
 
 
 def _fill(part, weight, bias):
@@ -95,10 +90,11 @@ class _Built:
                 )
         return twin
 
-    def run_loaded(self, twin, load, X, options):
-        """Run the twin once `load` has filled it with the weights."""
-        with sys.modules["torch"].no_grad():
-            load()
+    def run_loaded(self, twin, parts, weights, X, options):
+        """Run the twin once its parts are filled with the weights."""
+        torch = sys.modules["torch"]
+        with torch.no_grad():
+            self.load(parts, each_array(weights, torch.from_numpy, {}))
         self.parameters = list(twin.parameters()) if self.mode.gradients else []
         for parameter in self.parameters:
             parameter.grad = None
@@ -127,8 +123,7 @@ class Module(_Built, Layer):
 
     def run_layer(self, X, weights, n_heads, options):
         twin = self.twin(X.dtype, d_model=X.shape[-1], n_heads=n_heads)
-        load = functools.partial(self.load, twin, _tensors(weights))
-        return self.run_loaded(twin, load, X, options)
+        return self.run_loaded(twin, twin, weights, X, options)
 
 
 class TorchModule(Module):
@@ -197,8 +192,7 @@ class EncoderModule(_Built, Stack):
         sizes = {"n_layers": len(layers), "d_model": X.shape[-1], "n_heads": n_heads}
         twin = self.twin(X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
         parts = [twin] if self.layers is None else twin.layers
-        load = functools.partial(self.load, parts, [_tensors(w) for w in layers])
-        return self.run_loaded(twin, load, X, options)
+        return self.run_loaded(twin, parts, layers, X, options)
 
     def load(self, parts, layers):
         for part, weights in zip(parts, layers, strict=True):
