@@ -45,12 +45,13 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("target", metavar="package.module:name", help="what to check")
-    help_ = "make what is to be checked; may use the names of the module, `it` for "
-    help_ += "what was named, and `laws`"
-    add("--factory", metavar="EXPRESSION", help=help_)
+    add(
+        "--factory", metavar="EXPRESSION", help="make what is to be checked; may use "
+        "the names of the module, `it` for what was named, and `laws`",
+    )  # fmt: skip
     add("--json", action="store_true", help="print JSON, not a table")
-    help_ = "fixes the inputs that are tried (%(default)s)"
-    add("--seed", type=int, default=0, help=help_)
+    seed = "fixes the inputs that are tried (%(default)s)"
+    add("--seed", type=int, default=0, help=seed)
     add("--only", type=_slugs, metavar="LAW,LAW", help="ask these laws alone")
     add("--except", type=_slugs, metavar="LAW,LAW", help="leave these out")
     return parser
@@ -104,11 +105,12 @@ def judge(options: argparse.Namespace) -> Report:
 def as_json(report: Report) -> dict[str, Any]:
     """Return what the report says, in words of JSON."""
     said = {name: getattr(report, name) for name in ("subject", "holds", "seed")}
-    if (alike := report.looks_like) is not None:
+    said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
+    if member := report.looks_like:
         names = ("name", "wrong", "seen", "link")
-        alike = {name: getattr(alike, name) for name in names} | _chapter(alike)
-    laws_asked = [_finding(f) for f in report.findings]
-    return said | {"laws": laws_asked, "looks_like": alike}
+        shown = {name: getattr(member, name) for name in names}
+        said["looks_like"] = shown | _chapter(member)
+    return said
 
 
 def _finding(finding):

@@ -197,8 +197,7 @@ class Report:
             end += f"<p>{html.escape(self._lookalike())} {seen}</p>"
         return (
             f"<table><caption>{html.escape(self._title())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-            f"{end}"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{end}"
         )
 
 

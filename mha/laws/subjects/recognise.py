@@ -99,31 +99,24 @@ def _is_stack(target, home, many, one):
 
 def _first_that_runs(*subjects):
     """Return the first reading of the subject under which it gives an answer."""
-    outcomes = []
     if "torch" in sys.modules:
-        # Functions of arrays are tried first, and then of tensors.
+        # Functions are tried on arrays first, and then on tensors.
         subjects += tuple(x.but(tensors=True) for x in subjects if not x.tensors)
+    X, others, errors = np.eye(2), [], []
     for subject in subjects:
-        outcomes.append(_outcome(subject))
-        if outcomes[-1] == "right shape":
+        try:
+            subject.attend(X, X, X)
             return subject
-    if "an array" in outcomes:
-        return subjects[outcomes.index("an array")]
+        except WrongShape:
+            others.append(subject)
+        except (Broke, NotApplicable) as error:
+            errors.append(error)
+    if others:
+        return others[0]
     raise TypeError(
         f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or as "
-        f"tensors, with or without axes in front: {outcomes[0]}"
+        f"tensors, with or without axes in front: {errors[0]}"
     )
-
-
-def _outcome(subject):
-    X = np.eye(2)
-    try:
-        subject.attend(X, X, X)
-    except WrongShape:
-        return "an array"
-    except (Broke, NotApplicable) as error:
-        return str(error)
-    return "right shape"
 
 
 def _parameters(function):
