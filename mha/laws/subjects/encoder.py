@@ -55,7 +55,7 @@ def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
 
 
 def _draw(rng):
-    shapes = dict.fromkeys(MATRICES[:4], (WIDTH, WIDTH))
+    shapes: dict[str, Any] = dict.fromkeys(MATRICES[:4], (WIDTH, WIDTH))
     shapes |= {"W_1": (WIDTH, HIDDEN), "W_2": (HIDDEN, WIDTH), "b_1": HIDDEN}
     vectors = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2"
     shapes |= dict.fromkeys(vectors.split(), WIDTH)

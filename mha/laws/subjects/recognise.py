@@ -42,7 +42,8 @@ def as_subject(target: Any) -> Subject:
 
 def _as_function(target, name):
     accepts, needs_mask = _parameters(target)
-    kind, least, leads, options = functions.Attention, 3, (0, 2, 1), {}
+    kind: Any = functions.Attention
+    least, leads, options = 3, (0, 2, 1), {}
     if any(p in FIRST_OF_LAYER for p in accepts):
         kind, least, leads = functions.LayerFunction, 6, (0, 1)
     if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
@@ -57,7 +58,7 @@ def _as_function(target, name):
 
 def _as_adapted(adapter):
     kinds = {"attention": functions.Attention, "layer": functions.AdaptedLayer}
-    kind = kinds.get(adapter.kind, StackFunction)
+    kind: Any = kinds.get(adapter.kind, StackFunction)
     subject = kind(adapter.call, adapter.name or _name(adapter.run), adapter.accepts)
     subject.always_causal = adapter.always_causal
     if adapter.kind != "attention":

@@ -179,7 +179,8 @@ class Subject:
         """Call `function`, as it is called underneath."""
         if not self.tensors:
             return function(*args, **options)
-        torch, seen = sys.modules["torch"], {}
+        torch = sys.modules["torch"]
+        seen: dict[int, Any] = {}
         args, options = each_array([[*args], options], self._as_tensor, seen)
         with torch.set_grad_enabled(self.mode.gradients):
             result = function(*args, **options)
@@ -299,7 +300,7 @@ class Layer(Subject):
             others = [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
             given = weights, n_heads, mask, is_causal
-            return self._as_self_attention(X, *others, *given)
+            return self._as_self_attention(X, others, *given)
         shape = X.shape[-2], (others or [X])[0].shape[-2]
         options = self.options(mask, is_causal, shape)
         more = (None,) * self.lead if X.ndim == 2 else ()
@@ -310,17 +311,17 @@ class Layer(Subject):
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)] if more else Y
 
-    def _as_self_attention(self, X, X_k, X_v, weights, n_heads, mask, is_causal):
+    def _as_self_attention(self, X, others, weights, n_heads, mask, is_causal):
         """Ask a layer that knows self-attention only about other keys and values.
 
         Three times as wide a token carries what asks, what is asked and what answers,
         one beside the other, and each matrix reads its own third.
         """
-        n_q, n_k, d = X.shape[-2], X_k.shape[-2], X.shape[-1]
+        n_q, n_k, d = X.shape[-2], others[0].shape[-2], X.shape[-1]
         if n_q > n_k or any(name.startswith("b_") for name in weights):
             raise NotApplicable("it knows self-attention only")
         rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
-        wide = np.concatenate([np.pad(X, rows), X_k, X_v], -1)
+        wide = np.concatenate([np.pad(X, rows), *others], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
             mask = np.pad(mask, rows, constant_values=True)
         eye = np.eye(3, dtype=X.dtype)

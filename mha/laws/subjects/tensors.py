@@ -7,6 +7,7 @@ import functools
 import re
 import sys
 from types import MappingProxyType
+from typing import Any
 
 from mha.laws.subjects.encoder import Stack
 from mha.laws.subjects.subject import Layer, Mode, each_array
@@ -38,6 +39,8 @@ class _Built:
     """Mix in for modules: the class is built anew, in train mode and in eval mode."""
 
     tensors = True
+    # Writes weights into a module, or into the layers of one.
+    load: Any
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -248,7 +251,7 @@ def _as_torch_reads(attention, run, tokens, mask):
     """
     X, single = tokens[0], tokens[0].ndim == 2
     if mask is not None:
-        shape = X.shape[-2], tokens[-1].shape[-2]
+        shape: tuple[int, ...] = X.shape[-2], tokens[-1].shape[-2]
         if mask.ndim > 2:
             shape = X.shape[0], attention.num_heads, *shape
         mask = ~mask.broadcast_to(shape).reshape(-1, *shape[-2:])
