@@ -43,27 +43,17 @@ def arguments() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", metavar="package.module:name", help="what to check")
-    parser.add_argument(
-        "--factory",
-        metavar="EXPRESSION",
-        help="make what is to be checked; may use the names of the module, `it` for "
-        "what was named, and `laws`",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="fixes the inputs that are tried (%(default)s)",
-    )
-    for option, text in (
-        ("only", "ask these laws alone"),
-        ("except", "leave these out"),
-    ):
-        parser.add_argument(
-            f"--{option}", type=_slugs, metavar="LAW,LAW", dest=option, help=text
-        )
+    add = parser.add_argument
+    add("target", metavar="package.module:name", help="what to check")
+    add(
+        "--factory", metavar="EXPRESSION", help="make what is to be checked; may use "
+        "the names of the module, `it` for what was named, and `laws`",
+    )  # fmt: skip
+    add("--json", action="store_true", help="print JSON, not a table")
+    seed = "fixes the inputs that are tried (%(default)s)"
+    add("--seed", type=int, default=0, help=seed)
+    add("--only", type=_slugs, metavar="LAW,LAW", help="ask these laws alone")
+    add("--except", type=_slugs, metavar="LAW,LAW", help="leave these out")
     return parser
 
 
@@ -114,16 +104,13 @@ def judge(options: argparse.Namespace) -> Report:
 
 def as_json(report: Report) -> dict[str, Any]:
     """Return what the report says, in words of JSON."""
-    member = report.looks_like
-    return {
-        "subject": report.subject,
-        "holds": report.holds,
-        "seed": report.seed,
-        "laws": [_finding(f) for f in report.findings],
-        "looks_like": member
-        and {name: getattr(member, name) for name in ("name", "wrong", "seen", "link")}
-        | _chapter(member),
-    }
+    said = {name: getattr(report, name) for name in ("subject", "holds", "seed")}
+    said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
+    if member := report.looks_like:
+        names = ("name", "wrong", "seen", "link")
+        shown = {name: getattr(member, name) for name in names}
+        said["looks_like"] = shown | _chapter(member)
+    return said
 
 
 def _finding(finding):

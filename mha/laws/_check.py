@@ -13,10 +13,10 @@ from mha.laws.subjects.subject import Subject
 
 __all__ = ["assert_lawful", "check"]
 
+Laws = Iterable[Law | str]
 
-def check(
-    subject: Any, only: Iterable[Law | str] | None = None, seed: int = 0
-) -> Report:
+
+def check(subject: Any, only: Laws | None = None, seed: int = 0) -> Report:
     """Ask every law of something that attends.
 
     Equation: lawful ⇔ no law is broken  (chapter laws)
@@ -58,13 +58,10 @@ def check(
     """
     subject = as_subject(subject)
     findings = tuple(law.check(subject, seed) for law in asked_of(subject, only))
-    who = partial(lookalike, subject, findings)
-    return Report(subject.name, findings, who, seed)
+    return Report(subject.name, findings, partial(lookalike, subject, findings), seed)
 
 
-def assert_lawful(
-    subject: Any, except_: Iterable[Law | str] = (), seed: int = 0
-) -> None:
+def assert_lawful(subject: Any, except_: Laws = (), seed: int = 0) -> None:
     """Raise AssertionError, with the report, if a law is broken.
 
     Equation: see `check`  (chapter laws)
@@ -95,9 +92,7 @@ def assert_lawful(
 
 
 def asked_of(
-    subject: Subject,
-    only: Iterable[Law | str] | None = None,
-    except_: Iterable[Law | str] = (),
+    subject: Subject, only: Laws | None = None, except_: Laws = ()
 ) -> list[Law]:
     """Return the laws in `only`, by default all for its kind, without `except_`."""
     everything = (*ALL, *ENCODER) if subject.kind == "encoder" else ALL
@@ -106,17 +101,12 @@ def asked_of(
     return [law for law in asked if law not in spared]
 
 
-def chosen(laws: Iterable[Law | str]) -> list[Law]:
+def chosen(laws: Laws) -> list[Law]:
     """Return the laws that `laws` names."""
     by_slug = {law.slug: law for law in (*ALL, *ENCODER)}
-    found = []
-    for law in [laws] if isinstance(laws, str | Law) else laws:
-        if isinstance(law, Law):
-            found.append(law)
-        elif law in by_slug:
-            found.append(by_slug[law])
-        else:
-            raise ValueError(
-                f"no law is called {law!r}; there are {', '.join(by_slug)}"
-            )
-    return found
+    laws = [laws] if isinstance(laws, str | Law) else list(laws)
+    for name in laws:
+        if not isinstance(name, Law) and name not in by_slug:
+            known = ", ".join(by_slug)
+            raise ValueError(f"no law is called {name!r}; there are {known}")
+    return [law if isinstance(law, Law) else by_slug[law] for law in laws]

@@ -1,12 +1,14 @@
 """Inputs to try a law on, the smallest first."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from mha._arrays import Array
+
+Generator = np.random.Generator
+Case = dict[str, Array]
 
 
 class Size(NamedTuple):
@@ -21,21 +23,21 @@ class Size(NamedTuple):
 SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
 
 
-def numbers(rng: np.random.Generator, *shape: int, integers: bool = True) -> Array:
-    if integers:
-        return rng.integers(-2, 3, shape).astype(float)
-    return rng.standard_normal(shape)
+def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
+    drawn = rng.integers(-2, 3, shape) if integers else rng.standard_normal(shape)
+    return drawn.astype(float)
 
 
-def qkv(rng: np.random.Generator, size: Size) -> dict[str, Array]:
-    shapes = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
-    return {
-        name: numbers(rng, n, size.d, integers=size.integers)
-        for name, n in shapes.items()
-    }
+def rows(rng: Generator, n: int, size: Size) -> Array:
+    return numbers(rng, n, size.d, integers=size.integers)
 
 
-def open_mask(rng: np.random.Generator, n_q: int, n_k: int) -> Array:
+def qkv(rng: Generator, size: Size) -> Case:
+    n_tokens = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
+    return {name: rows(rng, n, size) for name, n in n_tokens.items()}
+
+
+def open_mask(rng: Generator, n_q: int, n_k: int) -> Array:
     """Return a mask that leaves every query something visible and something hidden."""
     mask = rng.random((n_q, n_k)) < 0.5
     mask[np.arange(n_q), np.arange(n_q) % n_k] = True
@@ -43,9 +45,7 @@ def open_mask(rng: np.random.Generator, n_q: int, n_k: int) -> Array:
     return mask
 
 
-def qkv_cases(
-    rng: np.random.Generator, masked: bool = True
-) -> Iterator[dict[str, Array]]:
+def qkv_cases(rng: Generator, masked: bool = True) -> Iterator[Case]:
     """Yield queries, keys and values, each size without and then with a mask."""
     for size in SIZES:
         yield qkv(rng, size)
@@ -53,11 +53,11 @@ def qkv_cases(
             yield qkv(rng, size) | {"mask": open_mask(rng, size.n_q, size.n_k)}
 
 
-def token_cases(rng: np.random.Generator) -> Iterator[dict[str, Array]]:
+def token_cases(rng: Generator) -> Iterator[Case]:
     for size in SIZES:
-        yield {"X": numbers(rng, size.n_k, size.d, integers=size.integers)}
+        yield {"X": rows(rng, size.n_k, size)}
 
 
-def new_order(rng: np.random.Generator, n: int) -> Array:
+def new_order(rng: Generator, n: int) -> Array:
     """Return a permutation that moves every token."""
     return np.roll(np.arange(n), int(rng.integers(1, n)))

@@ -23,15 +23,13 @@ def _drawn(rng, n_layers=1):
 
 
 def cases(rng):
-    for n in (1, 2, 3):
-        yield {"X": _tokens(rng, n), "layers": _drawn(rng)}
-    yield {"X": _tokens(rng, 3), "layers": _drawn(rng, 2)}
+    for n, n_layers in ((1, 1), (2, 1), (3, 1), (3, 2)):
+        yield {"X": _tokens(rng, n), "layers": _drawn(rng, n_layers)}
 
 
 def batch_cases(rng):
-    for n in (1, 2, 3):
-        yield {"X": _tokens(rng, 2, n), "layers": _drawn(rng)}
-    yield {"X": _tokens(rng, 3, 2), "layers": _drawn(rng, 2)}
+    for b, n, n_layers in ((2, 1, 1), (2, 2, 1), (2, 3, 1), (3, 2, 2)):
+        yield {"X": _tokens(rng, b, n), "layers": _drawn(rng, n_layers)}
 
 
 @law(
@@ -87,9 +85,8 @@ def silent_parts_pass_the_input_on(subject, X, layers):
 
 def _writing(layers):
     """Return silent layers whose two parts write their biases, and nothing else."""
-    written = [{name: w[name] for name in ("b_O", "b_2")} for w in layers]
-    pairs = zip(silenced(layers), written, strict=True)
-    return [silent | biases for silent, biases in pairs]
+    pairs = zip(silenced(layers), layers, strict=True)
+    return [silent | {name: w[name] for name in ("b_O", "b_2")} for silent, w in pairs]
 
 
 @law(
@@ -109,11 +106,9 @@ def both_parts_write_on_one_stream(subject, X, layers):
 
 
 def meeting_cases(rng):
-    for n in (2, 3):
+    for n, n_layers in ((2, 1), (3, 1), (2, 2)):
         case = {"X": _tokens(rng, n), "others": _tokens(rng, n) + 3}
-        yield case | {"layers": _drawn(rng)}
-    case = {"X": _tokens(rng, 2), "others": _tokens(rng, 2) + 3}
-    yield case | {"layers": _drawn(rng, 2)}
+        yield case | {"layers": _drawn(rng, n_layers)}
 
 
 @law(
@@ -137,9 +132,8 @@ def tokens_meet_in_attention_only(subject, X, others, layers):
 
 
 def _plain_norms(weights):
-    d = weights["W_2"].shape[1]
-    gains = {f"gain_{i}": np.ones(d) for i in (1, 2)}
-    return weights | gains | {f"bias_{i}": np.zeros(d) for i in (1, 2)}
+    gains = dict.fromkeys(("gain_1", "gain_2"), np.ones(WIDTH))
+    return weights | gains | dict.fromkeys(("bias_1", "bias_2"), np.zeros(WIDTH))
 
 
 @law(

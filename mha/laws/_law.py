@@ -142,7 +142,16 @@ class Law:
             return replace(finding, holds=None, why=str(why))
         if found is None:
             return finding
-        return self._broken(subject, finding, *self.shrink(*found))
+        variant, case, failure = self.shrink(*found)
+        variant.log.clear()
+        self.ask(variant, case)
+        everywhere = all(self._fails(twin, case) for twin in subject.variants())
+        places = failure.where, "" if everywhere else str(variant.mode)
+        return replace(
+            finding, holds=False, example=case, expected=failure.expected,
+            got=failure.got, why="\n".join(filter(None, places)),
+            setup=variant.log.get("attend", ""),
+        )  # fmt: skip
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
@@ -233,21 +242,6 @@ class Law:
         except NotApplicable:
             return False
 
-    def _broken(self, subject, finding, variant, case, failure):
-        variant.log.clear()
-        self.ask(variant, case)
-        everywhere = all(self._fails(twin, case) for twin in subject.variants())
-        mode = "" if everywhere else str(variant.mode)
-        return replace(
-            finding,
-            holds=False,
-            example=case,
-            expected=failure.expected,
-            got=failure.got,
-            why="\n".join(filter(None, (failure.where, mode))),
-            setup=variant.log.get("attend", ""),
-        )
-
 
 def law(name: str, **facts: Any) -> Callable[[Callable[..., object]], Law]:
     """Make the function below it the judge of a `Law`, and its name the slug."""
@@ -279,9 +273,8 @@ def is_visible(failure: Failure, before: Failure) -> bool:
     expected, got = np.asarray(failure.expected), np.asarray(failure.got)
     if np.isnan(got).any() != np.isnan(before.got).any():
         return False
-    return expected.shape != got.shape or not np.allclose(
-        got, expected, atol=CLEAR, rtol=CLEAR
-    )
+    alike = expected.shape == got.shape
+    return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
 
 
 def differs(expected: Any, got: Any, where: str = "") -> Failure | None:
@@ -295,9 +288,6 @@ def differs(expected: Any, got: Any, where: str = "") -> Failure | None:
     return Failure(expected, got, where)
 
 
-def weights_of(
-    subject: Subject, Q: Array, K: Array, mask: Array | None = None
-) -> Array:
+def weights_of(subject: Subject, Q: Array, K: Array, mask: Any = None) -> Array:
     """Return the weights, read off with values that are the unit vectors."""
-    V = np.eye(K.shape[-2], dtype=K.dtype)
-    return subject.attend(Q, K, V, mask)
+    return subject.attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask)

@@ -36,10 +36,9 @@ def lookalike(
         return alike[0]
     part = [member for member, killers in kills.items() if set() < killers < broken]
     causal, whole = subject.always_causal, subject.kind != "attention"
-    answers = _answers(subject, causal)
-    same = (m for m in alike or part
-            if _same_numbers(answers, _answers_of(m, causal, whole)))  # fmt: skip
-    return next(same, None)
+    ours = _answers(subject, causal)
+    answers = ((m, _answers_of(m, causal, whole)) for m in alike or part)
+    return next((m for m, theirs in answers if _same_numbers(ours, theirs)), None)
 
 
 def _same_numbers(ours, theirs):
@@ -83,34 +82,32 @@ def _encoder_like(subject):
     """
     for variant in subject.variants():
         try:
-            settings = _settings(variant)
+            settings = {"norm_first": variant.norm_first, "eps": variant.eps}
+            settings |= {"activation": variant.activation}
         except Broke:
             continue
+        if variant.final_norm:
+            settings["final_norm"] = None, None
         inputs = variant.depth, variant.takes_bias, variant.always_causal
         ours = _whole_answers(variant, *inputs)
-        alike = (
-            member
-            for member in (*zoo.ENCODERS, *zoo.WRONG)
-            if _same_numbers(ours, _whole_answers_of(member, settings, *inputs))
-        )
-        member = next(alike, zoo.right_encoder)
-        # The first encoder is the right one: nothing is wrong in this variant.
-        if member is not zoo.right_encoder:
-            return member
+        for member in (*zoo.ENCODERS, *zoo.WRONG):
+            theirs = _whole_answers_of(member, tuple(settings.items()), *inputs)
+            if _same_numbers(ours, theirs):
+                # The first encoder is the right one: nothing is wrong in this variant.
+                if member is zoo.right_encoder:
+                    break
+                return member
     return None
 
 
 @functools.cache
 def _whole_answers_of(member, settings, *inputs):
-    encoder = member if isinstance(member, zoo.EncoderMember) else _around(member)
+    encoder = member
+    if not isinstance(member, zoo.EncoderMember):
+        # The correct encoder, with another attention in it.
+        encoder = zoo.EncoderMember()
+        encoder.name, encoder.multi_head_attention = member.name, member
     return _whole_answers(as_subject(encoder).with_settings(**dict(settings)), *inputs)
-
-
-def _around(member):
-    """Return the correct encoder with another attention in it."""
-    encoder = zoo.EncoderMember()
-    encoder.name, encoder.multi_head_attention = member.name, member
-    return encoder
 
 
 def _whole_answers(encoder, depth, takes_bias, causal):
@@ -127,13 +124,6 @@ def _whole_answers(encoder, depth, takes_bias, causal):
     ]
     calls.append(lambda: encoder.encode(X[0], layers, HEADS, is_causal=True))
     return [_answer(call) for call in calls]
-
-
-def _settings(subject):
-    settings = {"norm_first": subject.norm_first, "eps": subject.eps}
-    if subject.final_norm:
-        settings["final_norm"] = None, None
-    return tuple((settings | {"activation": subject.activation}).items())
 
 
 def _answer(call):

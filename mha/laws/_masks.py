@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mha.laws._draw import SIZES, numbers, qkv_cases, token_cases
+from mha.laws._draw import SIZES, numbers, qkv_cases, rows, token_cases
 from mha.laws._law import Failure, differs, law, weights_of
 from mha.laws.subjects.subject import NotApplicable
 
@@ -40,10 +40,9 @@ def _exact(expected, got):
 
 def empty_cases(rng):
     for size in SIZES:
-        X = numbers(rng, size.n_k, size.d, integers=size.integers)
         mask = np.tri(size.n_k, dtype=bool)
         mask[-1] = False
-        yield {"X": X, "mask": mask}
+        yield {"X": rows(rng, size.n_k, size), "mask": mask}
 
 
 @law(
@@ -81,7 +80,8 @@ def _without_news(subject, X, mask):
     """
     if subject.kind != "encoder":
         return 0
-    return subject.without_values().attend(X, X, X, mask | np.eye(len(X), dtype=bool))
+    deaf = subject.but(reads_values=False)
+    return deaf.attend(X, X, X, mask | np.eye(len(X), dtype=bool))
 
 
 def future_cases(rng):
@@ -118,14 +118,11 @@ def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
 def padding_cases(rng):
     for junk in (9.0, 1e6):
         for size in SIZES[1:]:
-            X = numbers(rng, size.n_k, size.d, integers=size.integers)
-            mask = np.ones((1, size.n_k + 2), bool)
-            mask[:, -2:] = False
-            yield {"X": X, "padding": np.full((2, size.d), junk), "mask": mask}
+            X, padding = rows(rng, size.n_k, size), np.full((2, size.d), junk)
+            mask = np.arange(size.n_k + 2)[None] < size.n_k
+            yield {"X": X, "padding": padding, "mask": mask}
     X, padding = numbers(rng, 2, 3, 2), np.full((2, 2), 9.0)
-    mask = np.ones((2, 1, 1, 5), bool)
-    mask[0, ..., -2:] = False
-    mask[1, ..., -3:] = False
+    mask = np.arange(5) < np.array([3, 2])[:, None, None, None]
     yield {"X": X, "padding": padding, "mask": mask}
 
 
@@ -160,9 +157,8 @@ def _padding_in_batch(subject, X, padding, mask):
 
 def self_only_cases(rng):
     for case in token_cases(rng):
-        n = len(case["X"])
         others = numbers(rng, *case["X"].shape) + 3
-        yield case | {"others": others, "mask": np.eye(n, dtype=bool)}
+        yield case | {"others": others, "mask": np.eye(len(others), dtype=bool)}
 
 
 @law(

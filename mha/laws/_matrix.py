@@ -2,9 +2,9 @@
 
 import functools
 import html
-import string
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import ascii_letters as LETTERS
 
 import numpy as np
 import numpy.typing as npt
@@ -47,18 +47,15 @@ class KillMatrix:
         return tuple(name for name, dead in zip(self.rows, column, strict=True) if dead)
 
     def __repr__(self) -> str:
-        letters = _letters(len(self.columns))
-        width = max(map(len, self.rows))
+        letters, width = LETTERS[: len(self.columns)], max(map(len, self.rows))
         lines = [" " * width + "  " + " ".join(letters)]
         for name, row in zip(self.rows, self.killed, strict=True):
             marks = " ".join("✗" if dead else "·" for dead in row)
             lines.append(f"{name.ljust(width)}  {marks}")
-        legend = [f"{a} {law}" for a, law in zip(letters, self.columns, strict=True)]
-        return "\n".join([*lines, "", *legend])
+        return "\n".join([*lines, "", *map("{} {}".format, letters, self.columns)])
 
     def _repr_html_(self):
-        letters = _letters(len(self.columns))
-        named = list(zip(letters, self.columns, strict=True))
+        named = [*zip(LETTERS, self.columns, strict=False)]
         head = "".join(
             f'<th scope="col"><abbr title="{html.escape(law)}">{letter}</abbr></th>'
             for letter, law in named
@@ -75,26 +72,16 @@ class KillMatrix:
 
 
 def _html_row(name, row):
-    marks = {True: ("killed", "✗"), False: ("not killed", "·")}
-    cells = (marks[bool(dead)] for dead in row)
-    return (
-        f'<tr><th scope="row">{html.escape(name)}</th>'
-        + "".join(
-            f'<td><span role="img" aria-label="{word}">{mark}</span></td>'
-            for word, mark in cells
-        )
-        + "</tr>"
-    )
+    marks = ("not killed", "·"), ("killed", "✗")
+    cell = '<td><span role="img" aria-label="{}">{}</span></td>'
+    cells = "".join(cell.format(*marks[dead]) for dead in row.astype(int))
+    return f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>'
 
 
 def _index(kind, name, names):
     if name not in names:
         raise ValueError(f"no {kind} is called {name!r}; there are {', '.join(names)}")
     return names.index(name)
-
-
-def _letters(n):
-    return list((string.ascii_letters)[:n])
 
 
 def kill_matrix(

@@ -104,10 +104,8 @@ def _text(value):
     if value.ndim > 2:
         return "\n".join(_text(part) for part in value)
     rows = [_row(row) for row in value]
-    line = "[" + ", ".join(rows) + "]"
-    if len(line) <= WIDTH:
-        return line
-    return "[" + ",\n ".join(rows) + "]"
+    line = f"[{', '.join(rows)}]"
+    return line if len(line) <= WIDTH else "[" + ",\n ".join(rows) + "]"
 
 
 def _row(x):
@@ -165,20 +163,17 @@ class Report:
         return self.holds
 
     def __repr__(self) -> str:
-        lines = [self._title(), ""]
         width = max(len(f.law.name) for f in self.findings)
-        lines += [f"  ch.  {'law'.ljust(width)}  verdict"]
-        lines += [self._line(f, width) for f in self.findings]
+        lines = [self._title(), "", f"  ch.  {'law'.ljust(width)}  verdict"]
+        for finding in self.findings:
+            number = number_of(finding.law.chapter) or ""
+            verdict = " ".join(MARKS[finding.holds])
+            lines.append(f"  {number:>3}  {finding.law.name.ljust(width)}  {verdict}")
         for finding in self.broken:
             lines += ["", repr(finding)]
         if self.looks_like is not None:
             lines += ["", self._lookalike()]
         return "\n".join(lines)
-
-    def _line(self, finding, width):
-        verdict = " ".join(MARKS[finding.holds])
-        number = number_of(finding.law.chapter) or ""
-        return f"  {number:>3}  {finding.law.name.ljust(width)}  {verdict}"
 
     def _title(self):
         words = {True: "hold", False: "broken", None: "not asked"}
@@ -191,22 +186,18 @@ class Report:
         where = in_chapter(member.chapter)
         return f"behaves like zoo.{member.name}{where}\n    {member.wrong}"
 
-    def _html_lookalike(self):
-        member, text = self.looks_like, html.escape(f"{self._lookalike()} ")
-        seen = html.escape(member.seen)
-        if not member.link:
-            return text + seen
-        return f'{text}<a href="{html.escape(member.link)}">{seen}</a>'
-
     def _repr_html_(self):
         head = "".join(f'<th scope="col">{h}</th>' for h in ("ch.", "law", "verdict"))
         rows = "".join(map(_html_row, self.findings))
-        examples = "".join(f._repr_html_() for f in self.broken)
-        end = f"<p>{self._html_lookalike()}</p>" if self.looks_like else ""
+        end = "".join(f._repr_html_() for f in self.broken)
+        if member := self.looks_like:
+            seen = html.escape(member.seen)
+            if member.link:
+                seen = f'<a href="{html.escape(member.link)}">{seen}</a>'
+            end += f"<p>{html.escape(self._lookalike())} {seen}</p>"
         return (
             f"<table><caption>{html.escape(self._title())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-            f"{examples}{end}"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{end}"
         )
 
 

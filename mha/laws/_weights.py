@@ -1,5 +1,7 @@
 """The laws of scores and weights: from dot products to the scale."""
 
+from functools import partial
+
 import numpy as np
 
 from mha.laws._draw import SIZES, open_mask, qkv, qkv_cases
@@ -12,10 +14,7 @@ __all__ = [
 
 # Three-four-five: a rotation whose entries are exact to read.
 COS, SIN = 0.6, 0.8
-
-
-def rotation_cases(rng):
-    return qkv_cases(rng, masked=False)
+rotation_cases = partial(qkv_cases, masked=False)
 
 
 @law(
@@ -71,11 +70,10 @@ def output_in_hull(subject, Q, K, V):
 
 def constant_cases(rng):
     for size in SIZES:
-        for mask in (None, open_mask(rng, size.n_q, size.n_k)):
+        for masked in ({}, {"mask": open_mask(rng, size.n_q, size.n_k)}):
             case = qkv(rng, size)
-            case["v"] = 1.0 + rng.integers(1, 5, size.d)
             del case["V"]
-            yield case if mask is None else case | {"mask": mask}
+            yield case | {"v": 1.0 + rng.integers(1, 5, size.d)} | masked
 
 
 @law(

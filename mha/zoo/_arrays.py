@@ -1,6 +1,7 @@
-"""What NumPy and torch spell differently, spelled once."""
+"""What NumPy and torch spell differently, spelled once; a tensor has loaded torch."""
 
 import math
+import sys
 
 import numpy as np
 
@@ -15,17 +16,12 @@ def _like(x, mask):
     """Return `mask` in the library of `x`."""
     if not _is_tensor(x) or _is_tensor(mask):
         return mask
-    import torch
-
-    return torch.as_tensor(mask, device=x.device)
+    return sys.modules["torch"].as_tensor(mask, device=x.device)
 
 
 def _where(mask, x, y):
-    if not any(_is_tensor(a) for a in (mask, x, y)):
-        return np.where(mask, x, y)
-    import torch
-
-    return torch.where(mask, x, y)
+    tensors = any(_is_tensor(a) for a in (mask, x, y))
+    return (sys.modules["torch"] if tensors else np).where(mask, x, y)
 
 
 def _exp(x):
@@ -63,8 +59,4 @@ def _relu(x):
 
 
 def _gelu(x):
-    if not _is_tensor(x):
-        return gelu(x)
-    import torch
-
-    return torch.nn.functional.gelu(x)
+    return sys.modules["torch"].nn.functional.gelu(x) if _is_tensor(x) else gelu(x)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
-from mha.zoo._exhibit import NO_SIGHTING, Array, Exhibit, exhibit
+from mha.zoo._exhibit import Array, Exhibit, exhibit
 
 __all__ = [
     "ALL", "WRONG", "Member", "attends_across_batch", "both_without_transpose",
@@ -161,12 +161,11 @@ def _without_numbers(S, mask):
 
 @exhibit
 class right(Member):
-    pass
+    seen = ""
 
 
 @exhibit
-class no_scale(Member):
-    chapter = "scale"
+class no_scale(Member, chapter="scale"):
     wrong = "The scores are not divided by √d_k."
     seen = "It was missing from a library of small transformers."
     link = "https://github.com/PAIR-code/tiny-transformers/issues/71"
@@ -176,8 +175,7 @@ class no_scale(Member):
 
 
 @exhibit
-class scale_sqrt_n(Member):
-    chapter = "scale"
+class scale_sqrt_n(Member, chapter="scale"):
     wrong = "The scores are divided by √n, the length of the sequence."
     seen = "A published step-by-step article teaches it; no public issue known."
 
@@ -186,8 +184,7 @@ class scale_sqrt_n(Member):
 
 
 @exhibit
-class scale_sqrt_d_model(Member):
-    chapter = "scale"
+class scale_sqrt_d_model(Member, chapter="scale"):
     wrong = "The scores are divided by √d_model, the width of all heads together."
     seen = "It stood in the code of a well-known lecture."
     link = "https://github.com/karpathy/ng-video-lecture/pull/6"
@@ -197,8 +194,7 @@ class scale_sqrt_d_model(Member):
 
 
 @exhibit
-class scale_by_d_k(Member):
-    chapter = "scale"
+class scale_by_d_k(Member, chapter="scale"):
     wrong = "The scores are divided by d_k, without the root."
     seen = "A maintainer describes his scale as 1/d_k."
     link = "https://github.com/tunz/transformer-pytorch/issues/8"
@@ -208,8 +204,7 @@ class scale_by_d_k(Member):
 
 
 @exhibit
-class scale_after_softmax(Member):
-    chapter = "scale"
+class scale_after_softmax(Member, chapter="scale"):
     wrong = "The weights are divided by √d_k, after the softmax."
     seen = "A vision transformer tutorial multiplied its weights by the scale."
     link = "https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"
@@ -219,10 +214,8 @@ class scale_after_softmax(Member):
 
 
 @exhibit
-class key_reshaped(Member):
-    chapter = "similarity"
+class key_reshaped(Member, chapter="similarity"):
     wrong = "The keys are reshaped to (d_k, n) where they must be transposed."
-    seen = NO_SIGHTING
 
     def scores(self, Q, K):
         *leading, n, d_k = K.shape
@@ -230,8 +223,7 @@ class key_reshaped(Member):
 
 
 @exhibit
-class softmax_over_queries(Member):
-    chapter = "softmax"
+class softmax_over_queries(Member, chapter="softmax"):
     wrong = "The softmax runs down the columns, over the queries."
     seen = "An annotated implementation had it, with no difference in the FID score."
     link = "https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146"
@@ -241,8 +233,7 @@ class softmax_over_queries(Member):
 
 
 @exhibit
-class softmax_over_heads(Member):
-    chapter = "softmax"
+class softmax_over_heads(Member, chapter="softmax"):
     wrong = "The softmax runs over the heads, the axis in front of the tokens."
     seen = "A library took the first axis: with one query, all weights were 1."
     link = "https://github.com/PetrochukM/PyTorch-NLP/issues/2"
@@ -252,10 +243,8 @@ class softmax_over_heads(Member):
 
 
 @exhibit
-class no_max_subtraction(Member):
-    chapter = "softmax"
+class no_max_subtraction(Member, chapter="softmax"):
     wrong = "The softmax does not subtract the largest score, and overflows."
-    seen = NO_SIGHTING
 
     def normalise(self, S):
         E = _exp(S)
@@ -264,8 +253,7 @@ class no_max_subtraction(Member):
 
 
 @exhibit
-class nan_on_empty_rows(Member):
-    chapter = "masks"
+class nan_on_empty_rows(Member, chapter="masks"):
     wrong = "A row that may attend to nothing is divided by its sum, 0."
     seen = "PyTorch's own layer; the report dates from 2020 and is open."
     link = "https://github.com/pytorch/pytorch/issues/41508"
@@ -276,8 +264,7 @@ class nan_on_empty_rows(Member):
 
 
 @exhibit
-class mask_ignored(Member):
-    chapter = "masks"
+class mask_ignored(Member, chapter="masks"):
     wrong = "The mask is taken as an argument and never used."
     seen = "98 % accuracy on a translation task gave a leaking mask away."
     link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/19"
@@ -287,8 +274,7 @@ class mask_ignored(Member):
 
 
 @exhibit
-class mask_inverted(Member):
-    chapter = "masks"
+class mask_inverted(Member, chapter="masks"):
     wrong = "True is read as hidden, where it means may attend."
     seen = "A book's notebook let tokens attend to the future only."
     link = "https://github.com/rasbt/LLMs-from-scratch/issues/1061"
@@ -298,8 +284,7 @@ class mask_inverted(Member):
 
 
 @exhibit
-class mask_after_softmax(Member):
-    chapter = "masks"
+class mask_after_softmax(Member, chapter="masks"):
     wrong = "The weights are multiplied by the mask, after the softmax."
     seen = "A library masked after the softmax until a reader asked."
     link = "https://github.com/lucidrains/memory-compressed-attention/issues/2"
@@ -310,8 +295,7 @@ class mask_after_softmax(Member):
 
 
 @exhibit
-class mask_zero_score(Member):
-    chapter = "masks"
+class mask_zero_score(Member, chapter="masks"):
     wrong = "Hidden scores are set to 0, and exp(0) is 1."
     seen = "A public implementation multiplied its scores by the mask."
     link = "https://github.com/georg-wolflein/good-features/pull/1"
@@ -321,8 +305,7 @@ class mask_zero_score(Member):
 
 
 @exhibit
-class minus_1e9_mask(Member):
-    chapter = "masks"
+class minus_1e9_mask(Member, chapter="masks"):
     wrong = "Hidden scores are set to -1e9, so that an empty row attends everywhere."
     seen = "A tutorial's -1e10 does not fit into 16 bits."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
@@ -332,18 +315,15 @@ class minus_1e9_mask(Member):
 
 
 @exhibit
-class causal_without_diagonal(Member):
-    chapter = "masks"
+class causal_without_diagonal(Member, chapter="masks"):
     wrong = "The causal mask hides the token itself, not only its future."
-    seen = NO_SIGHTING
 
     def causal(self, n_q, n_k):
         return np.tri(n_q, n_k, k=-1, dtype=bool)
 
 
 @exhibit
-class padding_hides_queries(Member):
-    chapter = "masks"
+class padding_hides_queries(Member, chapter="masks"):
     wrong = "The padding mask hides rows, the queries, where it must hide keys."
     seen = "A tutorial hid the rows, and its −10000 for −∞ kept that from showing."
     link = "https://github.com/hyunwoongko/transformer/pull/40"
@@ -355,8 +335,7 @@ class padding_hides_queries(Member):
 
 
 @exhibit
-class mask_in_wrong_order(Member):
-    chapter = "masks"
+class mask_in_wrong_order(Member, chapter="masks"):
     wrong = "Masks are repeated sample by sample, while the heads come head by head."
     seen = "A reader found the two orders mixed in a Keras implementation."
     link = "https://github.com/lsdefine/attention-is-all-you-need-keras/issues/36"
@@ -370,10 +349,8 @@ class mask_in_wrong_order(Member):
 
 
 @exhibit
-class writes_into_its_input(Member):
-    chapter = "attention"
+class writes_into_its_input(Member, chapter="attention"):
     wrong = "The mask is turned round in place, so the next call gets its opposite."
-    seen = NO_SIGHTING
 
     def hide(self, S, mask):
         mask ^= True
@@ -381,18 +358,15 @@ class writes_into_its_input(Member):
 
 
 @exhibit
-class promotes_to_float64(Member):
-    chapter = "attention"
+class promotes_to_float64(Member, chapter="attention"):
     wrong = "A float64 array of 0 and -∞ is added to float32 scores."
-    seen = NO_SIGHTING
 
     def hide(self, S, mask):
         return S + _where(mask, 0.0, -math.inf)
 
 
 @exhibit
-class split_without_transpose(Member):
-    chapter = "split"
+class split_without_transpose(Member, chapter="split"):
     wrong = "The heads are cut out of the whole array, across the tokens."
     seen = "A library for recommender systems copied it from a tutorial."
     link = "https://github.com/reczoo/FuxiCTR/issues/30"
@@ -403,8 +377,7 @@ class split_without_transpose(Member):
 
 
 @exhibit
-class merge_without_transpose(Member):
-    chapter = "split"
+class merge_without_transpose(Member, chapter="split"):
     wrong = "The heads are laid out one after the other, across the tokens."
     seen = "Its author asks: why did the training test still pass?"
     link = "https://github.com/jsbaan/transformer-from-scratch/pull/6"
@@ -415,8 +388,7 @@ class merge_without_transpose(Member):
 
 
 @exhibit
-class both_without_transpose(Member):
-    chapter = "split"
+class both_without_transpose(Member, chapter="split"):
     wrong = "Heads are cut out across the tokens, and laid out again the same way."
     seen = "A text classifier for Chinese; readers ask since 2019 whether it is right."
     link = "https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53"
@@ -431,8 +403,7 @@ class both_without_transpose(Member):
 
 
 @exhibit
-class input_split_before_projection(Member):
-    chapter = "split"
+class input_split_before_projection(Member, chapter="split"):
     wrong = "The tokens are cut into heads first, and all heads share one projection."
     seen = "An agent's transformer memory had it until a reader sent the repair."
     link = "https://github.com/MarcoMeter/episodic-transformer-memory-ppo/pull/22"
@@ -443,18 +414,15 @@ class input_split_before_projection(Member):
 
 
 @exhibit
-class tied_query_key(Member):
-    chapter = "attention"
+class tied_query_key(Member, chapter="attention"):
     wrong = "The keys are made with W_Q, the matrix of the queries."
-    seen = NO_SIGHTING
 
     def matrices(self, W_Q, W_K, W_V):
         return W_Q, W_Q, W_V
 
 
 @exhibit
-class attends_across_batch(Member):
-    chapter = "attention"
+class attends_across_batch(Member, chapter="attention"):
     wrong = "Batch and tokens are swapped: a token attends to the other samples."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
@@ -469,20 +437,16 @@ class attends_across_batch(Member):
 
 
 @exhibit
-class heads_averaged(Member):
-    chapter = "output"
+class heads_averaged(Member, chapter="output"):
     wrong = "The heads are averaged, and every slot of the concatenation gets the mean."
-    seen = NO_SIGHTING
 
     def merge(self, heads):
         return super().merge(0 * heads + heads.sum(-3, keepdims=True) / heads.shape[-3])
 
 
 @exhibit
-class output_within_heads(Member):
-    chapter = "output"
+class output_within_heads(Member, chapter="output"):
     wrong = "W_O is applied head by head: only its diagonal blocks are used."
-    seen = NO_SIGHTING
 
     def output(self, concat, W_O, n_heads):
         d = W_O.shape[0] // n_heads
@@ -491,8 +455,7 @@ class output_within_heads(Member):
 
 
 @exhibit
-class no_output_projection(Member):
-    chapter = "output"
+class no_output_projection(Member, chapter="output"):
     wrong = "The concatenated heads are returned without W_O."
     seen = "A popular TensorFlow version lacked the matrix until readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"

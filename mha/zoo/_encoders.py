@@ -124,12 +124,11 @@ class EncoderMember(Exhibit):
 
 @exhibit
 class right_encoder(EncoderMember):
-    pass
+    seen = ""
 
 
 @exhibit
-class batch_norm(EncoderMember):
-    chapter = "encoder_layer"
+class batch_norm(EncoderMember, chapter="encoder_layer"):
     wrong = "Batch norm: each feature is normalised over all tokens of the batch."
     seen = "A reader took the right axis for a mistake and proposed this one."
     link = "https://github.com/Kyubyong/transformer/issues/40"
@@ -142,8 +141,7 @@ class batch_norm(EncoderMember):
 
 
 @exhibit
-class norm_over_tokens(EncoderMember):
-    chapter = "encoder_layer"
+class norm_over_tokens(EncoderMember, chapter="encoder_layer"):
     wrong = "Each feature is normalised over the tokens of the sequence."
     seen = "The first layer norm of a much-copied PyTorch version."
     link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/pull/17"
@@ -154,8 +152,7 @@ class norm_over_tokens(EncoderMember):
 
 
 @exhibit
-class norm_over_all(EncoderMember):
-    chapter = "encoder_layer"
+class norm_over_all(EncoderMember, chapter="encoder_layer"):
     wrong = "The whole sequence is normalised at once, over tokens and features."
     seen = "The baseline transformer of a research library."
     link = (
@@ -168,8 +165,7 @@ class norm_over_all(EncoderMember):
 
 
 @exhibit
-class unbiased_std(EncoderMember):
-    chapter = "encoder_layer"
+class unbiased_std(EncoderMember, chapter="encoder_layer"):
     wrong = "The norm divides by the unbiased standard deviation, plus ε."
     seen = "The best known annotated transformer, where std() has this default."
     link = "https://github.com/harvardnlp/annotated-transformer/pull/119"
@@ -182,8 +178,7 @@ class unbiased_std(EncoderMember):
 
 
 @exhibit
-class one_norm_for_both(EncoderMember):
-    chapter = "encoder_layer"
+class one_norm_for_both(EncoderMember, chapter="encoder_layer"):
     wrong = "Both norms are the first one: its gain and bias are used twice."
     seen = "A language model trained with it, with little difference until then."
     link = "https://github.com/allenai/OLMo/issues/222"
@@ -193,8 +188,7 @@ class one_norm_for_both(EncoderMember):
 
 
 @exhibit
-class one_add_and_norm(EncoderMember):
-    chapter = "encoder_layer"
+class one_add_and_norm(EncoderMember, chapter="encoder_layer"):
     wrong = "The layer ends with feed-forward: the second Add & Norm is missing."
     seen = "A published explanation ends the layer there; no public issue known."
 
@@ -205,8 +199,7 @@ class one_add_and_norm(EncoderMember):
 
 
 @exhibit
-class no_residual(EncoderMember):
-    chapter = "encoder_layer"
+class no_residual(EncoderMember, chapter="encoder_layer"):
     wrong = "What attention returns replaces the token; it must be added."
     seen = "A generator of sound lost the way around its cross-attention."
     link = "https://github.com/lucidrains/audiolm-pytorch/issues/150"
@@ -217,8 +210,7 @@ class no_residual(EncoderMember):
 
 
 @exhibit
-class residual_multiplied(EncoderMember):
-    chapter = "encoder_layer"
+class residual_multiplied(EncoderMember, chapter="encoder_layer"):
     wrong = "Feed-forward is multiplied with the token; it must be added."
     seen = "A vision transformer; its author: a severe bug."
     link = "https://github.com/ChristophReich1996/MaxViT/issues/8"
@@ -229,8 +221,7 @@ class residual_multiplied(EncoderMember):
 
 
 @exhibit
-class residual_from_the_input(EncoderMember):
-    chapter = "encoder_layer"
+class residual_from_the_input(EncoderMember, chapter="encoder_layer"):
     wrong = "Feed-forward is added to the input, and attention's own part is lost."
     seen = "A transformer in TensorFlow, until a reader sent the repair."
     link = "https://github.com/strutive07/transformer-tensorflow2.0/issues/14"
@@ -241,8 +232,7 @@ class residual_from_the_input(EncoderMember):
 
 
 @exhibit
-class residual_after_norm(EncoderMember):
-    chapter = "encoder_layer"
+class residual_after_norm(EncoderMember, chapter="encoder_layer"):
     wrong = "Pre-norm adds to the normalised token; it must add to the token itself."
     seen = "The author found it; old checkpoints would not have survived the repair."
     link = "https://github.com/Howuhh/faster-trajectory-transformer/issues/3"
@@ -255,8 +245,7 @@ class residual_after_norm(EncoderMember):
 
 
 @exhibit
-class bend_at_the_end(EncoderMember):
-    chapter = "encoder_layer"
+class bend_at_the_end(EncoderMember, chapter="encoder_layer"):
     wrong = "Feed-forward bends after its second matrix: two matrices make one."
     seen = "A network for electricity meters, until a reader asked."
     link = "https://github.com/goruck/nilm/issues/1"
@@ -267,8 +256,7 @@ class bend_at_the_end(EncoderMember):
 
 
 @exhibit
-class mask_not_handed_on(EncoderMember):
-    chapter = "encoder_layer"
+class mask_not_handed_on(EncoderMember, chapter="encoder_layer"):
     wrong = "The layer takes a mask and does not hand it to its attention."
     seen = "A model of time series; a reader asks whether it needs no mask."
     link = "https://github.com/imperial-qore/TranAD/issues/10"
@@ -278,8 +266,7 @@ class mask_not_handed_on(EncoderMember):
 
 
 @exhibit
-class layers_share_weights(EncoderMember):
-    chapter = "encoder"
+class layers_share_weights(EncoderMember, chapter="encoder"):
     wrong = "One layer is run several times, where each should have its own weights."
     seen = "A reader's simplification of a speech toolkit: the result is very bad."
     link = "https://github.com/espnet/espnet/issues/1278"
@@ -291,8 +278,7 @@ class layers_share_weights(EncoderMember):
 
 
 @exhibit
-class only_last_layer(EncoderMember):
-    chapter = "encoder"
+class only_last_layer(EncoderMember, chapter="encoder"):
     wrong = "Every layer reads the embeddings, so only the last one counts."
     seen = "The notebook of a deep learning course at a university."
     link = "https://github.com/Atcold/NYU-DLSP20/issues/270"

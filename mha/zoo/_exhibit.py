@@ -10,7 +10,6 @@ __all__ = ["Exhibit"]
 
 # NumPy and torch spell the steps alike, so one code runs on the arrays of both.
 Array = Any
-NO_SIGHTING = "no public sighting known"
 
 
 class Exhibit:
@@ -31,8 +30,11 @@ class Exhibit:
     name: str
     chapter = "laws"
     wrong = "nothing"
-    seen = ""
+    seen = "no public sighting known"
     link = ""
+
+    def __init_subclass__(cls, chapter: str | None = None) -> None:
+        cls.chapter = chapter or cls.chapter
 
     @property
     def source(self) -> str:

@@ -11,12 +11,7 @@ __all__ = ["Adapter"]
 KINDS = ("attention", "layer", "encoder_layer", "encoder")
 TRUE = ("attend", "masked")
 # What is handed over by name where there is a place for it, and must have a value.
-BY_NAME: dict[str, Any] = {
-    "mask": None,
-    "is_causal": False,
-    "training": False,
-    "norm_first": False,
-}
+BY_NAME = {"mask": None, "is_causal": False, "training": False, "norm_first": False}
 
 
 @dataclass(frozen=True)
@@ -125,11 +120,9 @@ class Adapter:
         if not callable(self.run) or isinstance(self.run, type):
             raise TypeError(f"run must be a function, got {self.run!r}")
         for name, known in (("kind", KINDS), ("mask_true", TRUE)):
-            if getattr(self, name) not in known:
+            if (given := getattr(self, name)) not in known:
                 names = ", ".join(map(repr, known))
-                raise ValueError(
-                    f"{name} must be one of {names}, got {getattr(self, name)!r}"
-                )
+                raise ValueError(f"{name} must be one of {names}, got {given!r}")
 
     @functools.cached_property
     def accepts(self) -> dict[str, bool]:
@@ -146,17 +139,12 @@ class Adapter:
             options["mask"] = ~options["mask"]
         tokens = (X, *others[:2]) if self.kind == "attention" else (X,)
         rest = others[len(tokens) - 1 :]
-        Y = self.run(*(self._laid_out(x) for x in tokens), *rest, **options)
-        return self._laid_back(Y[0] if isinstance(Y, tuple | list) else Y, X.ndim)
-
-    def _laid_out(self, x):
-        if self.batch_first is None:
-            return x
-        x = x[None] if x.ndim == 2 else x
-        return x if self.batch_first else x.swapaxes(0, 1)
-
-    def _laid_back(self, Y, ndim):
-        if self.batch_first is None:
-            return Y
-        Y = Y if self.batch_first else Y.swapaxes(0, 1)
-        return Y[0] if ndim == 2 else Y
+        single = self.batch_first is not None and X.ndim == 2
+        if single:
+            tokens = tuple(x[None] for x in tokens)
+        if self.batch_first is False:
+            tokens = tuple(x.swapaxes(0, 1) for x in tokens)
+        Y = self.run(*tokens, *rest, **options)
+        Y = Y[0] if isinstance(Y, tuple | list) else Y
+        Y = Y.swapaxes(0, 1) if self.batch_first is False else Y
+        return Y[0] if single else Y

@@ -4,27 +4,22 @@ A law asks for the output of `encode(X, layers, n_heads, mask)`. The laws of att
 are asked too: tokens are framed so that norms cannot change them beyond recovery.
 """
 
-import copy
 import dataclasses
 import itertools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from mha._arrays import Array
 from mha.encoder import encoder
-from mha.laws.subjects.subject import (
-    Array,
-    Broke,
-    Layer,
-    NotApplicable,
-    Options,
-    Weights,
-    expect_shape,
-)
+from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
 
 __all__ = ["encoder_weights"]
 
+Weights = dict[str, Array]
 WIDTH, HEADS, HIDDEN = 4, 2, 6
 # The two numbers of the frame stand far apart, and no token outweighs them.
 FRAME = 64.0
@@ -56,14 +51,14 @@ def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
     (4, 6)
     """
     rng = np.random.default_rng(seed)
-    return [_draw(rng, WIDTH, HIDDEN) for _ in range(n_layers)]
+    return [_draw(rng) for _ in range(n_layers)]
 
 
-def _draw(rng, d, d_ff):
-    shapes = {name: (d, d) for name in MATRICES[:4]}
-    shapes |= {"W_1": (d, d_ff), "W_2": (d_ff, d), "b_1": (d_ff,), "b_2": (d,)}
-    shapes |= {f"b_{name}": (d,) for name in "QKVO"}
-    shapes |= {name: (d,) for name in ("gain_1", "bias_1", "gain_2", "bias_2")}
+def _draw(rng):
+    shapes: dict[str, Any] = dict.fromkeys(MATRICES[:4], (WIDTH, WIDTH))
+    shapes |= {"W_1": (WIDTH, HIDDEN), "W_2": (HIDDEN, WIDTH), "b_1": HIDDEN}
+    vectors = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2"
+    shapes |= dict.fromkeys(vectors.split(), WIDTH)
     weights = {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
     # A gain near 0 would hide what the norm did.
     gains = {f"gain_{i}": 1 + abs(weights[f"gain_{i}"]) for i in (1, 2)}
@@ -94,18 +89,15 @@ class Stack(Layer):
     final_norm = False
     # How many layers a law about the whole runs.
     depth = 1
+    # What `functools.partial` has decided.
+    fixed: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
         # What was found out, for all modes: their copies share it.
         self.known = {}
+        # A twin without them gets a value of 0 from every token.
         self.reads_values = True
-
-    def without_values(self) -> Self:
-        """Return a twin to which all values are 0."""
-        twin = copy.copy(self)
-        twin.reads_values = False
-        return twin
 
     def encode(
         self, X: Array, layers: list[Weights], n_heads: int = HEADS,
@@ -121,11 +113,8 @@ class Stack(Layer):
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)] if more else Y
 
-    def run_encoder(
-        self, X: Array, layers: list[Weights], n_heads: int, options: Options
-    ) -> Array:
-        """Call what is underneath; each kind of encoder does it in its own way."""
-        raise NotImplementedError
+    # Calls what is underneath; each kind of encoder does it in its own way.
+    run_encoder: Callable[..., Array]
 
     @property
     def takes_batch(self) -> bool:
@@ -148,9 +137,9 @@ class Stack(Layer):
     @property
     def norm_first(self) -> bool:
         """Whether it is a pre-norm encoder; where it does not say, it is tried."""
-        settings = dict(self.mode.settings)
-        if "norm_first" in settings:
-            return settings["norm_first"]
+        said = self.fixed if "norm_first" in self.fixed else dict(self.mode.settings)
+        if "norm_first" in said:
+            return said["norm_first"]
         return self._remember("norm_first", self._is_pre_norm)
 
     @property
@@ -162,20 +151,17 @@ class Stack(Layer):
         return self._remember("conventions", self._conventions)[1]
 
     def _conventions(self):
-        """Return the ε and the bend under which it agrees with the reference, if any.
-
-        Neither is a law. One token has so little variance that ε shows.
-        """
+        """Return the ε and the bend with which it agrees with the reference, if any."""
+        # Neither is a law. The first token has so little variance that ε shows.
         X = np.array([[0.001, 0.002, 0.0, 0.004], [1.0, -2.0, 0.0, 2.0]])
         layers = [self.with_places(w, X.dtype) for w in encoder_weights(0)]
         Y = self.encode(X, layers)
         pairs = list(itertools.product((1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")))
-        for eps, activation in pairs:
-            options = {"norm_first": self.norm_first, "final": self.final_norm}
-            options |= {"is_causal": self.always_causal}
-            expected = reference(X, layers, eps=eps, activation=activation, **options)
+        for eps, bend in pairs:
+            options = {"eps": eps, "activation": bend, "is_causal": self.always_causal}
+            expected = expected_encoder(self, X, layers, **options)
             if np.allclose(Y, expected, rtol=0, atol=1e-9):
-                return eps, activation
+                return eps, bend
         return pairs[0]
 
     def _is_pre_norm(self):
@@ -192,15 +178,12 @@ class Stack(Layer):
         """Run all of it on tokens; let its attention alone answer three inputs."""
         if not (Q is K is V):
             return super().attend(Q, K, V, mask, is_causal=is_causal, heads=heads)
-        layers = Drawn(0, self.depth)
-        self.log["attend"] = f"{HEADS} heads, tokens X @ E, {layers!r}"
+        drawn = Drawn(0, self.depth)
+        self.log["attend"] = f"{HEADS} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((Q.shape[-1], WIDTH)).round(1)
-        X = Q @ E.astype(Q.dtype)
-        layers = layers.draw()
+        X, layers = Q @ E.astype(Q.dtype), drawn.draw()
         if not self.reads_values:
-            layers = [
-                w | {name: 0 * w[name] for name in ("W_V", "b_V")} for w in layers
-            ]
+            layers = [w | {x: 0 * w[x] for x in ("W_V", "b_V")} for w in layers]
         return self.encode(X, layers, HEADS, mask, is_causal=is_causal)
 
     def run_layer(self, X, weights, n_heads, options):
@@ -210,22 +193,21 @@ class Stack(Layer):
 
     def _see_through(self, X, weights, n_heads, options):
         """Return what attention alone brings home, read off framed tokens."""
-        d = X.shape[-1]
         # One more head, or two, has room for the two numbers of the frame.
-        d_head = d // n_heads
+        d_head = X.shape[-1] // n_heads
         heads = n_heads + (1 if d_head > 1 else 2)
         width = heads * d_head
         framed, spread = frame(X, width, self.eps)
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
-        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype)) | {
-            name: _widened(W * factor if name in MATRICES[:3] else W, width)
-            for name, W in weights.items()
-        }
+        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype))
+        for name, W in weights.items():
+            wide = layer[name] = np.zeros((width,) * W.ndim, W.dtype)
+            wide[tuple(map(slice, W.shape))] = W * factor if name in MATRICES[:3] else W
         layer = self.with_places(layer, X.dtype)
         Y = self.run_encoder(framed, [layer], heads, options)
         expect_shape(Y, framed.shape)
-        return unframe(Y, framed, d)
+        return unframe(Y, framed, X.shape[-1])
 
     def _shell_is_sound(self):
         """Whether one token, which can bring home only itself, is seen to do so.
@@ -244,22 +226,12 @@ class Stack(Layer):
 class StackFunction(Stack):
     """A function with the signature of `mha.encoder` or `mha.encoder_layer`."""
 
+    takes_bias = True
+
     def __init__(self, *args, many=False, **options):
         super().__init__(*args, **options)
         self.many, self.depth = many, 2 if many else 1
-
-    takes_bias = True
-
-    @property
-    def fixed(self) -> dict[str, Any]:
-        """What `functools.partial` has decided."""
-        return getattr(self.target, "keywords", {})
-
-    @property
-    def norm_first(self) -> bool:
-        if "norm_first" in self.fixed:
-            return self.fixed["norm_first"]
-        return super().norm_first
+        self.fixed = getattr(self.target, "keywords", {})
 
     def variants(self) -> list[Self]:
         if "norm_first" not in self.accepts or "norm_first" in self.fixed:
@@ -269,10 +241,14 @@ class StackFunction(Stack):
     def with_settings(self, **settings: Any) -> Self:
         """Return a twin that is called with these arguments too."""
         merged = tuple((dict(self.mode.settings) | settings).items())
-        return self.in_mode(dataclasses.replace(self.mode, settings=merged))
+        return self.but(mode=dataclasses.replace(self.mode, settings=merged))
 
     def all_modes(self) -> list[Self]:
-        return self.variants()
+        return [
+            variant.but(mode=dataclasses.replace(variant.mode, gradients=gradients))
+            for variant in self.variants()
+            for gradients in (False, True)[: 1 + self.tensors]
+        ]
 
     def trained_and_not(self) -> list[Self]:
         if "training" not in self.accepts:
@@ -293,28 +269,21 @@ def with_places(weights: Weights, dtype: npt.DTypeLike, takes_bias: bool) -> Wei
     }
 
 
-def reference(X: Array, layers: list[Weights], *, final: bool, **options: Any) -> Array:
-    """Return what `mha.encoder` makes of the same weights."""
-    final_norm = (None, None) if final else None
-    return encoder(X, layers, HEADS, final_norm=final_norm, **options)
-
-
 def expected_encoder(
     subject: Stack, X: Array, layers: list[Weights], **options: Any
 ) -> Array:
-    """Return what the reference, set like the subject, makes of the same weights."""
-    options |= {"norm_first": subject.norm_first, "final": subject.final_norm}
-    options |= {"eps": subject.eps, "activation": subject.activation}
-    return reference(X, layers, **options)
+    """Return what `mha.encoder`, set like the subject, makes of the same weights."""
+    if "eps" not in options:
+        options |= {"eps": subject.eps, "activation": subject.activation}
+    options["final_norm"] = (None, None) if subject.final_norm else None
+    return encoder(X, layers, HEADS, norm_first=subject.norm_first, **options)
 
 
 def silenced(layers: list[Weights]) -> list[Weights]:
     """Return the layers with both parts writing zeros, and with plain norms."""
-    return [
-        {name: W if name in LOUD else 0 * W for name, W in weights.items()}
-        | {f"gain_{i}": np.ones(weights["W_2"].shape[1]) for i in (1, 2)}
-        for weights in layers
-    ]
+    gains = dict.fromkeys(("gain_1", "gain_2"), np.ones(WIDTH))
+    zeroed = ({x: W if x in LOUD else 0 * W for x, W in w.items()} for w in layers)
+    return [weights | gains for weights in zeroed]
 
 
 def frame(X: Array, width: int, eps: float) -> tuple[Array, float]:
@@ -344,9 +313,3 @@ def unframe(Y: Array, framed: Array, d: int) -> Array:
     # The frame is large: what is smaller than its rounding was 0.
     noise = 100 * np.finfo(Y.dtype).eps * abs(a)
     return np.where(abs(moved) < noise, 0, moved)
-
-
-def _widened(W, width):
-    wide = np.zeros((width,) * W.ndim, W.dtype)
-    wide[tuple(slice(n) for n in W.shape)] = W
-    return wide

@@ -7,28 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mha.laws.subjects import subject as functions
+from mha.laws.subjects import tensors
 from mha.laws.subjects.adapter import Adapter
 from mha.laws.subjects.encoder import StackFunction
-from mha.laws.subjects.subject import (
-    MASK_NAMES,
-    AdaptedLayer,
-    Attention,
-    Broke,
-    LayerFunction,
-    NotApplicable,
-    Subject,
-    WrongShape,
-)
-from mha.laws.subjects.tensors import (
-    EncoderModule,
-    Module,
-    TorchAdaptedLayer,
-    TorchAttention,
-    TorchEncoderModule,
-    TorchLayerFunction,
-    TorchModule,
-    TorchStackFunction,
-)
+from mha.laws.subjects.subject import Broke, NotApplicable, Subject, WrongShape
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -41,15 +24,6 @@ FIRST_OF_STACK = ("weights", "layers")
 FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
 
 
-# What runs functions of arrays, and of tensors.
-FUNCTIONS: dict[str, tuple[type[Subject], type[Subject]]] = {
-    "attention": (Attention, TorchAttention),
-    "layer": (LayerFunction, TorchLayerFunction),
-    "adapted layer": (AdaptedLayer, TorchAdaptedLayer),
-    "encoder": (StackFunction, TorchStackFunction),
-}
-
-
 def as_subject(target: Any) -> Subject:
     """Return the subject behind `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
@@ -58,10 +32,9 @@ def as_subject(target: Any) -> Subject:
         return _as_adapted(target)
     torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
-        kind = "the class " + target.__name__ if isinstance(target, type) else None
-        raise TypeError(
-            f"subject must be {ACCEPTED}, got {kind or type(target).__name__}"
-        )
+        is_class = isinstance(target, type)
+        got = f"the class {target.__name__}" if is_class else type(target).__name__
+        raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is not None and isinstance(target, torch.nn.Module):
         return _as_module(target, _name(target), torch)
     return _as_function(target, _name(target))
@@ -69,51 +42,40 @@ def as_subject(target: Any) -> Subject:
 
 def _as_function(target, name):
     accepts, needs_mask = _parameters(target)
-    kind, least, leads, options = "attention", 3, (0, 2, 1), {}
+    kind: Any = functions.Attention
+    least, leads, options = 3, (0, 2, 1), {}
     if any(p in FIRST_OF_LAYER for p in accepts):
-        kind, least, leads = "layer", 6, (0, 1)
+        kind, least, leads = functions.LayerFunction, 6, (0, 1)
     if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
-        kind, least, leads = "encoder", 3, (0, 1)
+        kind, least, leads = StackFunction, 3, (0, 1)
         options = {"many": accepts[1] == "layers"}
     if len(accepts) < least:
         raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
     return _first_that_runs(
-        [
-            runs(target, name, accepts, needs_mask, lead, **options)
-            for runs in _functions(kind)
-            for lead in leads
-        ]
+        *(kind(target, name, accepts, needs_mask, lead, **options) for lead in leads)
     )
 
 
-def _functions(kind):
-    return FUNCTIONS[kind] if "torch" in sys.modules else FUNCTIONS[kind][:1]
-
-
 def _as_adapted(adapter):
-    kinds = {"attention": "attention", "layer": "adapted layer"}
-    name = adapter.name or _name(adapter.run)
-    subjects = [
-        runs(adapter.call, name, adapter.accepts)
-        for runs in _functions(kinds.get(adapter.kind, "encoder"))
-    ]
-    for subject in subjects:
-        subject.always_causal = adapter.always_causal
-        if adapter.kind != "attention":
-            subject.takes_bias = adapter.biases
-        if adapter.kind == "encoder":
-            subject.many, subject.depth = True, 2
-    return _first_that_runs(subjects)
+    kinds = {"attention": functions.Attention, "layer": functions.AdaptedLayer}
+    kind: Any = kinds.get(adapter.kind, StackFunction)
+    subject = kind(adapter.call, adapter.name or _name(adapter.run), adapter.accepts)
+    subject.always_causal = adapter.always_causal
+    if adapter.kind != "attention":
+        subject.takes_bias = adapter.biases
+    if adapter.kind == "encoder":
+        subject.many, subject.depth = True, 2
+    return _first_that_runs(subject)
 
 
 def _as_module(target, name, torch):
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
-        return TorchModule(target, name, set(accepts) - {"is_causal"})
+        return tensors.TorchModule(target, name, set(accepts) - {"is_causal"})
     if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
-        return TorchEncoderModule(target, name, ("src", "mask"))
+        return tensors.TorchEncoderModule(target, name, ("src", "mask"))
     if _is_stack(target, sys.modules.get("mha.nn"), "Encoder", "EncoderLayer"):
-        return EncoderModule(target, name, accepts, needs_mask)
+        return tensors.EncoderModule(target, name, accepts, needs_mask)
     four = (getattr(target, f"W_{letter}", None) for letter in "QKVO")
     if not all(isinstance(W, torch.nn.Linear) for W in four):
         raise TypeError(
@@ -123,7 +85,7 @@ def _as_module(target, name, torch):
             "n_heads, mask=None) that runs it with these matrices"
         )
     return _first_that_runs(
-        [Module(target, name, accepts, needs_mask, lead) for lead in (0, 1)]
+        *(tensors.Module(target, name, accepts, needs_mask, lead) for lead in (0, 1))
     )
 
 
@@ -136,30 +98,26 @@ def _is_stack(target, home, many, one):
     return isinstance(target, getattr(home, one))
 
 
-def _first_that_runs(subjects):
+def _first_that_runs(*subjects):
     """Return the first reading of the subject under which it gives an answer."""
-    outcomes = []
+    if "torch" in sys.modules:
+        # Functions are tried on arrays first, and then on tensors.
+        subjects += tuple(x.but(tensors=True) for x in subjects if not x.tensors)
+    X, others, errors = np.eye(2), [], []
     for subject in subjects:
-        outcomes.append(_outcome(subject))
-        if outcomes[-1] == "right shape":
+        try:
+            subject.attend(X, X, X)
             return subject
-    if "an array" in outcomes:
-        return subjects[outcomes.index("an array")]
+        except WrongShape:
+            others.append(subject)
+        except (Broke, NotApplicable) as error:
+            errors.append(error)
+    if others:
+        return others[0]
     raise TypeError(
         f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or as "
-        f"tensors, with or without axes in front: {outcomes[0]}"
+        f"tensors, with or without axes in front: {errors[0]}"
     )
-
-
-def _outcome(subject):
-    X = np.eye(2)
-    try:
-        subject.attend(X, X, X)
-    except WrongShape:
-        return "an array"
-    except (Broke, NotApplicable) as error:
-        return str(error)
-    return "right shape"
 
 
 def _parameters(function):
@@ -170,7 +128,7 @@ def _parameters(function):
         # torch's own function is written in C++ and does not tell.
         return ("query", "key", "value", "attn_mask", "is_causal"), False
     names = [name for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD]
-    masks = [parameters[name] for name in names if name in MASK_NAMES]
+    masks = [parameters[name] for name in names if name in functions.MASK_NAMES]
     if len(names) < len(parameters):
         names.append("mask")
     return tuple(names), any(p.default is p.empty for p in masks)
@@ -193,4 +151,4 @@ def _home(module):
     root = module.partition(".")[0]
     if root == "mha":
         return "mha.nn." if module.startswith("mha.nn") else "mha."
-    return {"torch": "torch.nn."}.get(root, "") if ".nn." in module else ""
+    return "torch.nn." if root == "torch" and ".nn." in module else ""

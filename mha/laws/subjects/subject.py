@@ -8,16 +8,17 @@ torch function or an nn.Module, is known in this folder only.
 import copy
 import functools
 import re
+import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from mha._arrays import Array
+
 Weights = dict[str, Array]
 Options = dict[str, Any]
 
@@ -64,6 +65,8 @@ class Subject:
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
     always_causal = False
+    # A function of torch: tensors go in, and an array comes out.
+    tensors = False
 
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
     attend: Callable[..., Array]
@@ -76,7 +79,9 @@ class Subject:
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
+        # What one call gave, and what a module has besides its arguments.
         self.gradients: list[Array] = []
+        self.parameters: list[Any] = []
         self.log: dict[str, str] = {}
 
     @property
@@ -104,15 +109,14 @@ class Subject:
         except (Broke, NotApplicable):
             return False
 
-    def in_mode(self, mode: Mode) -> Self:
-        twin = copy.copy(self)
-        twin.mode = mode
-        return twin
-
     def borrowing(self) -> Self:
         """Return a twin that hands its arguments on without copying them."""
+        return self.but(borrows=True)
+
+    def but(self, **facts: Any) -> Self:
+        """Return a twin that differs in these attributes."""
         twin = copy.copy(self)
-        twin.borrows = True
+        vars(twin).update(facts)
         return twin
 
     def variants(self) -> list[Self]:
@@ -121,16 +125,18 @@ class Subject:
 
     def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
-        modes = (None, True) if self.weights_name else (None,)
-        return [self.in_mode(Mode(None, False, w, self.weights_name)) for w in modes]
+        weights = (None, True) if self.weights_name else (None,)
+        return [
+            self.but(mode=Mode(None, gradients, w, self.weights_name))
+            for w in weights
+            for gradients in (False, True)[: 1 + self.tensors]
+        ]
 
     def trained_and_not(self) -> list[Self]:
         """Return the subject in train mode and in eval mode."""
         raise NotApplicable("it has no train mode and no eval mode")
 
-    def options(
-        self, mask: Array | None, is_causal: bool, shape: tuple[int, int]
-    ) -> Options:
+    def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
         """Return the keyword arguments of one call on scores of this shape."""
         options: Options = {}
         if mask is not None and self.always_causal and _hides_all(mask, shape):
@@ -153,26 +159,45 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         if not self.borrows:
-            seen: dict[int, Array] = {}
-            args = tuple(_copied(x, seen) for x in args)
-            options = {name: _copied(x, seen) for name, x in options.items()}
+            args, options = each_array([[*args], options], _copied, {})
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result = self.run(function, args, options)
-        except (NotApplicable, KeyboardInterrupt):
+        except NotApplicable:
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             text = re.sub(r"\S*<locals>\.", "", text)
             raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
-        return _as_array(result)
+        result = result[0] if isinstance(result, tuple | list) and result else result
+        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
+            raise Broke(f"it returned {type(result).__name__}, not an array")
+        return result
 
-    def run(
-        self, function: Callable[..., Any], args: Sequence[Any], options: Options
-    ) -> Any:
+    def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
-        return function(*args, **options)
+        if not self.tensors:
+            return function(*args, **options)
+        torch = sys.modules["torch"]
+        seen: dict[int, Any] = {}
+        args, options = each_array([[*args], options], self._as_tensor, seen)
+        with torch.set_grad_enabled(self.mode.gradients):
+            result = function(*args, **options)
+            Y = result[0] if isinstance(result, tuple | list) else result
+            if not isinstance(Y, torch.Tensor):
+                raise TypeError(f"it returned {type(Y).__name__}, not a tensor")
+            self.gradients = []
+            if self.mode.gradients and Y.requires_grad:
+                Y.sum().backward()
+                leaves = [x for x in seen.values() if x.requires_grad]
+                grads = [x.grad for x in leaves + self.parameters]
+                self.gradients = [g.detach().numpy() for g in grads if g is not None]
+        return Y.detach().numpy()
+
+    def _as_tensor(self, x):
+        needs_grad = self.mode.gradients and x.dtype.kind == "f"
+        return sys.modules["torch"].from_numpy(x).requires_grad_(needs_grad)
 
 
 def _hides_all(mask, shape):
@@ -182,22 +207,21 @@ def _hides_all(mask, shape):
     return bool((mask.any(-1) & ~left).any())
 
 
-def _copied(x, seen):
-    """Return a copy, and for the same array the same copy."""
+def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> Any:
+    """Return `x` with every array in it changed, and the same array only once."""
     if isinstance(x, dict):
-        return {name: _copied(part, seen) for name, part in x.items()}
+        return {name: each_array(part, change, seen) for name, part in x.items()}
     if isinstance(x, list):
-        return [_copied(part, seen) for part in x]
+        return [each_array(part, change, seen) for part in x]
     if not isinstance(x, np.ndarray):
         return x
-    return seen.setdefault(id(x), np.array(x, order="C"))
+    if id(x) not in seen:
+        seen[id(x)] = change(x)
+    return seen[id(x)]
 
 
-def _as_array(result):
-    result = result[0] if isinstance(result, tuple | list) and result else result
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
-        raise Broke(f"it returned {type(result).__name__}, not an array")
-    return result
+def _copied(x):
+    return np.array(x, order="C")
 
 
 class Attention(Subject):
@@ -261,9 +285,7 @@ class Layer(Subject):
     @property
     def other_names(self) -> tuple[str, str] | None:
         """What it calls the tokens that are asked and those that answer, or None."""
-        return next(
-            (pair for pair in OTHER_NAMES if self.accepts.issuperset(pair)), None
-        )
+        return next((pair for pair in OTHER_NAMES if self.accepts >= set(pair)), None)
 
     run_layer: Callable[..., Array]
 
@@ -277,9 +299,8 @@ class Layer(Subject):
             X_k = X if X_k is None else X_k
             others = [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
-            X_k, X_v = others
-            wide = weights, n_heads, mask, is_causal
-            return self._as_self_attention(X, X_k, X_v, *wide)
+            given = weights, n_heads, mask, is_causal
+            return self._as_self_attention(X, others, *given)
         shape = X.shape[-2], (others or [X])[0].shape[-2]
         options = self.options(mask, is_causal, shape)
         more = (None,) * self.lead if X.ndim == 2 else ()
@@ -290,24 +311,24 @@ class Layer(Subject):
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)] if more else Y
 
-    def _as_self_attention(self, X, X_k, X_v, weights, n_heads, mask, is_causal):
+    def _as_self_attention(self, X, others, weights, n_heads, mask, is_causal):
         """Ask a layer that knows self-attention only about other keys and values.
 
         Three times as wide a token carries what asks, what is asked and what answers,
         one beside the other, and each matrix reads its own third.
         """
-        n_q, n_k, d = X.shape[-2], X_k.shape[-2], X.shape[-1]
+        n_q, n_k, d = X.shape[-2], others[0].shape[-2], X.shape[-1]
         if n_q > n_k or any(name.startswith("b_") for name in weights):
             raise NotApplicable("it knows self-attention only")
         rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
-        wide = np.concatenate([np.pad(X, rows), X_k, X_v], -1)
+        wide = np.concatenate([np.pad(X, rows), *others], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
             mask = np.pad(mask, rows, constant_values=True)
-        W_O = np.kron(np.eye(3, dtype=X.dtype), weights["W_O"])
-        three = enumerate(("W_Q", "W_K", "W_V"))
-        weights = {name: _in_third(weights[name], i) for i, name in three}
-        weights |= {"W_O": W_O}
-        Y = self.layer(wide, weights, 3 * n_heads, mask, is_causal=is_causal)
+        eye = np.eye(3, dtype=X.dtype)
+        three = {"W_O": np.kron(eye, weights["W_O"])}
+        for third, name in enumerate(("W_Q", "W_K", "W_V")):
+            three[name] = np.kron(eye[:, [third] * 3], weights[name])
+        Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
 
 
@@ -317,20 +338,10 @@ def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
         raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
 
 
-def _in_third(W, third):
-    """Return the matrix that applies `W` to one third of the columns, three times."""
-    d_in, d_out = W.shape
-    wide = np.zeros((3 * d_in, 3 * d_out), W.dtype)
-    wide[third * d_in : (third + 1) * d_in] = np.tile(W, 3)
-    return wide
-
-
 class LayerFunction(Layer):
     """A function with the signature of `mha.multi_head_attention`."""
 
-    def run_layer(
-        self, X: Array, weights: Weights, n_heads: int, options: Options
-    ) -> Array:
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
         """Call the function with the four matrices in order, biases by name."""
         four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         options |= {name: b for name, b in weights.items() if name.startswith("b_")}
@@ -342,8 +353,6 @@ class AdaptedLayer(Layer):
 
     takes_bias = False
 
-    def run_layer(
-        self, X: Array, weights: Weights, n_heads: int, options: Options
-    ) -> Array:
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
         """Call the function with the dict."""
         return self.call(self.target, X, weights, n_heads, **options)
