@@ -19,7 +19,6 @@ import numpy as np
 from mha.check import _outcomes
 from mha.check._outcomes import Raised, general_hint, same, show
 
-
 # What a stub is compiled to, by some version of Python.
 IDLE = set(
     "RESUME NOP CACHE POP_TOP PUSH_NULL LOAD_CONST LOAD_COMMON_CONSTANT LOAD_GLOBAL "
@@ -253,7 +252,8 @@ class Exercise:
                     lines.append(f"  expected  {show(want, 12)}")
                 lines.append(f"  got       {show(got, 12)}")
                 lines.append(f"  reread    {self.reread}")
-                return Verdict("not yet", "\n".join(lines), slip and slip.name)
+                known = slip.name if slip else None
+                return Verdict("not yet", "\n".join(lines), known)
         return Verdict("passed", self.praise or self.task)
 
     def self_test(self) -> None:

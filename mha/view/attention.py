@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mha._arrays import Array
 from mha.view._view import View, as_numbers, as_words, short
 
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
@@ -53,7 +53,19 @@ def attention(
     A = as_weights(weights)
     queries = as_words(tokens)
     words = queries if keys is None else as_words(keys)
-    check(A, queries, words, names, first)
+    expected = (len(queries), len(words))
+    if A.shape[-2:] != expected:
+        raise ValueError(
+            f"weights must end in shape (n_q, n_k) = {expected} for {len(queries)} "
+            f"tokens and {len(words)} keys, got shape {A.shape}"
+        )
+    if names is not None and len(names) != A.shape[1]:
+        raise ValueError(
+            f"names must hold one name for each of the {A.shape[1]} heads, "
+            f"got {len(names)}"
+        )
+    if not 0 <= first < len(queries):
+        raise ValueError(f"first must be one of {len(queries)} tokens, got {first}")
     data = {"weights": A, "queries": queries, "keys": words, "first": int(first)}
     if names is not None:
         data["names"] = as_words(names)
@@ -61,7 +73,7 @@ def attention(
     return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))
 
 
-def as_weights(weights: Any) -> NDArray[Any]:
+def as_weights(weights: Any) -> Array:
     """Return the weights with four axes, as NumPy."""
     A = as_numbers("weights", weights)
     if not 2 <= A.ndim <= 4:
@@ -74,23 +86,3 @@ def as_weights(weights: Any) -> NDArray[Any]:
         high: Any = A.max() if A.size else "no number"
         raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
     return np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
-
-
-def check(
-    A: NDArray[Any], queries: Sequence[str], keys: Sequence[str],
-    names: Sequence[object] | None, first: int,
-) -> None:  # fmt: skip
-    """Refuse words and names that do not fit the weights."""
-    expected = (len(queries), len(keys))
-    if A.shape[-2:] != expected:
-        raise ValueError(
-            f"weights must end in shape (n_q, n_k) = {expected} for {len(queries)} "
-            f"tokens and {len(keys)} keys, got shape {A.shape}"
-        )
-    if names is not None and len(names) != A.shape[1]:
-        raise ValueError(
-            f"names must hold one name for each of the {A.shape[1]} heads, "
-            f"got {len(names)}"
-        )
-    if not 0 <= first < len(queries):
-        raise ValueError(f"first must be one of {len(queries)} tokens, got {first}")

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.masks import masked_softmax
 from mha.view._view import View, as_numbers, as_words, short
 
@@ -69,7 +70,7 @@ def masks(
     )
 
 
-def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return one mask to begin with, stretched to the scores."""
     mask = np.array(mask)
     if mask.dtype != bool:

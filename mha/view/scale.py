@@ -1,10 +1,9 @@
 """Make vectors wider and watch a softmax saturate (chapter scale)."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.softmax import softmax
 from mha.view._view import View, as_numbers
 
@@ -53,7 +52,7 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     return View("scale", data, alt, lambda plot: plot.bars(series, labels, alt=alt))
 
 
-def as_widths(widths: ArrayLike) -> NDArray[Any]:
+def as_widths(widths: ArrayLike) -> Array:
     """Return the widths of the vectors, which grow."""
     widths = np.asarray(widths)
     if widths.ndim != 1 or widths.size == 0:
