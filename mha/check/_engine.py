@@ -279,7 +279,7 @@ class Exercise:
         ...
         AssertionError: the mistake 'squared' equals the right answer on every case
         """
-        for stub in (None, ..., _untouched):
+        for stub in (None, ..., lambda *_: None):
             verdict = self(stub)
             if verdict.status != "not attempted yet":
                 raise AssertionError(f"a stub counts as attempted:\n{verdict}")
@@ -402,10 +402,6 @@ def is_stub(answer: object) -> bool:
     names = {s.opname for s in steps}
     values = {s.argval for s in steps if s.opname in ("LOAD_CONST", "RETURN_CONST")}
     return names <= IDLE and ("RAISE_VARARGS" in names or values <= {None, Ellipsis})
-
-
-def _untouched(*_: object) -> None:
-    """Say what is asked, as a stub does."""
 
 
 def _signature(function: Any) -> inspect.Signature | None:

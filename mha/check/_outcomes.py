@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 # Answers are compared as a person would: rounding of float32 work is forgiven.
 RTOL, ATOL = 1e-5, 1e-7
@@ -61,15 +60,10 @@ def as_plain(result: Any) -> Any:
         array = np.asarray(without_torch(result))
     except ValueError:
         return Other(result, f"{a(result)} whose rows differ in length")
-    if array.dtype.kind == "O":
-        return _of_objects(array)
     if array.dtype.kind == "V" and array.dtype.type is not np.void:
         return array.astype(np.float64)  # bfloat16 and its like, as JAX has them
-    return array
-
-
-def _of_objects(array: NDArray[np.object_]) -> Any:
-    """Return an array of Python's numbers as float64, and say what all else is."""
+    if array.dtype.kind != "O":
+        return array
     items = array.ravel().tolist()
     if all(isinstance(item, numbers.Real | Decimal | np.bool_) for item in items):
         try:

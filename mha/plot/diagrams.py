@@ -108,7 +108,13 @@ def blocks(
     >>> blocks({"layer norm": row}, alt="One token of one sentence.")
     Picture: One token of one sentence.
     """
-    named = {label: _as_block(label, block) for label, block in panels.items()}
+    named = {label: np.asarray(block) for label, block in panels.items()}
+    for label, block in named.items():
+        if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
+            raise ValueError(
+                f"{label} must be a boolean block with three axes, got {block.dtype} "
+                f"of shape {block.shape}"
+            )
     if not named:
         raise ValueError("panels must hold at least one block")
     with house_style():
@@ -159,16 +165,6 @@ def _draw_path(
             style = "round,pad=0.06"
             ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, **look))
             ax.text(0, y, step, size=8.5, va="center", **word)
-
-
-def _as_block(label: str, block: ArrayLike) -> Array:
-    block = np.asarray(block)
-    if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
-        raise ValueError(
-            f"{label} must be a boolean block with three axes, got {block.dtype} of "
-            f"shape {block.shape}"
-        )
-    return block
 
 
 def _faces(block: Array) -> Iterator[tuple[bool, Any, Any, Any]]:

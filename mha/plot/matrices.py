@@ -110,8 +110,10 @@ def heatmaps(
     n_q, n_k = matrices[0].shape
     down = as_names("rows", rows, n_q, "rows")
     across = as_names("cols", cols, n_k, "columns")
-    norm = _limits(matrices, kind)
-    digits = 0 if kind == "scores" and all_whole(matrices) else 2
+    values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
+    norm = _limits(values, kind)
+    whole = kind == "scores" and np.array_equal(values, np.round(values))
+    digits = 0 if whole else 2  # of whole scores, decimals say nothing
     smallest = 0 if cols is None else LINE  # a cell needs room for what it holds
     if kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO:
         smallest = NUMBER
@@ -162,9 +164,7 @@ def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
         raise ValueError(f"mask of shape {mask.shape} does not fit {A.shape}") from None
 
 
-def _limits(matrices: Sequence[Array], kind: Kind) -> Normalize:
-    values = np.concatenate([A.ravel() for A in matrices]).astype(float)
-    values = values[np.isfinite(values)]
+def _limits(values: Array, kind: Kind) -> Normalize:
     if kind == "scores":
         top = np.abs(values).max(initial=0) or 1
         return Normalize(-top, top)
@@ -219,12 +219,6 @@ def _runs(blocked: Array) -> Iterator[tuple[int, int, int]]:
         edges = np.diff(row)
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
         yield from ((i, int(s), int(e - s)) for s, e in zip(starts, ends, strict=True))
-
-
-def all_whole(matrices: Sequence[Array]) -> bool:
-    """Return whether all finite numbers are whole, so that decimals say nothing."""
-    values = np.concatenate([A[np.isfinite(A)] for A in matrices])
-    return np.array_equal(values, np.round(values))
 
 
 def number(value: float, digits: int) -> str:

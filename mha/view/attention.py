@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mha._arrays import Array
 from mha.view._view import View, as_numbers, as_words, short
 
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
@@ -50,7 +49,17 @@ def attention(
     >>> attention([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], alt="b looks at both")
     View: b looks at both
     """
-    A = as_weights(weights)
+    A = as_numbers("weights", weights)
+    if not 2 <= A.ndim <= 4:
+        raise ValueError(
+            f"weights must have shape ([layers,] [heads,] n_q, n_k), got {A.shape}; "
+            "of a batch show one sentence"
+        )
+    if A.size == 0 or A.min() < -ROUNDING or A.max() > 1 + ROUNDING:
+        low: Any = A.min() if A.size else "no"
+        high: Any = A.max() if A.size else "no number"
+        raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
+    A = np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
     queries = as_words(tokens)
     words = queries if keys is None else as_words(keys)
     expected = (len(queries), len(words))
@@ -71,18 +80,3 @@ def attention(
         data["names"] = as_words(names)
     look = A[0, 0], short(queries), short(words)
     return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))
-
-
-def as_weights(weights: Any) -> Array:
-    """Return the weights with four axes, as NumPy."""
-    A = as_numbers("weights", weights)
-    if not 2 <= A.ndim <= 4:
-        raise ValueError(
-            f"weights must have shape ([layers,] [heads,] n_q, n_k), got {A.shape}; "
-            "of a batch show one sentence"
-        )
-    if A.size == 0 or A.min() < -ROUNDING or A.max() > 1 + ROUNDING:
-        low: Any = A.min() if A.size else "no"
-        high: Any = A.max() if A.size else "no number"
-        raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
-    return np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)

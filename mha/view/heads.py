@@ -51,12 +51,10 @@ def heads(
     """
     cells, words = np.asarray(cells), as_words(words)
     n_heads = as_count("n_heads", n_heads)
-    if cells.ndim != 2 or not (
-        1 <= cells.shape[0] <= MOST_ROWS and 1 <= cells.shape[1] <= MOST_COLUMNS
-    ):
+    most = MOST_ROWS, MOST_COLUMNS
+    if cells.ndim != 2 or 0 in cells.shape or np.any(np.greater(cells.shape, most)):
         raise ValueError(
-            f"cells must have shape (n, d_model), at most ({MOST_ROWS}, "
-            f"{MOST_COLUMNS}), got {cells.shape}"
+            f"cells must have shape (n, d_model), at most {most}, got {cells.shape}"
         )
     n, d_model = cells.shape
     if len(words) != n:

@@ -63,11 +63,9 @@ def masks(
     masks = {str(name): as_mask(name, M, S.shape) for name, M in starts.items()}
     data: dict[str, Any] = {"scores": S, "queries": queries, "keys": words}
     data["starts"] = [[name, M.astype(int)] for name, M in masks.items()]
-    first = next(iter(masks.values()))
-    look = masked_softmax(S, first), short(queries), short(words)
-    return View(
-        "masks", data, alt, lambda plot: plot.heatmap(*look, mask=first, alt=alt)
-    )
+    M = next(iter(masks.values()))
+    look = masked_softmax(S, M), short(queries), short(words)
+    return View("masks", data, alt, lambda plot: plot.heatmap(*look, mask=M, alt=alt))
 
 
 def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> Array:
