@@ -14,7 +14,7 @@ from mha.plot._picture import INK, WIDTH, Picture, house_style
 COLUMN, STEP = 2.3, 0.52  # inches
 BOX, BESIDE = (1.94, 0.56), 1.15  # in steps: width and height, and the path around
 FILLS = ("#56B4E9", "#E69F00", "#7BC8A4", "#CC9BC1")  # light: the ink on them is dark
-RISE = {"(": 0.4}  # how far up a step takes the path, if not by 1
+RISE = {"(": 0.4}  # steps upwards; a fork needs less room than the 1 of all others
 PLUS, DARK = "#F0E442", "#111111"
 DEPTH = np.array([0.55, 0.42])  # where one step into the picture leads on paper
 
