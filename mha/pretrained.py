@@ -5,15 +5,15 @@ Needs safetensors and tokenizers, but only when `load` is called.
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from mha import _minilm
-from mha._arrays import as_array, as_count
+from mha._arrays import Array, as_array, as_count
 from mha._extras import needs
 from mha.encoder import encoder, layer_norm
 from mha.masks import padding_mask
@@ -25,15 +25,12 @@ BATCH = 1024  # tokens that `embed` runs at once, padding included
 
 # The names of BERT for the matrices that we write as W_Q, …, with their biases.
 LINEAR = {
-    "Q": "attention.self.query",
-    "K": "attention.self.key",
-    "V": "attention.self.value",
-    "O": "attention.output.dense",
-    "1": "intermediate.dense",
-    "2": "output.dense",
-}
+    "Q": "attention.self.query", "K": "attention.self.key",
+    "V": "attention.self.value", "O": "attention.output.dense",
+    "1": "intermediate.dense", "2": "output.dense",
+}  # fmt: skip
 NORM = {"1": "attention.output.LayerNorm", "2": "output.LayerNorm"}
-Array = NDArray[Any]
+
 TABLES = ("word", "position", "token_type")
 
 
@@ -79,11 +76,15 @@ def load(
     >>> print(model.n_layers, model.n_heads, model.d_model)
     6 12 384
     """
-    kind = _as_dtype(dtype)
-    read_tensors, read_tokenizer = _readers()
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {kind}")
+    with needs("mha.pretrained.load", "pretrained"):
+        from safetensors.numpy import load as read_tensors
+        from tokenizers import Tokenizer
     source, files = _minilm.find(path)
     content = {file: _minilm.read(file, files[file]) for file in files}
-    tokenizer = read_tokenizer(content["tokenizer.json"])
+    tokenizer = Tokenizer.from_buffer(content["tokenizer.json"])
     tensors = read_tensors(content["model.safetensors"])
     return SentenceEncoder(tokenizer, _in_our_names(tensors, kind), source)
 
@@ -225,10 +226,22 @@ class SentenceEncoder:
         (6, 384)
         """
         word, position, token_type = (self._tables[name] for name in TABLES)
-        rows = _as_ids(ids, len(word), len(position))
-        x = word[rows] + position[: rows.shape[-1]] + token_type[0]
-        gain, bias = self._norm
-        return layer_norm(x, gain, bias, EPS)
+        ids = as_array("ids", ids)
+        if ids.dtype.kind not in "iu":
+            raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
+        if ids.ndim == 0 or ids.shape[-1] > len(position):
+            raise ValueError(
+                f"ids must have shape (..., n) with n at most {len(position)}, the "
+                f"number of positions, got {ids.shape}"
+            )
+        outside = ids[(ids < 0) | (ids >= len(word))]
+        if outside.size:
+            raise ValueError(
+                f"ids must lie in 0 … {len(word) - 1}, the rows of the word table, got "
+                f"{outside[0]}"
+            )
+        x = word[ids] + position[: ids.shape[-1]] + token_type[0]
+        return layer_norm(x, *self._norm, EPS)
 
     @overload
     def run(
@@ -363,27 +376,20 @@ class SentenceEncoder:
         >>> print(f"{model.embed('All is well.') @ silent.embed('All is well.'):.3f}")
         0.998
         """
+        if isinstance(heads, str) or not isinstance(heads, Iterable):
+            raise TypeError(f"heads must be a list of (layer, head), got {heads!r}")
         d_k = self.d_model // self.n_heads
         twin = copy.copy(self)
         twin.layers = [dict(weights) for weights in self.layers]
-        for layer, head in self._as_heads(heads):
-            W_O = twin.layers[layer]["W_O"].copy()
-            W_O[head * d_k : (head + 1) * d_k] = 0
-            twin.layers[layer]["W_O"] = _frozen(W_O)
-        return twin
-
-    def _as_heads(self, heads: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
-        """Return the pairs as ints, or say which of them has no head to name."""
-        if isinstance(heads, str) or not isinstance(heads, Iterable):
-            raise TypeError(f"heads must be a list of (layer, head), got {heads!r}")
-        pairs = []
         for pair in heads:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise TypeError(f"heads must hold pairs (layer, head), got {pair!r}")
             layer = _as_index("layer", pair[0], "n_layers", self.n_layers)
             head = _as_index("head", pair[1], "n_heads", self.n_heads)
-            pairs.append((layer, head))
-        return pairs
+            W_O = twin.layers[layer]["W_O"].copy()
+            W_O[head * d_k : (head + 1) * d_k] = 0
+            twin.layers[layer]["W_O"] = _frozen(W_O)
+        return twin
 
 
 def _batches(lengths: Array) -> Iterator[list[Any]]:
@@ -398,14 +404,6 @@ def _batches(lengths: Array) -> Iterator[list[Any]]:
             batch = []
         batch.append(i)
     yield batch
-
-
-def _readers() -> tuple[Callable[[bytes], Any], Callable[[bytes], Any]]:
-    """Return the functions that read tensors and tokenizer from bytes."""
-    with needs("mha.pretrained.load", "pretrained"):
-        from safetensors.numpy import load as read_tensors
-        from tokenizers import Tokenizer
-    return read_tensors, Tokenizer.from_buffer
 
 
 def _in_our_names(
@@ -443,13 +441,6 @@ def _frozen(x: Array) -> Array:
     return x
 
 
-def _as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {kind}")
-    return kind
-
-
 def _as_sentences(sentences: Iterable[str]) -> list[str]:
     """Return the sentences as a list, or say which of them is none."""
     if not isinstance(sentences, Iterable):
@@ -462,24 +453,6 @@ def _as_sentences(sentences: Iterable[str]) -> list[str]:
             kind = type(sentence).__name__
             raise TypeError(f"sentences[{i}] must be a str, got {kind} {sentence!r}")
     return sentences
-
-
-def _as_ids(ids: Any, n_words: int, n_positions: int) -> Array:
-    ids = as_array("ids", ids)
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
-    if ids.ndim == 0 or ids.shape[-1] > n_positions:
-        raise ValueError(
-            f"ids must have shape (..., n) with n at most {n_positions}, the number of "
-            f"positions, got {ids.shape}"
-        )
-    outside = ids[(ids < 0) | (ids >= n_words)]
-    if outside.size:
-        raise ValueError(
-            f"ids must lie in 0 … {n_words - 1}, the rows of the word table, got "
-            f"{outside[0]}"
-        )
-    return ids
 
 
 def _as_index(name: str, i: int, name_n: str, n: int) -> int:

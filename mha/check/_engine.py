@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from mha.check._outcomes import (
-    InputChanged,
-    Raised,
-    as_plain,
-    general_hint,
-    same,
-    shared_results,
-    show,
-    without_torch,
+from mha.check import _outcomes
+from mha.check._outcomes import Raised, general_hint, same, show
+
+# What a stub is compiled to, by some version of Python.
+IDLE = set(
+    "RESUME NOP CACHE POP_TOP PUSH_NULL LOAD_CONST LOAD_COMMON_CONSTANT LOAD_GLOBAL "
+    "PRECALL CALL RAISE_VARARGS RETURN_VALUE RETURN_CONST".split()
 )
 
 
@@ -174,15 +172,6 @@ class Exercise:
     observe: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        self._check_cases()
-        names = [_name_of(k, mistake) for k, mistake in enumerate(self.mistakes)]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(
-                f"mistakes must have different names, got {twice[0]!r} "
-                f"{names.count(twice[0])} times"
-            )
-
-    def _check_cases(self) -> None:
         if len(self.cases) == 0:
             raise ValueError("cases must not be empty; a value has the one case ()")
         for k, case in enumerate(self.cases):
@@ -199,6 +188,16 @@ class Exercise:
                 raise ValueError(
                     f"cases[{k}] has {len(case)} inputs, and right, a value, takes "
                     "none: cases must be ((),)"
+                )
+        for k, mistake in enumerate(self.mistakes):
+            if not isinstance(mistake, Mistake):
+                kind = type(mistake).__name__
+                raise TypeError(f"mistakes[{k}] must be a Mistake, got {kind}")
+        names = [mistake.name for mistake in self.mistakes]
+        for name in names:
+            if (times := names.count(name)) > 1:
+                raise ValueError(
+                    f"mistakes must have different names, got {name!r} {times} times"
                 )
 
     def __repr__(self) -> str:
@@ -241,10 +240,20 @@ class Exercise:
         verdict : Verdict
             *passed* or *not yet*.
         """
-        outcomes = [self._outcome(answer, case) for case in self.cases]
-        for case, got, want in zip(self.cases, outcomes, self._wanted, strict=True):
+        outcomes, wanted = self._outcomes(answer), self._wanted
+        for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                return self._explain(outcomes, case, got, want)
+                slip = self._recognise(outcomes)
+                hint = slip.hint if slip else general_hint(got, want, outcomes, wanted)
+                lines = [hint]
+                for name, value in zip(self._names(), case, strict=False):
+                    lines.append(f"  {name + ' =':<10}{show(value, 12)}")
+                if case:  # of a value, the expected one would be the solution
+                    lines.append(f"  expected  {show(want, 12)}")
+                lines.append(f"  got       {show(got, 12)}")
+                lines.append(f"  reread    {self.reread}")
+                known = slip.name if slip else None
+                return Verdict("not yet", "\n".join(lines), known)
         return Verdict("passed", self.praise or self.task)
 
     def self_test(self) -> None:
@@ -270,7 +279,7 @@ class Exercise:
         ...
         AssertionError: the mistake 'squared' equals the right answer on every case
         """
-        for stub in (None, ..., _untouched):
+        for stub in (None, ..., lambda *_: None):
             verdict = self(stub)
             if verdict.status != "not attempted yet":
                 raise AssertionError(f"a stub counts as attempted:\n{verdict}")
@@ -278,42 +287,39 @@ class Exercise:
         if not verdict.passed:
             raise AssertionError(f"the right answer does not pass:\n{verdict}")
         for mistake in self.mistakes:
-            self._test_mistake(mistake)
-
-    def _test_mistake(self, mistake: Mistake) -> None:
-        verdict, name = self(mistake.answer), f"the mistake {mistake.name!r}"
-        if verdict.passed:
-            raise AssertionError(f"{name} equals the right answer on every case")
-        if verdict.status == "not attempted yet":
-            raise AssertionError(f"{name} is a stub")
-        if verdict.mistake is None:
-            raise AssertionError(f"{name} is not recognised:\n{verdict}")
-        if verdict.mistake != mistake.name:
-            raise AssertionError(f"{name} is taken for {verdict.mistake!r}")
-        shown = [m.name for m in self.mistakes if m.hint in verdict.text]
-        if shown != [mistake.name]:
-            raise AssertionError(f"{name} must get its own hint only:\n{verdict}")
-        if self.reread not in verdict.text:
-            raise AssertionError(f"{name} must be told what to reread:\n{verdict}")
-        if tuple(self.cases) == ((),) and "\n  expected  " in verdict.text:
-            raise AssertionError(f"{name} must not be told the solution:\n{verdict}")
+            verdict = self(mistake.answer)
+            text, name = verdict.text, mistake.name
+            shown = [m.name for m in self.mistakes if m.hint in text]
+            solved = tuple(self.cases) == ((),) and "\n  expected  " in text
+            for fault, words in (
+                (verdict.passed, "equals the right answer on every case"),
+                (verdict.status == "not attempted yet", "is a stub"),
+                (verdict.mistake is None, f"is not recognised:\n{verdict}"),
+                (verdict.mistake != name, f"is taken for {verdict.mistake!r}"),
+                (shown != [name], f"must get its own hint only:\n{verdict}"),
+                (self.reread not in text, f"must be told what to reread:\n{verdict}"),
+                (solved, f"must not be told the solution:\n{verdict}"),
+            ):
+                if fault:
+                    raise AssertionError(f"the mistake {name!r} {words}")
 
     @functools.cached_property
     def _wanted(self) -> list[Any]:
         """What the right answer gives on each case, computed once."""
-        return [self._outcome(self.right, case) for case in self.cases]
+        return self._outcomes(self.right)
 
     @functools.cached_property
     def _theirs(self) -> list[list[Any]]:
         """What each mistake gives on each case, computed once."""
-        return [
-            [self._outcome(mistake.answer, case) for case in self.cases]
-            for mistake in self.mistakes
-        ]
+        return [self._outcomes(mistake.answer) for mistake in self.mistakes]
+
+    def _outcomes(self, answer: Any) -> list[Any]:
+        return [self._outcome(answer, case) for case in self.cases]
 
     def _outcome(self, answer: Any, case: tuple[Any, ...]) -> Any:
         """Return what `answer` gives for `case`, an error included."""
-        given = [_copied(x) for x in case]
+        containers = np.ndarray | list | dict  # which an answer could write into
+        given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
         raised: list[BaseException] = []
         run = _watched(answer, raised)
         try:
@@ -328,28 +334,15 @@ class Exercise:
             return Raised(error, by_answer=error in raised)
         for name, before, after in zip(self._names(), case, given, strict=False):
             if isinstance(before, np.ndarray) and not same(before, after):
-                return Raised(InputChanged(f"the input {name} must stay as it is"))
+                return Raised(
+                    _outcomes.InputChanged(f"the input {name} must stay as it is")
+                )
         try:
-            return as_plain(result)
+            return _outcomes.as_plain(result)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # and what it returns may refuse to be read
             return Raised(error, by_answer=False)
-
-    def _explain(
-        self, outcomes: list[Any], case: tuple[Any, ...], got: Any, want: Any
-    ) -> Verdict:
-        mistake = self._recognise(outcomes)
-        lines = [
-            mistake.hint if mistake else general_hint(got, want, outcomes, self._wanted)
-        ]
-        for name, value in zip(self._names(), case, strict=False):
-            lines.append(f"  {name + ' =':<10}{show(value, 12)}")
-        if case:  # of a value, the expected one would be the solution
-            lines.append(f"  expected  {show(want, 12)}")
-        lines.append(f"  got       {show(got, 12)}")
-        lines.append(f"  reread    {self.reread}")
-        return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
     def _recognise(self, outcomes: list[Any]) -> Mistake | None:
         """Return the mistake with the same outcomes, or the one that comes closest.
@@ -361,7 +354,7 @@ class Exercise:
         for mistake, theirs in zip(self.mistakes, self._theirs, strict=True):
             if all(map(same, outcomes, theirs)):
                 return mistake
-            shared = shared_results(outcomes, theirs, self._wanted)
+            shared = _outcomes.shared_results(outcomes, theirs, self._wanted)
             if shared == most:
                 closest = None
             elif shared > most:
@@ -403,36 +396,12 @@ def is_stub(answer: object) -> bool:
         return True
     if not isinstance(answer, types.FunctionType | types.MethodType):
         return False
-    code = answer.__code__
-    if set(code.co_names) - {"NotImplementedError"}:
+    if set(answer.__code__.co_names) - {"NotImplementedError"}:
         return False
-    idle = {
-        "RESUME",
-        "NOP",
-        "POP_TOP",
-        "RAISE_VARARGS",
-        "LOAD_GLOBAL",
-        "CALL",
-        "PRECALL",
-    }
-    idle |= {"LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "PUSH_NULL", "CACHE"}
-    idle |= {"LOAD_COMMON_CONSTANT"}  # Python 3.14
-    steps = list(dis.get_instructions(code))
+    steps = list(dis.get_instructions(answer.__code__))
+    names = {s.opname for s in steps}
     values = {s.argval for s in steps if s.opname in ("LOAD_CONST", "RETURN_CONST")}
-    raises = any(s.opname == "RAISE_VARARGS" for s in steps)
-    return {s.opname for s in steps} <= idle and (raises or values <= {None, Ellipsis})
-
-
-def _untouched(*_: object) -> None:
-    """Say what is asked, as a stub does."""
-
-
-def _name_of(k: int, mistake: object) -> str:
-    if not isinstance(mistake, Mistake):
-        raise TypeError(
-            f"mistakes[{k}] must be a Mistake, got {type(mistake).__name__}"
-        )
-    return mistake.name
+    return names <= IDLE and ("RAISE_VARARGS" in names or values <= {None, Ellipsis})
 
 
 def _signature(function: Any) -> inspect.Signature | None:
@@ -446,8 +415,7 @@ def _check_inputs(
     argument: str, function: Any, k: int, case: tuple[Any, ...], before: int = 0
 ) -> None:
     """Refuse a case that `function` cannot be called with."""
-    signature = _signature(function)
-    if signature is None:
+    if (signature := _signature(function)) is None:
         return
     try:
         signature.bind(*[None] * before, *case)
@@ -462,7 +430,7 @@ def _check_inputs(
 def _watched(answer: Any, raised: list[BaseException]) -> Any:
     """Return an answer that gives arrays for tensors and notes what it raises."""
     if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
-        return answer if callable(answer) else without_torch(answer)
+        return answer if callable(answer) else _outcomes.without_torch(answer)
 
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
@@ -471,10 +439,6 @@ def _watched(answer: Any, raised: list[BaseException]) -> Any:
         except BaseException as error:
             raised.append(error)
             raise
-        return without_torch(result)
+        return _outcomes.without_torch(result)
 
     return watched
-
-
-def _copied(x: Any) -> Any:
-    return copy.deepcopy(x) if isinstance(x, np.ndarray | list | dict) else x

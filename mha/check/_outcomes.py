@@ -8,22 +8,15 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 # Answers are compared as a person would: rounding of float32 work is forgiven.
 RTOL, ATOL = 1e-5, 1e-7
 LONGEST = 400  # characters of a foreign object that are shown
 
 _HOLDS = {
-    "b": "truth values",
-    "c": "complex numbers",
-    "m": "time spans",
-    "M": "dates",
-    "S": "bytes",
-    "T": "texts",
-    "U": "texts",
-    "V": "records",
-}
+    "b": "truth values", "c": "complex numbers", "m": "time spans", "M": "dates",
+    "S": "bytes", "T": "texts", "U": "texts", "V": "records",
+}  # fmt: skip
 
 
 class InputChanged(Exception):
@@ -38,13 +31,8 @@ class Raised:
     by_answer: bool = True
 
     def __str__(self) -> str:
-        text = printed(self.error, str)
-        return f"{type(self.error).__name__}: {text}" if text else self.kind
-
-    @property
-    def kind(self) -> str:
-        """The name of the error."""
-        return type(self.error).__name__
+        kind, text = type(self.error).__name__, printed(self.error, str)
+        return f"{kind}: {text}" if text else kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +60,10 @@ def as_plain(result: Any) -> Any:
         array = np.asarray(without_torch(result))
     except ValueError:
         return Other(result, f"{a(result)} whose rows differ in length")
-    if array.dtype.kind == "O":
-        return _of_objects(array)
     if array.dtype.kind == "V" and array.dtype.type is not np.void:
         return array.astype(np.float64)  # bfloat16 and its like, as JAX has them
-    return array
-
-
-def _of_objects(array: NDArray[np.object_]) -> Any:
-    """Return an array of Python's numbers as float64, and say what all else is."""
+    if array.dtype.kind != "O":
+        return array
     items = array.ravel().tolist()
     if all(isinstance(item, numbers.Real | Decimal | np.bool_) for item in items):
         try:
@@ -132,30 +115,24 @@ def same(a: Any, b: Any) -> bool:
     False
     """
     try:
-        return _same(a, b)
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            kinds = {a.dtype.kind, b.dtype.kind}
+            if a.shape == b.shape and (kinds <= set("biuf") or kinds == {"c"}):
+                return bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
+            return a.shape == b.shape and len(kinds) == 1 and bool((a == b).all())
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Raised):
+            return type(a.error) is type(b.error)
+        if isinstance(a, tuple):
+            return len(a) == len(b) and all(map(same, a, b))
+        if isinstance(a, Other):
+            x, y = a.value, b.value
+            alike = type(x) is type(y) and np.shape(x) == np.shape(y)
+            return alike and bool(np.all(x == y))
+        return bool(a == b)
     except Exception:  # what cannot be compared does not agree
         return False
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, Raised) or isinstance(b, Raised):
-        return type(a) is type(b) and type(a.error) is type(b.error)
-    if isinstance(a, Other) or isinstance(b, Other):
-        if type(a) is not type(b) or type(a.value) is not type(b.value):
-            return False
-        if np.shape(a.value) != np.shape(b.value):
-            return False
-        return bool(np.all(a.value == b.value))
-    if isinstance(a, tuple) or isinstance(b, tuple):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        if a.shape != b.shape:
-            return False
-        kinds = {a.dtype.kind, b.dtype.kind}
-        if kinds <= set("biuf") or kinds == {"c"}:
-            return bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
-        return len(kinds) == 1 and bool((a == b).all())
-    return type(a) is type(b) and bool(a == b)
 
 
 def shared_results(
@@ -180,13 +157,21 @@ def general_hint(
 ) -> str:
     """Return what can be said of a wrong outcome that matches no known mistake."""
     if isinstance(got, Raised):
-        return _hint_for_an_error(got)
+        if isinstance(got.error, InputChanged):
+            return f"{got.error}, and your answer writes into it"
+        return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
     if isinstance(want, Raised):
-        return f"expected an error here ({want.kind}), and none was raised"
-    if isinstance(got, tuple) and isinstance(want, tuple) and len(got) == len(want):
-        return _hint_for_one_of(got, want, outcomes, wanted)
+        kind = type(want.error).__name__
+        return f"expected an error here ({kind}), and none was raised"
     if isinstance(want, tuple):
-        return f"expected {len(want)} results, in the order of the task"
+        if not isinstance(got, tuple) or len(got) != len(want):
+            return f"expected {len(want)} results, in the order of the task"
+        k = list(map(same, got, want)).index(False)  # the first one that differs
+        parts = (
+            [x[k] if isinstance(x, tuple) and len(x) > k else x for x in results]
+            for results in (outcomes, wanted)
+        )
+        return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *parts)}"
     if isinstance(got, Other) and got.value is None:
         return "the result is None: is a return missing?"
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
@@ -195,41 +180,19 @@ def general_hint(
         return f"the result is {_what(got)}, expected {_what(want)}"
     if got.shape != want.shape:
         return f"the result has shape {got.shape}, expected {want.shape}"
-    kinds = got.dtype.kind, want.dtype.kind
-    if kinds[0] not in "biuf" or kinds[1] not in "uif":
-        there, here = (_HOLDS.get(kind, "numbers") for kind in kinds)
+    if got.dtype.kind not in "biuf" or want.dtype.kind not in "uif":
+        there, here = (_HOLDS.get(x.dtype.kind, "numbers") for x in (got, want))
         if there != here:
             return f"the result holds {there}, expected {here}"
         return "the result differs from the expected one"
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is expected here"
-    return _numeric_hint(got, want, outcomes, wanted)
-
-
-def _hint_for_an_error(got: Raised) -> str:
-    if isinstance(got.error, InputChanged):
-        return f"{got.error}, and your answer writes into it"
-    if got.by_answer:
-        return f"your answer raises {got}"
-    return f"your answer cannot be read: {got}"
-
-
-def _hint_for_one_of(
-    got: tuple[Any, ...],
-    want: tuple[Any, ...],
-    outcomes: Sequence[Any],
-    wanted: Sequence[Any],
-) -> str:
-    """Return what can be said of the first of several results that differs."""
-    pairs = enumerate(zip(got, want, strict=True))
-    k = next(k for k, pair in pairs if not same(*pair))
-    cases = [[_part(x, k) for x in xs] for xs in (outcomes, wanted)]
-    return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *cases)}"
-
-
-def _part(outcome: Any, k: int) -> Any:
-    """Return result `k` of an outcome, or the outcome if it has no such part."""
-    return outcome[k] if isinstance(outcome, tuple) and len(outcome) > k else outcome
+    if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
+        return "the result is the transpose of the expected one"
+    factor = _common_factor(outcomes, wanted)
+    if factor is not None:
+        return f"every number is {factor:.3g} times what it should be"
+    return "the numbers differ, and it is none of the mistakes this check knows"
 
 
 def _what(outcome: Any) -> str:
@@ -246,27 +209,11 @@ def _what(outcome: Any) -> str:
     return f"an array of {_HOLDS.get(outcome.dtype.kind, 'numbers')}"
 
 
-def _numeric_hint(
-    got: NDArray[Any],
-    want: NDArray[Any],
-    outcomes: Sequence[Any],
-    wanted: Sequence[Any],
-) -> str:
-    if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
-        return "the result is the transpose of the expected one"
-    factor = _common_factor(outcomes, wanted)
-    if factor is not None:
-        return f"every number is {factor:.3g} times what it should be"
-    return "the numbers differ, and it is none of the mistakes this check knows"
-
-
 def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | None:
     """Return the factor between all results and all that is wanted, if there is one."""
-    arrays = [x for x in (*outcomes, *wanted) if isinstance(x, np.ndarray)]
-    if len(arrays) < len(outcomes) + len(wanted):
-        return None
-    if any(x.dtype.kind not in "biuf" for x in arrays):
-        return None
+    for x in (*outcomes, *wanted):
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "biuf":
+            return None
     if [x.shape for x in outcomes] != [x.shape for x in wanted]:
         return None
     got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))

@@ -12,16 +12,6 @@ with needs("mha.plot", "plot"):
     from mha.plot.tables import marks
 
 __all__ = [
-    "Picture",
-    "bars",
-    "blocks",
-    "heatmap",
-    "heatmaps",
-    "histogram",
-    "lines",
-    "marks",
-    "moves",
-    "paths",
-    "points",
-    "vectors",
-]
+    "Picture", "bars", "blocks", "heatmap", "heatmaps", "histogram", "lines", "marks",
+    "moves", "paths", "points", "vectors",
+]  # fmt: skip

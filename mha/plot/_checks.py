@@ -1,13 +1,14 @@
 """What the pictures refuse, and the words they share."""
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from mha._arrays import Array
 
 
-def as_matrix(name: str, A: ArrayLike, shape: str) -> NDArray[Any]:
+def as_matrix(name: str, A: ArrayLike, shape: str) -> Array:
     """Return `A` as an array with two axes, neither of them empty."""
     A = np.asarray(A)
     if A.ndim != 2 or 0 in A.shape:
@@ -25,7 +26,7 @@ def as_names(
     return [str(name) for name in names]
 
 
-def as_series(name: str, values: ArrayLike, length: int | None = None) -> NDArray[Any]:
+def as_series(name: str, values: ArrayLike, length: int | None = None) -> Array:
     """Return `values` as a vector of floats, of the right length."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or values.size == 0:

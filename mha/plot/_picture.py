@@ -17,11 +17,8 @@ from mha._figures import as_alt
 
 INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
 ROLES = {
-    "query": "#0072B2",
-    "key": "#D55E00",
-    "value": "#009E73",
-    "output": "#A65CA0",
-}
+    "query": "#0072B2", "key": "#D55E00", "value": "#009E73", "output": "#A65CA0",
+}  # fmt: skip
 WIDTH = 6.0  # inches; the text column of the book
 STYLE = Path(__file__).with_name("mha.mplstyle")
 CSS = (
@@ -68,9 +65,7 @@ class Picture:
     def __repr__(self) -> str:
         return f"Picture: {self.alt}"
 
-    def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
-    ) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {
             "text/plain": repr(self),
             "text/html": self.svg,

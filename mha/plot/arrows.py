@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha._figures import convex_hull
 from mha.plot._checks import all_known, as_series
 from mha.plot._picture import INK, ROLES, Picture, house_style
@@ -60,15 +61,21 @@ def vectors(
             shape = convex_hull([tips[name] for name in hull])
             ax.add_patch(Polygon(shape, fc=ROLES["value"], alpha=0.2))
         for name, tip in tips.items():
+            colour = ROLES.get(roles.get(name, ""), INK)
+            look = {"arrowstyle": "-|>", "color": colour, "lw": 2}
+            look |= {"shrinkA": 0, "shrinkB": 0}
+            ax.annotate("", tip, (0, 0), arrowprops=look)
             side = label_side(tip, tips.values())
-            _arrow(ax, name, tip, ROLES.get(roles.get(name, ""), INK), side)
+            place = {"ha": _nearest(side[0], "right", "left")}
+            place["va"] = _nearest(side[1], "top", "bottom")
+            ax.annotate(name, tip, 5 * side, textcoords="offset points", **place)
         reach = np.linalg.norm(corners, axis=1).max()
         for k, (a, b) in enumerate(angles):
             _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
         return Picture(figure, alt)
 
 
-def _plane(corners: NDArray[Any]) -> tuple[Figure, Any]:
+def _plane(corners: Array) -> tuple[Figure, Any]:
     """Return axes with equal units that hold all corners and the origin."""
     low, high = corners.min(0), corners.max(0)
     pad = 0.18 * (high - low).max() or 1
@@ -85,21 +92,11 @@ def _plane(corners: NDArray[Any]) -> tuple[Figure, Any]:
     return figure, ax
 
 
-def _arrow(
-    ax: Any, name: str, tip: NDArray[Any], colour: str, side: NDArray[Any]
-) -> None:
-    look = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", tip, (0, 0), arrowprops=look)
-    place = {"ha": _nearest(side[0], "right", "left"), "textcoords": "offset points"}
-    place["va"] = _nearest(side[1], "top", "bottom")
-    ax.annotate(name, tip, 5 * side, **place)
-
-
 def _nearest(part: float, low: str, high: str) -> str:
     return "center" if abs(part) < 0.3 else low if part < 0 else high
 
 
-def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> NDArray[Any]:
+def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> Array:
     """Return the direction in which the name of an arrow stands from its tip.
 
     Ahead of the tip there is room, unless a longer arrow goes the same way; then the
@@ -125,14 +122,13 @@ def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> NDArray[Any]:
     return np.array([y, -x]) if sum(crowd) > 0 else np.array([-y, x])
 
 
-def _angle(ax: Any, a: NDArray[Any], b: NDArray[Any], radius: float) -> None:
+def _angle(ax: Any, a: Array, b: Array, radius: float) -> None:
     """Draw the arc between two vectors and write its degrees beside the middle."""
     first, second = (np.degrees(np.arctan2(v[1], v[0])) for v in (a, b))
     turn = (second - first + 180) % 360 - 180
     start, end = (first, first + turn) if turn >= 0 else (first + turn, first)
-    ax.add_patch(
-        Arc((0, 0), 2 * radius, 2 * radius, theta1=start, theta2=end, ec=INK, lw=1)
-    )
+    ends = {"theta1": start, "theta2": end}
+    ax.add_patch(Arc((0, 0), 2 * radius, 2 * radius, **ends, ec=INK, lw=1))
     middle = np.radians((start + end) / 2)
     place = 1.25 * radius * np.array([np.cos(middle), np.sin(middle)])
     ax.text(*place, f"{abs(turn):.0f}°", ha="center", va="center", fontsize=9)

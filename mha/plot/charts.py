@@ -6,22 +6,20 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.plot._checks import all_known, as_matrix, as_names, as_series
 from mha.plot._picture import INK, Picture, house_style
 
-SIZE = (
-    4.8,
-    2.6,
-)  # inches; narrower than the column, so that type stays large on a phone
+SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vP"
 Scale = Literal["linear", "log"]
 
 
 def bars(
-    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | NDArray[Any], *,
+    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | Array, *,
     alt: str, ylabel: str = "weight",
 ) -> Picture:  # fmt: skip
     """Show one value, or one value a series, for each label.
@@ -65,8 +63,14 @@ def bars(
             if len(names) * len(series) <= 12:
                 ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
         ax.set_xticks(range(len(names)), names)
-        _slant(ax, names)
-        _baseline(ax)
+        if max(map(len, names)) * len(names) > 60:  # they would run into each other
+            for text in ax.get_xticklabels():
+                text.set(rotation=40, ha="right", rotation_mode="anchor")
+        ax.grid(False, axis="x")
+        ax.tick_params(axis="x", length=0)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.spines.bottom.set_visible(False)
+        ax.margins(y=0.1)
         _legend(figure, ax)
         return Picture(figure, alt)
 
@@ -114,11 +118,9 @@ def lines(
         ax.set(xscale=xscale, yscale=yscale)
         for k, (name, y) in enumerate(ys.items()):
             middle, *band = y if isinstance(y, tuple) else (y,)
-            look = {
-                "ls": DASHES[k % 6],
-                "marker": MARKERS[k % 6] if len(x) <= 12 else "",
-            }
-            ax.plot(x, as_series(name, middle, len(x)), **look, label=name)
+            y, marker = as_series(name, middle, len(x)), MARKERS[k % 6]
+            marker = marker if len(x) <= 12 else ""
+            ax.plot(x, y, ls=DASHES[k % 6], marker=marker, label=name)
             if band:
                 low, high = (as_series(name, edge, len(x)) for edge in band)
                 ax.fill_between(x, low, high, color=f"C{k}", alpha=0.25)
@@ -132,7 +134,7 @@ def lines(
 
 def histogram(
     values: Mapping[str, ArrayLike], *, xlabel: str, alt: str,
-    bins: int | Sequence[float] | NDArray[Any] = 40,
+    bins: int | Sequence[float] | Array = 40,
 ) -> Picture:  # fmt: skip
     """Show how often values occur, as densities on shared bins.
 
@@ -165,9 +167,8 @@ def histogram(
     arrays = {name: np.ravel(v).astype(float) for name, v in values.items()}
     empty = [name for name, v in arrays.items() if v.size == 0]
     if empty or not arrays:
-        raise ValueError(
-            f"values must hold numbers, got none for {empty or 'any name'}"
-        )
+        which = empty or "any name"
+        raise ValueError(f"values must hold numbers, got none for {which}")
     edges = np.histogram_bin_edges(np.concatenate([*arrays.values()]), bins)
     with house_style():
         figure, ax = _axes(xlabel, "density")
@@ -223,9 +224,8 @@ def points(
             size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
             look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
             ax.scatter(*xy.T, s=size, alpha=alpha, **look)
-            words = as_names(
-                "names", names.get(name, [""] * len(xy)), len(xy), "points"
-            )
+            words = names.get(name, [""] * len(xy))
+            words = as_names("names", words, len(xy), "points")
             for word, place in zip(words, xy, strict=True):
                 ax.annotate(word, place, (5, 3), textcoords="offset points", fontsize=9)
         _legend(figure, ax)
@@ -240,29 +240,13 @@ def _axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
     return figure, ax
 
 
-def _slant(ax: Any, names: Sequence[str]) -> None:
-    """Turn the names under the bars when they would run into each other."""
-    if max(map(len, names)) * len(names) > 60:
-        for text in ax.get_xticklabels():
-            text.set(rotation=40, ha="right", rotation_mode="anchor")
-
-
-def _baseline(ax: Any) -> None:
-    ax.grid(False, axis="x")
-    ax.tick_params(axis="x", length=0)
-    ax.axhline(0, color=INK, lw=0.8)
-    ax.spines.bottom.set_visible(False)
-    ax.margins(y=0.1)
-
-
-def _logarithmic(ax: Any, x: NDArray[Any]) -> None:
+def _logarithmic(ax: Any, x: Array) -> None:
     """Write plain numbers along logarithmic axes, and enough of them."""
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
-            axis.set_major_locator(
-                LogLocator(subs=(1,) if high > 99 * low else (1, 2, 5))
-            )
+            subs = (1,) if high > 99 * low else (1, 2, 5)
+            axis.set_major_locator(LogLocator(subs=subs))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(NullLocator())
     if ax.get_xscale() == "log" and len(x) <= 8:

@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
 COLUMN, STEP = 2.3, 0.52  # inches
 BOX, BESIDE = (1.94, 0.56), 1.15  # in steps: width and height, and the path around
 FILLS = ("#56B4E9", "#E69F00", "#7BC8A4", "#CC9BC1")  # light: the ink on them is dark
+RISE = {"(": 0.4}  # steps upwards; a fork needs less room than the 1 of all others
 PLUS, DARK = "#F0E442", "#111111"
 DEPTH = np.array([0.55, 0.42])  # where one step into the picture leads on paper
 
@@ -56,15 +58,18 @@ def paths(
     known = [word for steps in ways.values() for word in steps if word not in "(+"]
     words = enumerate(dict.fromkeys(known))
     colours = {word: FILLS[k % len(FILLS)] for k, word in words}
-    height = 2 + max(map(_height, ways.values()))
+    tops = [2 + sum(RISE.get(step, 1) for step in steps) for steps in ways.values()]
+    height = max(tops)
     with house_style():
         figure = Figure((COLUMN * len(ways), STEP * (height + 1.5)))
         axes = figure.subplots(1, len(ways), sharey=True, squeeze=False)[0]
-        for ax, (label, steps) in zip(axes, ways.items(), strict=True):
-            half = COLUMN / STEP / 2
+        half = COLUMN / STEP / 2
+        for ax, top, (label, steps) in zip(axes, tops, ways.items(), strict=True):
             ax.set(xlim=(-half, half), ylim=(-1.1, height + 0.4), aspect="equal")
             ax.axis("off")
-            _draw_path(ax, steps, colours, names)
+            for name, y in zip(names, (0, top), strict=True):
+                ax.text(0, y, name, ha="center", va="center", style="italic")
+            _draw_path(ax, steps, colours, top)
             ax.text(0, -0.5, label, ha="center", va="top")
         return Picture(figure, alt)
 
@@ -103,7 +108,13 @@ def blocks(
     >>> blocks({"layer norm": row}, alt="One token of one sentence.")
     Picture: One token of one sentence.
     """
-    named = {label: _as_block(label, block) for label, block in panels.items()}
+    named = {label: np.asarray(block) for label, block in panels.items()}
+    for label, block in named.items():
+        if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
+            raise ValueError(
+                f"{label} must be a boolean block with three axes, got {block.dtype} "
+                f"of shape {block.shape}"
+            )
     if not named:
         raise ValueError("panels must hold at least one block")
     with house_style():
@@ -111,8 +122,7 @@ def blocks(
         figure = Figure((width, width / len(named) + 0.35))
         places = figure.subplots(1, len(named), squeeze=False)[0]
         for ax, (label, block) in zip(places, named.items(), strict=True):
-            _draw_block(ax, block)
-            _name_axes(ax, block.shape, axes)
+            _draw_block(ax, block, axes)
             ax.text(0.5, -0.04, label, transform=ax.transAxes, ha="center", va="top")
         return Picture(figure, alt)
 
@@ -129,71 +139,35 @@ def _checked(label: str, steps: Iterable[str]) -> list[str]:
     return steps
 
 
-def _height(steps: Iterable[str]) -> float:
-    return sum(_rise(step) for step in steps)
-
-
-def _rise(step: str) -> float:
-    """Return how far up a step takes the path; a fork needs little room."""
-    return 0.4 if step == "(" else 1
-
-
 def _draw_path(
-    ax: Any, steps: Iterable[str], colours: Mapping[str, str], names: Sequence[str]
+    ax: Any, steps: Iterable[str], colours: Mapping[str, str], top: float
 ) -> None:
-    top = 2 + _height(steps)
-    arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+    """Draw the way upwards with its boxes, and each path around them."""
+    line: dict[str, Any] = {"color": INK, "lw": 1.2}
+    arrow = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, **line}
+    edge: dict[str, Any] = {"ec": INK, "lw": 1, "zorder": 2}
+    word: dict[str, Any] = {"ha": "center", "color": DARK, "zorder": 3}
     ax.annotate("", (0, top - 0.35), (0, 0.25), arrowprops=arrow, zorder=1)
-    for name, y in zip(names, (0, top), strict=True):
-        ax.text(0, y, name, ha="center", va="center", style="italic")
-    y, fork = 0.8, 0.0
+    below, fork, (width, height) = 0.8, 0.0, BOX
     for step in steps:
-        middle = y + _rise(step) / 2
+        y = below + RISE.get(step, 1) / 2
+        below += RISE.get(step, 1)
         if step == "(":
-            fork = middle
+            fork = y
         elif step == "+":
-            _join(ax, fork, middle, arrow)
+            around = [0, -BESIDE, -BESIDE], [fork, fork, y]
+            ax.plot(*around, solid_capstyle="butt", zorder=1, **line)
+            ax.annotate("", (-0.2, y), (-BESIDE, y), arrowprops=arrow, zorder=1)
+            ax.add_patch(Circle((0, y), 0.24, fc=PLUS, **edge))
+            ax.text(0, y, "+", va="center_baseline", **word)
         else:
-            _box(ax, middle, step, colours[step])
-        y += _rise(step)
+            corner, look = (-width / 2, y - height / 2), {"fc": colours[step], **edge}
+            style = "round,pad=0.06"
+            ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, **look))
+            ax.text(0, y, step, size=8.5, va="center", **word)
 
 
-def _join(ax: Any, fork: float, y: float, arrow: dict[str, Any]) -> None:
-    """Draw the path around, from the fork to the sum."""
-    line: dict[str, Any] = {
-        "color": INK,
-        "lw": 1.2,
-        "solid_capstyle": "butt",
-        "zorder": 1,
-    }
-    ax.plot([0, -BESIDE, -BESIDE], [fork, fork, y], **line)
-    ax.annotate("", (-0.2, y), (-BESIDE, y), arrowprops=arrow, zorder=1)
-    ax.add_patch(Circle((0, y), 0.24, fc=PLUS, ec=INK, lw=1, zorder=2))
-    ax.text(0, y, "+", ha="center", va="center_baseline", color=DARK, zorder=3)
-
-
-def _box(ax: Any, y: float, word: str, colour: str) -> None:
-    width, height = BOX
-    ax.add_patch(
-        FancyBboxPatch(
-            (-width / 2, y - height / 2), width, height,
-            boxstyle="round,pad=0.06", fc=colour, ec=INK, lw=1, zorder=2,
-        )
-    )  # fmt: skip
-    ax.text(0, y, word, size=8.5, ha="center", va="center", color=DARK, zorder=3)
-
-
-def _as_block(label: str, block: ArrayLike) -> NDArray[Any]:
-    block = np.asarray(block)
-    if block.ndim != 3 or block.dtype != bool or 0 in block.shape:
-        raise ValueError(
-            f"{label} must be a boolean block with three axes, got {block.dtype} of "
-            f"shape {block.shape}"
-        )
-    return block
-
-
-def _faces(block: NDArray[Any]) -> Iterator[tuple[bool, Any, Any, Any]]:
+def _faces(block: Array) -> Iterator[tuple[bool, Any, Any, Any]]:
     """Yield each cell that is seen: is it True, its corner, and its two edges."""
     across, down = np.array([1.0, 0]), np.array([0, -1.0])
     a, b, c = block.shape
@@ -205,7 +179,7 @@ def _faces(block: NDArray[Any]) -> Iterator[tuple[bool, Any, Any, Any]]:
         yield block[i, j, -1], c * across + j * down + i * DEPTH, down, DEPTH
 
 
-def _draw_block(ax: Any, block: NDArray[Any]) -> None:
+def _draw_block(ax: Any, block: Array, axes: Sequence[str]) -> None:
     a, b, c = block.shape
     for together, corner, first, second in _faces(block):
         cell = [corner, corner + first, corner + first + second, corner + second]
@@ -214,14 +188,10 @@ def _draw_block(ax: Any, block: NDArray[Any]) -> None:
     far = np.array([c, 0]) + a * DEPTH
     ax.set(xlim=(-1.1, far[0] + 0.3), ylim=(-b - 1.0, far[1] + 0.3), aspect="equal")
     ax.axis("off")
-
-
-def _name_axes(ax: Any, shape: tuple[int, ...], axes: Sequence[str]) -> None:
-    a, b, c = shape
     batch, token, feature = axes
     x, y = a / 2 * DEPTH + (-0.1, 0.1)
     slope = np.degrees(np.arctan2(DEPTH[1], DEPTH[0]))
-    style = {"size": 9, "rotation_mode": "anchor"}
-    ax.text(c / 2, -b - 0.2, feature, ha="center", va="top", **style)
-    ax.text(-0.2, -b / 2, token, ha="center", va="bottom", rotation=90, **style)
-    ax.text(x, y, batch, ha="center", va="bottom", rotation=slope, **style)
+    style = {"size": 9, "rotation_mode": "anchor", "ha": "center"}
+    ax.text(c / 2, -b - 0.2, feature, va="top", **style)
+    ax.text(-0.2, -b / 2, token, va="bottom", rotation=90, **style)
+    ax.text(x, y, batch, va="bottom", rotation=slope, **style)

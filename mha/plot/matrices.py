@@ -8,18 +8,18 @@ from matplotlib import colormaps
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
 MAY_LOOK = "#56B4E9"
 BLOCKED: dict[str, Any] = {"facecolor": "#80808055", "edgecolor": INK, "hatch": "////"}
 COLOURS: dict[str, Any] = {
-    "weights": colormaps["cividis"],
-    "scores": colormaps["PuOr"],
-    "mask": None,
-}
+    "weights": colormaps["cividis"], "scores": colormaps["PuOr"],
+    "mask": ListedColormap([MAY_LOOK]),
+}  # fmt: skip
 Kind = Literal["weights", "scores", "mask"]
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 LETTER = 0.085  # inches; a typical letter of a token
@@ -71,16 +71,9 @@ def heatmap(
     Picture: Each token looks at itself.
     """
     return heatmaps(
-        [(A, "")],
-        rows,
-        cols,
-        alt=alt,
-        kind=kind,
-        mask=[mask],
-        xlabel=xlabel,
-        ylabel=ylabel,
-        unit=unit,
-    )
+        [(A, "")], rows, cols, alt=alt, kind=kind, mask=[mask], xlabel=xlabel,
+        ylabel=ylabel, unit=unit,
+    )  # fmt: skip
 
 
 def heatmaps(
@@ -115,21 +108,23 @@ def heatmaps(
     """
     matrices, blocked = _read(panels, mask, kind)
     n_q, n_k = matrices[0].shape
-    smallest = _smallest_cell(n_q, n_k, kind, named=cols is not None)
     down = as_names("rows", rows, n_q, "rows")
     across = as_names("cols", cols, n_k, "columns")
-    norm = _limits(matrices, kind)
-    digits = 0 if kind == "scores" and all_whole(matrices) else 2
+    values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
+    norm = _limits(values, kind)
+    whole = kind == "scores" and np.array_equal(values, np.round(values))
+    digits = 0 if whole else 2  # of whole scores, decimals say nothing
+    smallest = 0 if cols is None else LINE  # a cell needs room for what it holds
+    if kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO:
+        smallest = NUMBER
     with house_style():
         figure, axes, cell = _grid(len(matrices), down, across, smallest)
-        for place, ax in enumerate(figure.axes):
-            image = _cells(
-                ax, matrices[place], blocked[place], kind, norm, cell, digits
-            )
+        paired = zip(figure.axes, matrices, blocked, panels, strict=True)
+        for ax, A, hidden, (_, below) in paired:
+            image = _cells(ax, A, hidden, kind, norm, cell, digits)
             first = ax in axes[:, 0]
             _tokens(ax, down, across, cell, first)
             ax.set(xlabel=xlabel, ylabel=ylabel if first else "")
-            below = panels[place][1]
             ax.text(0.5, -0.04, below, transform=ax.transAxes, ha="center", va="top")
         _legend(figure, image, kind, unit)
         return Picture(figure, alt)
@@ -137,7 +132,7 @@ def heatmaps(
 
 def _read(
     panels: Sequence[tuple[ArrayLike, str]], mask: Any, kind: Kind
-) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+) -> tuple[list[Array], list[Array]]:
     """Return the matrices, and for each the cells to draw as blocked."""
     if kind not in COLOURS:
         raise ValueError(f"kind must be one of {sorted(COLOURS)}, got {kind!r}")
@@ -151,12 +146,11 @@ def _read(
             raise ValueError(f"panels must share a shape, got {first} and {A.shape}")
         if kind == "mask" and A.dtype != bool:
             raise ValueError(f"a mask must be boolean, got {A.dtype}")
-    return matrices, [
-        _blocked(A, M, kind) for A, M in zip(matrices, masks, strict=True)
-    ]
+    pairs = zip(matrices, masks, strict=True)
+    return matrices, [_blocked(A, M, kind) for A, M in pairs]
 
 
-def _blocked(A: NDArray[Any], mask: Any, kind: Kind) -> NDArray[Any]:
+def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
     if kind == "mask":
         return ~A
     if mask is None:
@@ -170,26 +164,16 @@ def _blocked(A: NDArray[Any], mask: Any, kind: Kind) -> NDArray[Any]:
         raise ValueError(f"mask of shape {mask.shape} does not fit {A.shape}") from None
 
 
-def _limits(matrices: Sequence[NDArray[Any]], kind: Kind) -> Normalize:
-    values = np.concatenate([A.ravel() for A in matrices]).astype(float)
-    values = values[np.isfinite(values)]
-    if kind != "scores":
-        if np.any(values < -1e-6) or np.any(values > 1 + 1e-6):
-            low, high = values.min(), values.max()
-            raise ValueError(
-                f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}; "
-                'use kind="scores" for signed numbers'
-            )
-        return Normalize(0, 1)
-    top = np.abs(values).max(initial=0) or 1
-    return Normalize(-top, top)
-
-
-def _smallest_cell(n_q: int, n_k: int, kind: Kind, named: bool) -> float:
-    """Return the inches that a cell needs for its number or for a name beside it."""
-    if kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO:
-        return NUMBER
-    return LINE if named else 0
+def _limits(values: Array, kind: Kind) -> Normalize:
+    if kind == "scores":
+        top = np.abs(values).max(initial=0) or 1
+        return Normalize(-top, top)
+    if np.any(values < -1e-6) or np.any(values > 1 + 1e-6):
+        raise ValueError(
+            f"weights lie between 0 and 1, got {values.min():.3g} to "
+            f'{values.max():.3g}; use kind="scores" for signed numbers'
+        )
+    return Normalize(0, 1)
 
 
 def _grid(
@@ -212,15 +196,13 @@ def _grid(
 
 
 def _cells(
-    ax: Any, A: NDArray[Any], blocked: NDArray[Any], kind: Kind, norm: Normalize,
-    cell: float, digits: int,
+    ax: Any, A: Array, blocked: Array, kind: Kind, norm: Normalize, cell: float,
+    digits: int,
 ) -> Any:  # fmt: skip
     """Paint the cells; return the image, which knows colours and limits."""
-    colours = ListedColormap([MAY_LOOK]) if kind == "mask" else COLOURS[kind]
     hidden = blocked | ~np.isfinite(A.astype(float))
-    image = ax.imshow(
-        np.ma.array(A, float, mask=hidden), colours, norm, interpolation="none"
-    )
+    seen: Any = np.ma.array(A, float, mask=hidden)
+    image = ax.imshow(seen, COLOURS[kind], norm, interpolation="none")
     for i, start, length in _runs(blocked):
         ax.add_patch(Rectangle((start - 0.5, i - 0.5), length, 1, **BLOCKED))
     if kind != "mask" and max(A.shape) <= NUMBERS_UP_TO:
@@ -231,18 +213,12 @@ def _cells(
     return image
 
 
-def _runs(blocked: NDArray[Any]) -> Iterator[tuple[int, int, int]]:
+def _runs(blocked: Array) -> Iterator[tuple[int, int, int]]:
     """Yield (row, first column, length) of each unbroken run of blocked cells."""
     for i, row in enumerate(np.pad(blocked, ((0, 0), (1, 1))).astype(int)):
         edges = np.diff(row)
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
         yield from ((i, int(s), int(e - s)) for s, e in zip(starts, ends, strict=True))
-
-
-def all_whole(matrices: Sequence[NDArray[Any]]) -> bool:
-    """Return whether all finite numbers are whole, so that decimals say nothing."""
-    values = np.concatenate([A[np.isfinite(A)] for A in matrices])
-    return np.array_equal(values, np.round(values))
 
 
 def number(value: float, digits: int) -> str:
@@ -280,15 +256,12 @@ def _tokens(
 def _legend(figure: Figure, image: Any, kind: Kind, unit: str | None) -> None:
     """Say what the colours mean, where no number does."""
     if kind == "mask":
-        patches = [
-            Patch(fc=MAY_LOOK, label="may look"),
-            Patch(**BLOCKED, label="blocked"),
-        ]
-        figure.legend(handles=patches, loc="outside lower center", ncols=2)
+        open_, closed = Patch(fc=MAY_LOOK), Patch(**BLOCKED)
+        words = "may look", "blocked"
+        figure.legend([open_, closed], words, loc="outside lower center", ncols=2)
     elif max(image.get_array().shape) > NUMBERS_UP_TO:
         name = unit or ("weight" if kind == "weights" else "score")
-        bar: Any = figure.colorbar(
-            image, ax=figure.axes, label=name, shrink=0.8, aspect=25
-        )
+        look: Any = {"label": name, "shrink": 0.8, "aspect": 25}
+        bar: Any = figure.colorbar(image, ax=figure.axes, **look)
         bar.solids.set_rasterized(True)  # one image instead of 256 slivers
         bar.outline.set_visible(False)

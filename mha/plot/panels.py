@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.plot._checks import as_matrix
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
@@ -56,8 +57,15 @@ def moves(
         width = min(WIDTH, MARGIN + PANEL * len(pairs))
         figure = Figure((width, (width - MARGIN) / len(pairs) + 1.1))
         axes = figure.subplots(1, len(pairs), sharex=True, sharey=True, squeeze=False)
-        for ax, (label, pair) in zip(axes[0], pairs.items(), strict=True):
-            _draw(ax, *pair, names)
+        line: dict[str, Any] = {"colors": INK, "linewidths": 0.6, "alpha": 0.45}
+        ring = {"facecolors": "none", "edgecolors": "C0", "linewidths": 1.1}
+        dot = {"color": "C1", "linewidths": 0, "zorder": 3}
+        for ax, (label, (start, end)) in zip(axes[0], pairs.items(), strict=True):
+            ax.grid(True)
+            steps = LineCollection([*np.stack([start, end], axis=1)], **line)
+            ax.add_collection(steps)
+            ax.scatter(*start.T, s=26, label=names[0], **ring)
+            ax.scatter(*end.T, s=9, label=names[1], **dot)
             ax.set(xlim=(-top, top), ylim=(-top, top), xlabel=xlabel, aspect="equal")
             ax.text(0.5, 1.04, label, transform=ax.transAxes, ha="center", va="bottom")
         axes[0, 0].set_ylabel(ylabel)
@@ -66,9 +74,7 @@ def moves(
         return Picture(figure, alt)
 
 
-def _pair(
-    label: str, before: ArrayLike, after: ArrayLike
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _pair(label: str, before: ArrayLike, after: ArrayLike) -> tuple[Array, Array]:
     start, end = (as_matrix(label, x, "(n, 2)") for x in (before, after))
     if start.shape != end.shape or start.shape[1] != 2:
         raise ValueError(
@@ -76,14 +82,3 @@ def _pair(
             f"and {end.shape}"
         )
     return start, end
-
-
-def _draw(
-    ax: Any, start: NDArray[Any], end: NDArray[Any], names: tuple[str, str]
-) -> None:
-    ax.grid(True)
-    lines = [*np.stack([start, end], axis=1)]
-    ax.add_collection(LineCollection(lines, colors=INK, linewidths=0.6, alpha=0.45))
-    ring = {"facecolors": "none", "edgecolors": "C0", "linewidths": 1.1}
-    ax.scatter(*start.T, s=26, label=names[0], **ring)
-    ax.scatter(*end.T, s=9, color="C1", linewidths=0, label=names[1], zorder=3)

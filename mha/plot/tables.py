@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
 from mha.plot._picture import INK, WIDTH, Picture, house_style
 
@@ -58,44 +59,35 @@ def marks(
     across = as_names("cols", cols, holds.shape[1], "columns")
     if sort:
         holds, down, across = _sorted(holds, down, across)
+    margin = 0.5 + LETTER * max(map(len, down))
+    cell = min(ROW * 1.15, (WIDTH - margin) / len(across))  # inches
+    width = min(WIDTH, margin + cell * len(across) + 0.2)
+    height = ROW * len(down) + LETTER * max(map(len, across)) + 0.8
     with house_style():
-        figure, ax, cell = _paper(down, across)
+        figure = Figure((width, height))
+        ax: Any = figure.subplots()
         yes, no = np.argwhere(holds), np.argwhere(~holds)
-        size = (0.66 * cell * 72) ** 2
+        size = (0.66 * min(cell, ROW) * 72) ** 2
         handles = [
             ax.scatter(*yes.T[::-1], s=size, marker="s", color=MARK, linewidths=0),
             ax.scatter(*no.T[::-1], s=2, color=INK, alpha=0.45, linewidths=0),
         ]
-        _name(ax, down, across)
+        ax.set(xlim=(-0.6, len(across) - 0.4), ylim=(len(down) - 0.4, -0.6))
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0, labelsize=8)
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
+        ax.set_xticks(range(len(across)), across, rotation=90)
+        ax.set_yticks(range(len(down)), down)
         ax.set(xlabel=xlabel, ylabel=ylabel)
         figure.legend(handles, names, loc="outside lower center", ncols=2)
         return Picture(figure, alt)
 
 
 def _sorted(
-    table: NDArray[Any], rows: list[str], cols: list[str]
-) -> tuple[NDArray[Any], list[str], list[str]]:
+    table: Array, rows: list[str], cols: list[str]
+) -> tuple[Array, list[str], list[str]]:
     busy = np.argsort(-table.sum(0), kind="stable")
     alike = sorted(range(len(table)), key=lambda k: tuple(~table[k, busy]))
     return table[alike][:, busy], [rows[k] for k in alike], [cols[k] for k in busy]
-
-
-def _paper(rows: list[str], cols: list[str]) -> tuple[Figure, Any, float]:
-    """Return a figure, its axes, and the inches of a cell."""
-    margin = 0.5 + LETTER * max(map(len, rows))
-    cell = min(ROW * 1.15, (WIDTH - margin) / len(cols))
-    width = min(WIDTH, margin + cell * len(cols) + 0.2)
-    height = ROW * len(rows) + LETTER * max(map(len, cols)) + 0.8
-    figure = Figure((width, height))
-    return figure, figure.subplots(), min(cell, ROW)
-
-
-def _name(ax: Any, rows: list[str], cols: list[str]) -> None:
-    ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0, labelsize=8)
-    ax.xaxis.tick_top()
-    ax.xaxis.set_label_position("top")
-    ax.set_xticks(range(len(cols)), cols, rotation=90)
-    ax.set_yticks(range(len(rows)), rows)

@@ -13,15 +13,6 @@ from mha.view.softmax import softmax
 from mha.view.steps import steps
 
 __all__ = [
-    "View",
-    "attention",
-    "dragons",
-    "heads",
-    "kills",
-    "masks",
-    "online",
-    "plane",
-    "scale",
-    "softmax",
-    "steps",
-]
+    "View", "attention", "dragons", "heads", "kills", "masks", "online", "plane",
+    "scale", "softmax", "steps",
+]  # fmt: skip

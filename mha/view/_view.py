@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mha._arrays import Array
 from mha._figures import as_alt
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ class View:
             f"<script>{script}</script></div>"
         )
 
-    def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
-    ) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         bundle = {"text/plain": repr(self), "text/html": self._repr_html_()}
         if still := self._still_if_drawable():
             bundle["image/png"] = base64.b64encode(still.png).decode("ascii")
@@ -123,7 +121,7 @@ def as_json(data: dict[str, Any]) -> str:
     return packed.replace("<", "\\u003c")
 
 
-def as_numbers(name: str, values: Any) -> NDArray[Any]:
+def as_numbers(name: str, values: Any) -> Array:
     """Return `values`, which may be tensors, as finite floats of NumPy."""
     values = as_array(values)
     if not np.isfinite(values).all():
@@ -132,7 +130,7 @@ def as_numbers(name: str, values: Any) -> NDArray[Any]:
     return values
 
 
-def as_array(values: Any) -> NDArray[Any]:
+def as_array(values: Any) -> Array:
     """Return a copy of an array, a tensor, or a list of them, as floats."""
     if isinstance(values, list | tuple):
         values = [as_array(value) for value in values]
@@ -181,11 +179,7 @@ def text(name: str) -> str:
 @cache
 def code(kind: str) -> str:
     """Return the script of one kind of figure, with looks and parts that all share."""
-    looks = [text(name) for name in ("view.css", f"{kind}.css") if has(name)]
+    files = "view.css", f"{kind}.css"
+    looks = [text(name) for name in files if (FOLDER / name).exists()]
     css = json.dumps("".join(looks).replace("\n", ""), ensure_ascii=False)
     return "\n".join([f"const css = {css};", text("base.js"), text(f"{kind}.js")])
-
-
-def has(name: str) -> bool:
-    """Return whether this folder holds the file."""
-    return (FOLDER / name).exists()

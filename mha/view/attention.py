@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mha.view._view import View, as_numbers, as_words, short
 
@@ -50,19 +49,6 @@ def attention(
     >>> attention([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], alt="b looks at both")
     View: b looks at both
     """
-    A = as_weights(weights)
-    queries = as_words(tokens)
-    words = queries if keys is None else as_words(keys)
-    check(A, queries, words, names, first)
-    data = {"weights": A, "queries": queries, "keys": words, "first": int(first)}
-    if names is not None:
-        data["names"] = as_words(names)
-    look = A[0, 0], short(queries), short(words)
-    return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))
-
-
-def as_weights(weights: Any) -> NDArray[Any]:
-    """Return the weights with four axes, as NumPy."""
     A = as_numbers("weights", weights)
     if not 2 <= A.ndim <= 4:
         raise ValueError(
@@ -73,19 +59,14 @@ def as_weights(weights: Any) -> NDArray[Any]:
         low: Any = A.min() if A.size else "no"
         high: Any = A.max() if A.size else "no number"
         raise ValueError(f"weights must lie in 0..1, got {low:.3} to {high:.9}")
-    return np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
-
-
-def check(
-    A: NDArray[Any], queries: Sequence[str], keys: Sequence[str],
-    names: Sequence[object] | None, first: int,
-) -> None:  # fmt: skip
-    """Refuse words and names that do not fit the weights."""
-    expected = (len(queries), len(keys))
+    A = np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
+    queries = as_words(tokens)
+    words = queries if keys is None else as_words(keys)
+    expected = (len(queries), len(words))
     if A.shape[-2:] != expected:
         raise ValueError(
             f"weights must end in shape (n_q, n_k) = {expected} for {len(queries)} "
-            f"tokens and {len(keys)} keys, got shape {A.shape}"
+            f"tokens and {len(words)} keys, got shape {A.shape}"
         )
     if names is not None and len(names) != A.shape[1]:
         raise ValueError(
@@ -94,3 +75,8 @@ def check(
         )
     if not 0 <= first < len(queries):
         raise ValueError(f"first must be one of {len(queries)} tokens, got {first}")
+    data = {"weights": A, "queries": queries, "keys": words, "first": int(first)}
+    if names is not None:
+        data["names"] = as_words(names)
+    look = A[0, 0], short(queries), short(words)
+    return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.view._view import View, as_numbers, as_words
 
 FEWEST, MOST = 10, 400
@@ -59,18 +60,16 @@ def dragons(
         raise ValueError(f"names must be three, got {len(words)}")
     nights = evened(as_numbers("nights", nights))
     data = {"nights": nights, "looks": looks, "names": words}
-    first, panel = first_look(nights, looks[:1])
-    labels: dict[str, Any] = {
-        "xlabel": f"{words[0]} glow",
-        "ylabel": f"{words[1]} glow",
-    }
-    labels["names"] = ("the night", "the best guess")
-    return View(
-        "dragons", data, alt, lambda plot: plot.moves({first: panel}, alt=alt, **labels)
-    )
+    A = np.append(looks[0], 1 - looks[0].sum())[None]
+    guess = nights @ np.linalg.pinv(A) @ A  # what one look lets one guess
+    first = "one look, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
+    panels = {first: (nights[:, :2], guess[:, :2])}
+    labels: dict[str, Any] = {"names": ("the night", "the best guess"), "alt": alt}
+    labels |= {"xlabel": f"{words[0]} glow", "ylabel": f"{words[1]} glow"}
+    return View("dragons", data, alt, lambda plot: plot.moves(panels, **labels))
 
 
-def evened(nights: NDArray[Any]) -> NDArray[Any]:
+def evened(nights: Array) -> Array:
     """Return nights whose second moments are exactly 1 and 0."""
     if nights.ndim != 2 or nights.shape[1] != 3 or not FEWEST <= len(nights) <= MOST:
         raise ValueError(
@@ -81,11 +80,3 @@ def evened(nights: NDArray[Any]) -> NDArray[Any]:
     if size[0] < 1e-9 * size[-1]:
         raise ValueError("nights must not make one creature a mixture of the others")
     return nights @ (axes / np.sqrt(size)) @ axes.T
-
-
-def first_look(nights: NDArray[Any], looks: NDArray[Any]) -> tuple[str, Any]:
-    """Return a label, and the nights as they were and as one look lets one guess."""
-    A = np.column_stack([looks, 1 - looks.sum(1)])
-    guess = nights @ np.linalg.pinv(A) @ A
-    label = "one look, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
-    return label, (nights[:, :2], guess[:, :2])

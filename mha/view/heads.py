@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mha._arrays import as_count
 from mha.heads import split_heads
@@ -51,12 +51,10 @@ def heads(
     """
     cells, words = np.asarray(cells), as_words(words)
     n_heads = as_count("n_heads", n_heads)
-    if cells.ndim != 2 or not (
-        1 <= cells.shape[0] <= MOST_ROWS and 1 <= cells.shape[1] <= MOST_COLUMNS
-    ):
+    most = MOST_ROWS, MOST_COLUMNS
+    if cells.ndim != 2 or 0 in cells.shape or np.any(np.greater(cells.shape, most)):
         raise ValueError(
-            f"cells must have shape (n, d_model), at most ({MOST_ROWS}, "
-            f"{MOST_COLUMNS}), got {cells.shape}"
+            f"cells must have shape (n, d_model), at most {most}, got {cells.shape}"
         )
     n, d_model = cells.shape
     if len(words) != n:
@@ -66,16 +64,10 @@ def heads(
     names = [as_words(row) for row in cells.tolist()]
     counts = [h for h in range(1, d_model + 1) if d_model % h == 0]
     data = {"cells": names, "words": words, "counts": counts, "first": n_heads}
+    wrong = places.reshape(right.shape)
+    panels = [(head, f"head {r}") for r, head in enumerate(right)]
+    panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong)]
     labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for"}
     labels |= {"kind": "scores", "alt": alt}
-    look = panels_of(right), short(words), [""] * right.shape[-1]
+    look = panels, short(words), [""] * right.shape[-1]
     return View("heads", data, alt, lambda plot: plot.heatmaps(*look, **labels))
-
-
-def panels_of(right: NDArray[Any]) -> list[tuple[NDArray[Any], str]]:
-    """Return where the numbers of the tape end up, with the swap and without."""
-    wrong = np.arange(right.size).reshape(right.shape)
-    rows = [(right, ""), (wrong, ", no swap")]
-    return [
-        (head, f"head {r}{how}") for heads, how in rows for r, head in enumerate(heads)
-    ]

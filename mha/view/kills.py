@@ -24,18 +24,12 @@ def kills(matrix: Any, *, alt: str) -> View:
     """
     dead: Any = np.asarray(matrix.killed)
     wrong = dead.any(axis=1)
-    members = [
-        name for name, is_wrong in zip(matrix.rows, wrong, strict=True) if is_wrong
-    ]
-    data = {
-        "members": members,
-        "laws": matrix.columns,
-        "killed": dead[wrong].astype(int),
-    }
+    members = [matrix.rows[row] for row in np.flatnonzero(wrong)]
+    data = {"members": members, "laws": matrix.columns}
+    data["killed"] = dead[wrong].astype(int)
     counts = dead.sum(axis=0)
     order = np.argsort(-counts, kind="stable")[:12]
     names = [matrix.columns[column].replace("_", " ") for column in order]
     look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions caught"}
-    return View(
-        "kills", data, alt, lambda plot: plot.bars(counts[order], names, **look)
-    )
+    heights = counts[order]
+    return View("kills", data, alt, lambda plot: plot.bars(heights, names, **look))

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mha._arrays import Array
 from mha.masks import masked_softmax
 from mha.view._view import View, as_numbers, as_words, short
 
@@ -62,14 +63,12 @@ def masks(
     masks = {str(name): as_mask(name, M, S.shape) for name, M in starts.items()}
     data: dict[str, Any] = {"scores": S, "queries": queries, "keys": words}
     data["starts"] = [[name, M.astype(int)] for name, M in masks.items()]
-    first = next(iter(masks.values()))
-    look = masked_softmax(S, first), short(queries), short(words)
-    return View(
-        "masks", data, alt, lambda plot: plot.heatmap(*look, mask=first, alt=alt)
-    )
+    M = next(iter(masks.values()))
+    look = masked_softmax(S, M), short(queries), short(words)
+    return View("masks", data, alt, lambda plot: plot.heatmap(*look, mask=M, alt=alt))
 
 
-def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return one mask to begin with, stretched to the scores."""
     mask = np.array(mask)
     if mask.dtype != bool:

@@ -1,6 +1,7 @@
 """Read the keys block by block and keep three numbers (chapter long)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,10 +54,7 @@ def online(
         raise ValueError(f"scores must be at least 4, got {len(scores)}")
     if block not in SIZES:
         raise ValueError(f"block must be one of {SIZES}, got {block}")
-    powers = np.exp(scores - scores.max())
     data = {"labels": labels, "scores": scores, "values": values, "block": block}
-    look = powers, short(labels)
-    return View(
-        "online", data, alt,
-        lambda plot: plot.bars(*look, alt=alt, ylabel="exp(s − m)"),
-    )  # fmt: skip
+    heights, words = np.exp(scores - scores.max()), short(labels)
+    look: dict[str, Any] = {"alt": alt, "ylabel": "exp(s − m)"}
+    return View("online", data, alt, lambda plot: plot.bars(heights, words, **look))

@@ -57,25 +57,19 @@ def plane(
     values, words = as_numbers("values", values), as_words(words)
     if not 1 <= len(words) <= MOST:
         raise ValueError(f"words must be 1 to {MOST}, got {len(words)}")
-    expected = {"query": (2,), "keys": (len(words), 2), "values": (len(words), 2)}
-    for name, x in (("query", query), ("keys", keys), ("values", values)):
-        if x.shape != expected[name]:
+    data: dict[str, Any] = {"query": query, "keys": keys, "values": values}
+    for name, x in data.items():
+        expected = (2,) if name == "query" else (len(words), 2)
+        if x.shape != expected:
             raise ValueError(
-                f"{name} must have shape {expected[name]} for {len(words)} words, "
+                f"{name} must have shape {expected} for {len(words)} words, "
                 f"got {x.shape}"
             )
-    data: dict[str, Any] = {
-        "query": query,
-        "keys": keys,
-        "values": values,
-        "words": words,
-    }
-    data |= {"asks": as_words([asks])[0], "hull": convex_hull(values)}
+    data |= {"words": words, "asks": as_words([asks])[0], "hull": convex_hull(values)}
     data["axes"] = [as_words(pair) for pair in axes or [["x", "y"], ["x", "y"]]]
     data["reach"] = np.ceil(1.2 * max(abs(query).max(), abs(keys).max(), 0.5))
     output = scaled_dot_product_attention(query[None], keys, values)[0]
-    arrows = dict(zip(words, map(tuple, values), strict=True))
-    arrows["output"] = tuple(output)
+    arrows = {**dict(zip(words, values, strict=True)), "output": output}
     look: dict[str, Any] = {"alt": alt, "hull": words}
     look["roles"] = {**dict.fromkeys(words, "value"), "output": "output"}
     return View("plane", data, alt, lambda plot: plot.vectors(arrows, **look))

@@ -1,9 +1,7 @@
 """Make vectors wider and watch a softmax saturate (chapter scale)."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mha.softmax import softmax
 from mha.view._view import View, as_numbers
@@ -38,7 +36,11 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     >>> scale([[[1, 8], [0, -8]]], [1, 64], alt="Wide vectors leave one key.")
     View: Wide vectors leave one key.
     """
-    scores, widths = as_numbers("scores", scores), as_widths(widths)
+    scores, widths = as_numbers("scores", scores), np.asarray(widths)
+    if widths.ndim != 1 or widths.size == 0:
+        raise ValueError(f"widths must be a row of numbers that grow, got {widths}")
+    if widths[0] < 1 or np.any(np.diff(widths) <= 0):
+        raise ValueError(f"widths must grow, from 1 or more, got {widths.tolist()}")
     if scores.ndim != 3 or scores.shape[-1] != len(widths) or scores.size == 0:
         raise ValueError(
             f"scores must have shape (draws, n_k, n_widths = {len(widths)}), "
@@ -51,13 +53,3 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     # the script shows one width after another
     data = {"scores": np.swapaxes(scores, 1, 2), "widths": widths, "first": first}
     return View("scale", data, alt, lambda plot: plot.bars(series, labels, alt=alt))
-
-
-def as_widths(widths: ArrayLike) -> NDArray[Any]:
-    """Return the widths of the vectors, which grow."""
-    widths = np.asarray(widths)
-    if widths.ndim != 1 or widths.size == 0:
-        raise ValueError(f"widths must be a row of numbers that grow, got {widths}")
-    if widths[0] < 1 or np.any(np.diff(widths) <= 0):
-        raise ValueError(f"widths must grow, from 1 or more, got {widths.tolist()}")
-    return widths

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +69,5 @@ def steps(
     }  # fmt: skip
     panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
     look = panels, short(tokens), short(tokens)
-    return View(
-        "steps", data, alt, lambda plot: plot.heatmaps(*look, mask=open_, alt=alt)
-    )
+    how: dict[str, Any] = {"mask": open_, "alt": alt}
+    return View("steps", data, alt, lambda plot: plot.heatmaps(*look, **how))
