@@ -1,15 +1,14 @@
 """The encoder in PyTorch (chapters encoder_layer and encoder)."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mha._arrays import as_activation, as_count, as_eps
+from mha._arrays import Array, as_activation, as_count, as_eps
 from mha.nn.attention import (
+    Device,
     Mask,
     MultiHeadAttention,
     as_ndarray,
@@ -17,10 +16,7 @@ from mha.nn.attention import (
     check_tokens,
 )
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "gelu": F.gelu,
-}
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
 
 
 class EncoderLayer(nn.Module):
@@ -62,14 +58,10 @@ class EncoderLayer(nn.Module):
     ----------
     attention : MultiHeadAttention
         The part in which tokens meet.
-    W_1 : torch.nn.Linear
-        The way of feed-forward out to d_ff.
-    W_2 : torch.nn.Linear
-        The way back.
-    norm_1 : torch.nn.LayerNorm
-        The norm of attention.
-    norm_2 : torch.nn.LayerNorm
-        The norm of feed-forward.
+    W_1, W_2 : torch.nn.Linear
+        The way of feed-forward out to d_ff, and the way back.
+    norm_1, norm_2 : torch.nn.LayerNorm
+        The norms of attention and of feed-forward.
 
     Raises
     ------
@@ -91,8 +83,7 @@ class EncoderLayer(nn.Module):
     def __init__(
         self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0,
         activation: Literal["relu", "gelu"] = "relu", norm_first: bool = False,
-        eps: float = 1e-5, bias: bool = True,
-        device: torch.device | str | int | None = None,
+        eps: float = 1e-5, bias: bool = True, device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -121,17 +112,17 @@ class EncoderLayer(nn.Module):
 
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[False] = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+        return_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: bool,
     ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
     def forward(
@@ -145,46 +136,40 @@ class EncoderLayer(nn.Module):
         X : Tensor of shape (..., n, d_model)
             The tokens.
         mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n). bool: True = may attend. float: added to
-            the scores. For a batch write ``mask[:, None]`` to give each sequence its
-            own and ``mask[None]`` to give each head its own.
-        is_causal : bool, default False
-            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
-        return_weights : bool, default False
-            Return the weights of every head too, never averaged.
+            Broadcasts to (..., n_heads, n, n); as in `MultiHeadAttention.forward`.
+        is_causal, return_weights : bool, default False
+            As in `MultiHeadAttention.forward`.
 
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
             Finite, with finite gradients, even where all keys of a token are masked.
         A : Tensor of shape (..., n_heads, n, n)
-            Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
-            mode these are the weights before dropout.
+            Only with `return_weights`, as in `MultiHeadAttention.forward`.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If `X` is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `MultiHeadAttention.forward`.
         """
         check_tokens("X", X, self.d_model)
-        look = mask, is_causal, return_weights
+        answer = self.attention(
+            self.norm_1(X) if self.norm_first else X,
+            mask=mask, is_causal=is_causal, return_weights=return_weights,
+        )  # fmt: skip
+        heads, A = answer if return_weights else (answer, None)
+        Z = X + self._drop(heads)
         if self.norm_first:
-            Y, A = _ask(self.attention, self.norm_1(X), *look)
-            X = X + self._drop(Y)
-            X = X + self._feed_forward(self.norm_2(X))
+            Y = Z + self._feed_forward(self.norm_2(Z))
         else:
-            Y, A = _ask(self.attention, X, *look)
-            X = self.norm_1(X + self._drop(Y))
-            X = self.norm_2(X + self._feed_forward(X))
-        return (X, A) if return_weights else X
+            Z = self.norm_1(Z)
+            Y = self.norm_2(Z + self._feed_forward(Z))
+        return (Y, A) if return_weights else Y
 
     if TYPE_CHECKING:
         __call__ = forward
 
-    def numpy_weights(self) -> dict[str, NDArray[Any]]:
+    def numpy_weights(self) -> dict[str, Array]:
         """Return the parameters as the dict that `mha.encoder_layer` takes.
 
         Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
@@ -206,10 +191,10 @@ class EncoderLayer(nn.Module):
         True
         """
         weights = self.attention.numpy_weights()
-        parts = (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2)
-        for i, W, norm in parts:
-            weights |= _present({f"W_{i}": W.weight, f"b_{i}": W.bias})
-            weights |= _present({f"gain_{i}": norm.weight, f"bias_{i}": norm.bias})
+        for i, W, norm in (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2):
+            named = {f"W_{i}": W.weight, f"b_{i}": W.bias}
+            named |= {f"gain_{i}": norm.weight, f"bias_{i}": norm.bias}
+            weights |= {k: as_ndarray(p) for k, p in named.items() if p is not None}
         return weights
 
     def extra_repr(self) -> str:
@@ -225,18 +210,6 @@ class EncoderLayer(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)
-
-
-def _ask(
-    layer: nn.Module, X: Tensor, mask: Mask, is_causal: bool, return_weights: bool
-) -> tuple[Tensor, Any]:
-    """Return the output of a layer and its weights, None if they are not asked for."""
-    answer = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
-    return answer if return_weights else (answer, None)
-
-
-def _present(parameters: dict[str, Tensor | None]) -> dict[str, NDArray[Any]]:
-    return {name: as_ndarray(p) for name, p in parameters.items() if p is not None}
 
 
 class Encoder(nn.Module):
@@ -284,7 +257,7 @@ class Encoder(nn.Module):
         self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *,
         dropout: float = 0.0, activation: Literal["relu", "gelu"] = "relu",
         norm_first: bool = False, eps: float = 1e-5, bias: bool = True,
-        final_norm: bool = False, device: torch.device | str | int | None = None,
+        final_norm: bool = False, device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -311,17 +284,17 @@ class Encoder(nn.Module):
 
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[False] = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+        return_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: Literal[True],
     ) -> tuple[Tensor, list[Tensor]]: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: bool,
     ) -> Tensor | tuple[Tensor, list[Tensor]]: ...  # fmt: skip
     def forward(
@@ -334,35 +307,27 @@ class Encoder(nn.Module):
         ----------
         X : Tensor of shape (..., n, d_model)
             The tokens. The encoder adds no positions to them.
-        mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n) and holds in every layer. bool: True =
-            may attend. float: added to the scores. For a batch write ``mask[:, None]``
-            to give each sequence its own and ``mask[None]`` to give each head its own.
-        is_causal : bool, default False
-            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
-        return_weights : bool, default False
-            Return the weights of every head of every layer too.
+        mask, is_causal, return_weights : optional
+            As in `EncoderLayer.forward`, the same for every layer.
 
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
             Finite, with finite gradients, even where all keys of a token are masked.
         A : list of Tensor, each of shape (..., n_heads, n, n)
-            Only with `return_weights`. One entry for each layer, the first layer
-            first; see `EncoderLayer`.
+            Only with `return_weights`. One entry for each layer, the first layer first.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If `X` is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `MultiHeadAttention.forward`.
         """
         maps = []
         for layer in self.layers:
-            X, A = _ask(layer, X, mask, is_causal, return_weights)
-            maps.append(A)
+            X = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
+            if return_weights:
+                X, A = X
+                maps.append(A)
         Y = X if self.final_norm is None else self.final_norm(X)
         return (Y, maps) if return_weights else Y
 
