@@ -219,8 +219,8 @@ def _holds_no_nan(mask: Tensor) -> bool:
         return True
 
 
-def check_tensor(name: str, x: Tensor) -> None:
-    """Refuse what is no floating-point tensor of shape (..., n, d)."""
+def check_tensor(name: str, x: Tensor, d_model: int | None = None) -> None:
+    """Refuse what is no floating-point tensor of shape (..., n, d_model)."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, got {type(x).__name__}; "
@@ -230,6 +230,11 @@ def check_tensor(name: str, x: Tensor) -> None:
         raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}")
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., n, d), got {tuple(x.shape)}")
+    if d_model is not None and x.shape[-1] != d_model:
+        raise ValueError(
+            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
+            "they must be equal"
+        )
 
 
 def _checked_leading(named: Mapping[str, Tensor]) -> tuple[int, ...]:
@@ -254,25 +259,10 @@ def as_probability(name: str, p: float) -> float:
     return float(p)
 
 
-def check_tokens(name: str, x: Tensor, d_model: int) -> None:
-    """Refuse what is no tensor of rows of this width."""
-    check_tensor(name, x)
-    if x.shape[-1] != d_model:
-        raise ValueError(
-            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
-            "they must be equal"
-        )
-
-
-def refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
-    """Refuse a mask for each sequence that would be read as one for each head.
-
-    With as many sequences as heads it would fit, and nothing would look wrong.
-    """
-    if mask is None or len(shape) < 4:
-        return
-    given = tuple(torch.as_tensor(mask).shape)
-    if len(given) == 3 and given[0] > 1:
+def _refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
+    """Refuse a mask for each sequence that would be read as one for each head."""
+    given = () if mask is None else tuple(torch.as_tensor(mask).shape)
+    if len(given) == 3 < len(shape) and given[0] > 1:
         raise ValueError(
             f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
             f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
@@ -425,16 +415,13 @@ class MultiHeadAttention(nn.Module):
             For a token whose keys are all masked, the heads give zeros and `Y` is the
             bias of W_O.
         A : Tensor of shape (..., n_heads, n_q, n_k)
-            Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
-            mode these are the weights before dropout.
+            Only with `return_weights`, as in `scaled_dot_product_attention`.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If an argument is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `scaled_dot_product_attention`, and if `mask` has three
+            axes and the tokens are a batch.
 
         Examples
         --------
@@ -451,19 +438,19 @@ class MultiHeadAttention(nn.Module):
         value = key if value is None else value
         named = {"query": query, "key": key, "value": value}
         for name, x in named.items():
-            check_tokens(name, x, self.d_model)
+            check_tensor(name, x, self.d_model)
         leading = _checked_leading(named)
         Q = self._split_heads(self.W_Q(query))
         K = self._split_heads(self.W_K(key))
         V = self._split_heads(self.W_V(value))
-        refuse_three_axes(mask, (*leading, *Q.shape[-3:-1], K.shape[-2]))
+        _refuse_three_axes(mask, (*leading, *Q.shape[-3:-1], K.shape[-2]))
         answer: Any = scaled_dot_product_attention(
             Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
         )  # fmt: skip
-        heads, A = answer if return_weights else (answer, None)
+        heads = answer[0] if return_weights else answer
         Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
-        return (Y, A) if return_weights else Y
+        return (Y, answer[1]) if return_weights else Y
 
     if TYPE_CHECKING:
         __call__ = forward

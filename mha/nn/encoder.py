@@ -13,7 +13,7 @@ from mha.nn.attention import (
     MultiHeadAttention,
     as_ndarray,
     as_probability,
-    check_tokens,
+    check_tensor,
 )
 
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
@@ -66,8 +66,7 @@ class EncoderLayer(nn.Module):
     Raises
     ------
     ValueError
-        If `n_heads` does not divide `d_model`, `dropout` lies outside [0, 1), `eps` is
-        negative or `activation` is not known.
+        If `eps` is negative or `activation` not known, and as in `MultiHeadAttention`.
     TypeError
         If a count is not an integer, or `dropout` or `eps` not a number.
 
@@ -91,14 +90,12 @@ class EncoderLayer(nn.Module):
         self.dropout = as_probability("dropout", dropout)
         self.activation = as_activation(activation)
         self.norm_first, self.eps = bool(norm_first), as_eps(eps)
-        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
-        self.attention = MultiHeadAttention(
-            d_model, n_heads, dropout=dropout, **options
-        )
-        self.W_1 = nn.Linear(d_model, d_ff, **options)
-        self.W_2 = nn.Linear(d_ff, d_model, **options)
-        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **options)
-        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **options)
+        kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
+        self.W_1 = nn.Linear(d_model, d_ff, **kind)
+        self.W_2 = nn.Linear(d_ff, d_model, **kind)
+        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **kind)
+        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **kind)
 
     def reset_parameters(self) -> None:
         """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own.
@@ -152,19 +149,19 @@ class EncoderLayer(nn.Module):
         ValueError, TypeError
             For the reasons of `MultiHeadAttention.forward`.
         """
-        check_tokens("X", X, self.d_model)
-        answer = self.attention(
+        check_tensor("X", X, self.d_model)
+        answer: Any = self.attention(
             self.norm_1(X) if self.norm_first else X,
             mask=mask, is_causal=is_causal, return_weights=return_weights,
         )  # fmt: skip
-        heads, A = answer if return_weights else (answer, None)
-        Z = X + self._drop(heads)
+        M = self._drop(answer[0] if return_weights else answer)
         if self.norm_first:
+            Z = X + M
             Y = Z + self._feed_forward(self.norm_2(Z))
         else:
-            Z = self.norm_1(Z)
+            Z = self.norm_1(X + M)
             Y = self.norm_2(Z + self._feed_forward(Z))
-        return (Y, A) if return_weights else Y
+        return (Y, answer[1]) if return_weights else Y
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -199,10 +196,8 @@ class EncoderLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the line that ``print(layer)`` shows above the parts."""
-        return (
-            f"activation={self.activation}, norm_first={self.norm_first}, "
-            f"dropout={self.dropout}"
-        )
+        shown = "activation", "norm_first", "dropout"
+        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
 
     def _feed_forward(self, X: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.W_1(X))
@@ -240,10 +235,8 @@ class Encoder(nn.Module):
 
     Raises
     ------
-    ValueError
-        If `n_layers` is less than 1, or for the reasons of `EncoderLayer`.
-    TypeError
-        If a count is not an integer, or `dropout` or `eps` not a number.
+    ValueError, TypeError
+        If `n_layers` is no integer from 1, or for the reasons of `EncoderLayer`.
 
     Examples
     --------
@@ -261,15 +254,15 @@ class Encoder(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        storage: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.layers = nn.ModuleList(
             EncoderLayer(
                 d_model, n_heads, d_ff, dropout=dropout, activation=activation,
-                norm_first=norm_first, eps=eps, **storage,
+                norm_first=norm_first, eps=eps, **kind,
             )
             for _ in range(as_count("n_layers", n_layers))
         )  # fmt: skip
-        norm = nn.LayerNorm(d_model, eps=eps, **storage) if final_norm else None
+        norm = nn.LayerNorm(d_model, eps=eps, **kind) if final_norm else None
         self.final_norm = norm
 
     def reset_parameters(self) -> None:
@@ -344,9 +337,8 @@ class Encoder(nn.Module):
         -------
         weights : dict
             ``layers``, a list of dicts as `mha.encoder_layer` takes them, and
-            ``final_norm``, a pair (gain, bias) or None. Copies: training on does not
-            change them. `activation`, `norm_first` and `eps` are no weights, so pass
-            them too.
+            ``final_norm``, a pair (gain, bias) or None. Copies, without `activation`,
+            `norm_first` and `eps`, as in `EncoderLayer.numpy_weights`.
 
         Examples
         --------
@@ -357,11 +349,9 @@ class Encoder(nn.Module):
         True
         """
         layers = cast(list[EncoderLayer], self.layers)
-        norm = None
+        pair = None
         if self.final_norm is not None:
             parts = self.final_norm.weight, self.final_norm.bias
-            norm = tuple(None if p is None else as_ndarray(p) for p in parts)
-        return {
-            "layers": [layer.numpy_weights() for layer in layers],
-            "final_norm": norm,
-        }
+            pair = tuple(None if p is None else as_ndarray(p) for p in parts)
+        weights = [layer.numpy_weights() for layer in layers]
+        return {"layers": weights, "final_norm": pair}
