@@ -143,9 +143,8 @@ def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
         raise ValueError("add_zero_attn must be False: our layer adds no zero token")
     bias = module.in_proj_bias is not None
     layer = MultiHeadAttention(
-        d_model, module.num_heads, bias=bias, dropout=module.dropout,
-        **_storage(module),
-    )  # fmt: skip
+        d_model, module.num_heads, bias=bias, dropout=module.dropout, **_storage(module)
+    )
     state: dict[str, Tensor] = {}
     for kind in ("weight", "bias") if bias else ("weight",):
         W_Q, W_K, W_V = getattr(module, f"in_proj_{kind}").detach().chunk(3)
@@ -175,11 +174,11 @@ def _their_attention(
 
 def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
     attention = from_torch(module.self_attn)
-    parts = module.dropout, module.dropout1, module.dropout2
+    drops = [part.p for part in (module.dropout, module.dropout1, module.dropout2)]
     layer = EncoderLayer(
         attention.d_model, attention.n_heads, module.linear1.out_features,
         activation=_name_of(module.activation), norm_first=module.norm_first,
-        dropout=_only_one("dropout", [attention.dropout, *(part.p for part in parts)]),
+        dropout=_only_one("dropout", [module.self_attn.dropout, *drops]),
         eps=_only_one("eps", [_norm(module.norm1).eps, _norm(module.norm2).eps]),
         bias=module.linear1.bias is not None, **_storage(module),
     )  # fmt: skip
