@@ -13,6 +13,7 @@ from mha.nn.attention import MultiHeadAttention
 from mha.nn.encoder import Encoder, EncoderLayer
 
 T = TypeVar("T")
+Ways = Mapping[type, Callable[..., Any]]
 
 # Ours and theirs, part for part.
 LAYER_PARTS = {"W_1": "linear1", "W_2": "linear2", "norm_1": "norm1", "norm_2": "norm2"}
@@ -60,7 +61,7 @@ def from_torch(module: nn.Module) -> Any:
     >>> torch.allclose(from_torch(theirs)(X), theirs(X, X, X)[0], atol=1e-6)
     True
     """
-    ours: dict[type, Callable[..., Any]] = {
+    ours: Ways = {
         nn.MultiheadAttention: _our_attention,
         nn.TransformerEncoderLayer: _our_layer,
         nn.TransformerEncoder: _our_encoder,
@@ -112,7 +113,7 @@ def to_torch(layer: nn.Module, batch_first: bool = True) -> Any:
     >>> to_torch(MultiHeadAttention(6, 2)).in_proj_weight.shape
     torch.Size([18, 6])
     """
-    theirs: dict[type, Callable[..., Any]] = {
+    theirs: Ways = {
         MultiHeadAttention: _their_attention,
         EncoderLayer: _their_layer,
         Encoder: _their_encoder,
@@ -120,13 +121,7 @@ def to_torch(layer: nn.Module, batch_first: bool = True) -> Any:
     return _convert("layer", layer, "mha.nn", theirs, batch_first).train(layer.training)
 
 
-def _convert(
-    name: str,
-    x: nn.Module,
-    home: str,
-    ways: Mapping[type, Callable[..., Any]],
-    *options: bool,
-) -> Any:
+def _convert(name: str, x: nn.Module, home: str, ways: Ways, *options: bool) -> Any:
     """Return what the way of the type of `x` makes of it."""
     for kind, convert in ways.items():
         if isinstance(x, kind):
@@ -136,12 +131,20 @@ def _convert(
 
 
 def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
-    _check_plain(module)
+    d_model = module.embed_dim
+    if (module.kdim, module.vdim) != (d_model, d_model):
+        raise ValueError(
+            f"kdim ({module.kdim}) and vdim ({module.vdim}) must equal "
+            f"embed_dim ({d_model})"
+        )
+    if module.bias_k is not None:
+        raise ValueError("add_bias_kv must be False: our layer adds no learned token")
+    if module.add_zero_attn:
+        raise ValueError("add_zero_attn must be False: our layer adds no zero token")
     bias = module.in_proj_bias is not None
     layer = MultiHeadAttention(
-        module.embed_dim, module.num_heads, bias=bias, dropout=module.dropout,
-        **_storage(module),
-    )  # fmt: skip
+        d_model, module.num_heads, bias=bias, dropout=module.dropout, **_storage(module)
+    )
     state: dict[str, Tensor] = {}
     for kind in ("weight", "bias") if bias else ("weight",):
         W_Q, W_K, W_V = getattr(module, f"in_proj_{kind}").detach().chunk(3)
@@ -171,16 +174,17 @@ def _their_attention(
 
 def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
     attention = from_torch(module.self_attn)
+    drops = [part.p for part in (module.dropout, module.dropout1, module.dropout2)]
     layer = EncoderLayer(
         attention.d_model, attention.n_heads, module.linear1.out_features,
         activation=_name_of(module.activation), norm_first=module.norm_first,
-        dropout=_only_one("dropout", _dropouts(module)),
+        dropout=_only_one("dropout", [module.self_attn.dropout, *drops]),
         eps=_only_one("eps", [_norm(module.norm1).eps, _norm(module.norm2).eps]),
         bias=module.linear1.bias is not None, **_storage(module),
     )  # fmt: skip
     layer.attention = attention
     for ours, theirs in LAYER_PARTS.items():
-        _copy_weights(getattr(module, theirs), getattr(layer, ours))
+        getattr(layer, ours).load_state_dict(getattr(module, theirs).state_dict())
     return layer
 
 
@@ -190,9 +194,10 @@ def _their_layer(layer: EncoderLayer, batch_first: bool) -> nn.TransformerEncode
         activation=layer.activation, layer_norm_eps=layer.eps, batch_first=batch_first,
         norm_first=layer.norm_first, bias=layer.W_1.bias is not None, **_storage(layer),
     )  # fmt: skip
-    _copy_weights(_their_attention(layer.attention, batch_first), module.self_attn)
+    attention = _their_attention(layer.attention, batch_first)
+    module.self_attn.load_state_dict(attention.state_dict())
     for ours, theirs in LAYER_PARTS.items():
-        _copy_weights(getattr(layer, ours), getattr(module, theirs))
+        getattr(module, theirs).load_state_dict(getattr(layer, ours).state_dict())
     return module
 
 
@@ -202,13 +207,11 @@ def _our_encoder(module: nn.TransformerEncoder) -> Encoder:
     first = layers[0]
     _only_one("norm_first", [layer.norm_first for layer in layers])
     _only_one("activation", [layer.activation for layer in layers])
-    eps = [layer.eps for layer in layers]
     norm = None if module.norm is None else _norm(module.norm)
-    if norm is not None:
-        eps.append(norm.eps)
+    norms = [] if norm is None else [norm]
     encoder = Encoder(
         n_layers, first.d_model, first.attention.n_heads, first.d_ff,
-        eps=_only_one("eps", eps), device="meta",
+        eps=_only_one("eps", [part.eps for part in (*layers, *norms)]), device="meta",
     )  # fmt: skip
     encoder.layers = nn.ModuleList(layers)
     encoder.final_norm = copy.deepcopy(norm)
@@ -229,20 +232,10 @@ def _storage(module: nn.Module) -> dict[str, Any]:
     return {"device": W.device, "dtype": W.dtype}
 
 
-def _copy_weights(source: nn.Module, target: nn.Module) -> None:
-    target.load_state_dict(source.state_dict())
-
-
-def _dropouts(module: nn.TransformerEncoderLayer) -> list[float]:
-    parts = module.dropout, module.dropout1, module.dropout2
-    return [module.self_attn.dropout, *(part.p for part in parts)]
-
-
 def _norm(norm: nn.Module) -> nn.LayerNorm:
     if not isinstance(norm, nn.LayerNorm):
-        raise TypeError(
-            f"a norm must be a torch.nn.LayerNorm, got {type(norm).__name__}"
-        )
+        kind = type(norm).__name__
+        raise TypeError(f"a norm must be a torch.nn.LayerNorm, got {kind}")
     return norm
 
 
@@ -261,17 +254,3 @@ def _name_of(activation: Any) -> Literal["relu", "gelu"]:
     if activation is F.gelu or exact:
         return "gelu"
     raise ValueError(f"activation must be relu or exact gelu, got {activation}")
-
-
-def _check_plain(module: nn.MultiheadAttention) -> None:
-    """Refuse what `MultiHeadAttention` cannot express."""
-    d_model = module.embed_dim
-    if (module.kdim, module.vdim) != (d_model, d_model):
-        raise ValueError(
-            f"kdim ({module.kdim}) and vdim ({module.vdim}) must equal "
-            f"embed_dim ({d_model})"
-        )
-    if module.bias_k is not None:
-        raise ValueError("add_bias_kv must be False: our layer adds no learned token")
-    if module.add_zero_attn:
-        raise ValueError("add_zero_attn must be False: our layer adds no zero token")

@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mha._arrays import as_count, as_scale, broadcast_leading, same_last_axis
+from mha._arrays import Array, as_count, as_scale, broadcast_leading, same_last_axis
 
-Mask = Tensor | NDArray[Any] | None
+Mask = Tensor | Array | None
+Device = torch.device | str | int | None
 
 
 @overload
 def scaled_dot_product_attention(
-    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
-    scale: float | None = None, dropout_p: float = 0.0,
-    return_weights: Literal[False] = False,
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+    scale: float | None = ..., dropout_p: float = ...,
+    return_weights: Literal[False] = ...,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def scaled_dot_product_attention(
-    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
-    scale: float | None = None, dropout_p: float = 0.0,
-    return_weights: Literal[True],
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+    scale: float | None = ..., dropout_p: float = ..., return_weights: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 @overload
 def scaled_dot_product_attention(
-    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
-    scale: float | None = None, dropout_p: float = 0.0,
-    return_weights: bool,
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+    scale: float | None = ..., dropout_p: float = ..., return_weights: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
 def scaled_dot_product_attention(
     Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
@@ -97,31 +95,40 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(Q, K, V)
     tensor([[6.0000, 1.0000]])
     """
-    Y, A = _attend(
-        Q, K, V, mask, is_causal=is_causal, scale=scale, dropout_p=dropout_p,
-        return_weights=return_weights,
-    )  # fmt: skip
-    return Y if A is None else (Y, A)
-
-
-def _attend(
-    Q: Tensor, K: Tensor, V: Tensor, mask: Mask, *, is_causal: bool = False,
-    scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """Return Y and, only if they are asked for, the weights."""
-    Q, K, V = _same_dtype(Q, K, V)
-    same_last_axis("Q", Q, "K", K, "d_k")
-    leading = _checked_leading({"Q": Q, "K": K, "V": V})
-    Q, K, V = (x.expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
-    shape = (*leading, Q.shape[-2], K.shape[-2])
-    mask, empty = _open_empty_rows(_whole_mask(mask, is_causal, shape, Q))
+    Q, K, V = _aligned(Q, K, V)
+    mask, empty = _whole_mask(mask, is_causal, Q, K)
     is_causal = mask is None and bool(is_causal)
     scale = as_scale(scale, Q.shape[-1])
     dropout_p = as_probability("dropout_p", dropout_p)
-    if return_weights:
-        return _step_by_step(Q, K, V, mask, empty, is_causal, scale, dropout_p)
-    Y = _fused(Q, K, V, mask, is_causal, scale, dropout_p)
-    return Y if empty is None else Y.masked_fill(empty, 0), None
+    if not return_weights:
+        Y = _fused(Q, K, V, mask, is_causal, scale, dropout_p)
+        return Y if empty is None else Y.masked_fill(empty, 0)
+    dtype = Q.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        # A float16 score ends at 65504, and half precision sums lose small shares.
+        Q, K, V = Q.float(), K.float(), V.float()
+    S = (Q * scale) @ K.mT
+    if is_causal:
+        mask = _causal_mask(Q, K)
+    if mask is not None:
+        S = S.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else S + mask
+    A = S.softmax(-1)
+    if empty is not None:
+        A = A.masked_fill(empty, 0)
+    Y = F.dropout(A, dropout_p) @ V
+    return Y.to(dtype), A.to(dtype)
+
+
+def _aligned(Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the three with the same leading axes, in the dtype NumPy would use."""
+    named = {"Q": Q, "K": K, "V": V}
+    for name, x in named.items():
+        check_tensor(name, x)
+    dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
+    same_last_axis("Q", Q, "K", K, "d_k")
+    leading = _checked_leading(named)
+    Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
+    return Q, K, V
 
 
 def _fused(
@@ -132,19 +139,16 @@ def _fused(
     if scale <= 0:
         # The kernel hides the future before it scales, and 0 · -inf is NaN.
         Q, scale = Q * scale, 1.0
-    if mask is not None and Q.ndim > 4 and mask.ndim > 3:
-        # Axes that are about to be folded into one batch axis must be there.
-        mask = mask.expand(*Q.shape[:-3], *mask.shape[-3:])
-    Y = F.scaled_dot_product_attention(
-        _four_axes(Q),
-        _four_axes(K),
-        _four_axes(V),
+    if mask is not None:
+        if Q.ndim > 4 and mask.ndim > 3:
+            # Axes that are about to be folded into one batch axis must be there.
+            mask = mask.expand(*Q.shape[:-3], *mask.shape[-3:])
         # Any other axis stays 1 wide: a bool mask is written out as numbers first.
-        attn_mask=None if mask is None else _four_axes(mask),
-        dropout_p=dropout_p,
-        is_causal=is_causal,
+        mask = _four_axes(mask)
+    Y = F.scaled_dot_product_attention(
+        _four_axes(Q), _four_axes(K), _four_axes(V), mask, dropout_p, is_causal,
         scale=scale,
-    )
+    )  # fmt: skip
     return Y.reshape(*Q.shape[:-1], V.shape[-1])
 
 
@@ -152,66 +156,35 @@ def _four_axes(x: Tensor) -> Tensor:
     return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x.flatten(0, -4)
 
 
-def _step_by_step(
-    Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, empty: Tensor | None,
-    is_causal: bool, scale: float, dropout_p: float,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return Y and the weights: the formula, line by line (chapter attention)."""
-    dtype = Q.dtype
-    if dtype in (torch.float16, torch.bfloat16):
-        # A float16 score ends at 65504, and half precision sums lose small shares.
-        Q, K, V = Q.float(), K.float(), V.float()
-    S = (Q * scale) @ K.mT
-    if is_causal:
-        mask = _causal_mask(S.shape[-2], S.shape[-1], S.device)
-    if mask is not None:
-        S = S.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else S + mask
-    A = S.softmax(-1)
-    if empty is not None:
-        A = A.masked_fill(empty, 0)
-    Y = F.dropout(A, dropout_p) @ V
-    return Y.to(dtype), A.to(dtype)
+def _causal_mask(Q: Tensor, K: Tensor) -> Tensor:
+    allowed = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool, device=Q.device)
+    return allowed.tril()
 
 
 def _whole_mask(
-    mask: Mask, is_causal: bool, shape: tuple[int, ...], Q: Tensor
-) -> Tensor | None:
-    """Return `mask` and the causal mask as one tensor; None where none must be built.
-
-    Alone, `is_causal` stays a flag, because the fused kernel then skips the future.
-    """
-    if mask is None:
-        return None
-    mask = _as_mask(mask, shape, Q)
-    if not is_causal:
-        return mask
-    causal = _causal_mask(shape[-2], shape[-1], mask.device)
-    if mask.dtype == torch.bool:
-        return mask & causal
-    return mask.masked_fill(~causal, -torch.inf)
-
-
-def _causal_mask(n_q: int, n_k: int, device: torch.device) -> Tensor:
-    return torch.ones(n_q, n_k, dtype=torch.bool, device=device).tril()
-
-
-def _open_empty_rows(mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """Return `mask` with its empty rows open, and where those rows are.
+    mask: Mask, is_causal: bool, Q: Tensor, K: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return `mask` and the causal mask as one, its empty rows open, and those rows.
 
     softmax has no answer for a row of -inf, and a NaN it gives there would stay in the
     gradients even if the output were overwritten. So the row goes in open, and zeros
-    are put in its place afterwards.
+    are put in its place afterwards. Alone, `is_causal` stays a flag, because the fused
+    kernel then skips the future.
     """
     if mask is None:
         return None, None
+    mask = _as_mask(mask, (*Q.shape[:-1], K.shape[-2]), Q)
     if mask.dtype == torch.bool:
+        mask = mask & _causal_mask(Q, K) if is_causal else mask
         empty = ~mask.any(-1, keepdim=True)
         return mask | empty, empty
+    if is_causal:
+        mask = mask.masked_fill(~_causal_mask(Q, K), -torch.inf)
     empty = mask.isneginf().all(-1, keepdim=True)
     return mask.masked_fill(empty, 0), empty
 
 
-def _as_mask(mask: Tensor | NDArray[Any], shape: tuple[int, ...], Q: Tensor) -> Tensor:
+def _as_mask(mask: Tensor | Array, shape: tuple[int, ...], Q: Tensor) -> Tensor:
     """Return `mask` as a tensor that broadcasts to `shape`."""
     if not isinstance(mask, torch.Tensor):
         mask = torch.as_tensor(mask, device=Q.device)  # mha.causal_mask is NumPy
@@ -220,47 +193,34 @@ def _as_mask(mask: Tensor | NDArray[Any], shape: tuple[int, ...], Q: Tensor) -> 
             "mask must be bool (True = may attend) or float (added to the scores), "
             f"got dtype {mask.dtype}; write mask.bool() if 1 means may attend"
         )
-    if not _broadcasts(mask.shape, shape):
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
         raise ValueError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to the shape of the "
             f"scores (..., n_q, n_k) = {shape}"
         )
-    if mask.is_floating_point():
-        if not _holds_no_nan(mask):
-            raise ValueError(
-                "a float mask must hold finite numbers or -inf, got +inf or NaN"
-            )
-        mask = mask.to(Q.dtype)
-    return mask
+    if mask.dtype == torch.bool:
+        return mask
+    if not _holds_no_nan(mask):
+        raise ValueError(
+            "a float mask must hold finite numbers or -inf, got +inf or NaN"
+        )
+    return mask.to(Q.dtype)
 
 
 def _holds_no_nan(mask: Tensor) -> bool:
     """Return False if a float mask holds NaN or +inf, as far as one can look."""
-    if torch.compiler.is_compiling():
-        return True  # what is being compiled or exported has a shape, and no numbers
-    try:
-        return bool((mask < torch.inf).all())
+    try:  # what is being compiled or exported has a shape, and no numbers
+        return torch.compiler.is_compiling() or bool((mask < torch.inf).all())
     except RuntimeError:  # torch.func.vmap and the device "meta" show none either
         return True
 
 
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    try:
-        return torch.broadcast_shapes(shape, target) == target
-    except RuntimeError:
-        return False
-
-
-def _same_dtype(Q: Tensor, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the three in the dtype that NumPy would compute in."""
-    for name, x in {"Q": Q, "K": K, "V": V}.items():
-        check_tensor(name, x)
-    dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
-    return Q.to(dtype), K.to(dtype), V.to(dtype)
-
-
-def check_tensor(name: str, x: Tensor) -> None:
-    """Refuse what is no floating-point tensor of shape (..., n, d)."""
+def check_tensor(name: str, x: Tensor, d_model: int | None = None) -> None:
+    """Refuse what is no floating-point tensor of shape (..., n, d_model)."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, got {type(x).__name__}; "
@@ -270,15 +230,17 @@ def check_tensor(name: str, x: Tensor) -> None:
         raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}")
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., n, d), got {tuple(x.shape)}")
+    if d_model is not None and x.shape[-1] != d_model:
+        raise ValueError(
+            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
+            "they must be equal"
+        )
 
 
 def _checked_leading(named: Mapping[str, Tensor]) -> tuple[int, ...]:
-    """Return the common leading shape; `named` holds queries, keys and values.
-
-    PyTorch 2.13's kernel for the CPU does not look: with fewer keys than values it
-    reads memory behind the last key.
-    """
+    """Return the common leading shape; `named` holds queries, keys and values."""
     _, (name_K, K), (name_V, V) = named.items()
+    # PyTorch 2.13's kernel for the CPU would read memory behind the last key.
     if K.shape[-2] != V.shape[-2]:
         raise ValueError(
             f"{name_K} and {name_V} must have the same length n_k, "
@@ -297,25 +259,10 @@ def as_probability(name: str, p: float) -> float:
     return float(p)
 
 
-def check_tokens(name: str, x: Tensor, d_model: int) -> None:
-    """Refuse what is no tensor of rows of this width."""
-    check_tensor(name, x)
-    if x.shape[-1] != d_model:
-        raise ValueError(
-            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
-            "they must be equal"
-        )
-
-
-def refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
-    """Refuse a mask for each sequence that would be read as one for each head.
-
-    With as many sequences as heads it would fit, and nothing would look wrong.
-    """
-    if mask is None or len(shape) < 4:
-        return
-    given = tuple(torch.as_tensor(mask).shape)
-    if len(given) == 3 and given[0] > 1:
+def _refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
+    """Refuse a mask for each sequence that would be read as one for each head."""
+    given = () if mask is None else tuple(torch.as_tensor(mask).shape)
+    if len(given) == 3 < len(shape) and given[0] > 1:
         raise ValueError(
             f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
             f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
@@ -323,24 +270,11 @@ def refuse_three_axes(mask: Mask, shape: tuple[int, ...]) -> None:
         )
 
 
-def as_ndarray(parameter: Tensor) -> NDArray[Any]:
+def as_ndarray(parameter: Tensor) -> Array:
     """Return a copy of a parameter as it stands on the right of X."""
     if parameter.dtype == torch.bfloat16:
         parameter = parameter.float()
     return parameter.detach().cpu().numpy().T.copy()
-
-
-def _empty_linear(
-    d_model: int,
-    bias: bool,
-    device: torch.device | str | int | None,
-    dtype: torch.dtype | None,
-) -> nn.Linear:
-    """Return a projection that has drawn no random numbers yet."""
-    device = torch.get_default_device() if device is None else device
-    return nn.utils.skip_init(
-        nn.Linear, d_model, d_model, bias=bias, device=device, dtype=dtype
-    )
 
 
 class MultiHeadAttention(nn.Module):
@@ -367,13 +301,10 @@ class MultiHeadAttention(nn.Module):
 
     Attributes
     ----------
-    W_Q : torch.nn.Linear
-        The projection to queries. PyTorch stores a matrix as (out, in) and multiplies
-        by its transpose, so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
-    W_K : torch.nn.Linear
-        The projection to keys.
-    W_V : torch.nn.Linear
-        The projection to values.
+    W_Q, W_K, W_V : torch.nn.Linear
+        The projections to queries, keys and values. PyTorch stores a matrix as (out,
+        in) and multiplies by its transpose, so head ``r`` owns *row* block ``r`` of
+        ``W_Q.weight``.
     W_O : torch.nn.Linear
         The mix of the heads.
 
@@ -394,8 +325,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self, d_model: int, n_heads: int, *, bias: bool = True, dropout: float = 0.0,
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
+        device: Device = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.d_model = d_model = as_count("d_model", d_model)
@@ -405,10 +335,14 @@ class MultiHeadAttention(nn.Module):
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
         self.dropout = as_probability("dropout", dropout)
-        self.W_Q = _empty_linear(d_model, bias, device, dtype)
-        self.W_K = _empty_linear(d_model, bias, device, dtype)
-        self.W_V = _empty_linear(d_model, bias, device, dtype)
-        self.W_O = _empty_linear(d_model, bias, device, dtype)
+        device = torch.get_default_device() if device is None else device
+        # skip_init draws no random numbers: reset_parameters is the one that draws.
+        self.W_Q, self.W_K, self.W_V, self.W_O = (
+            nn.utils.skip_init(
+                nn.Linear, d_model, d_model, bias=bias, device=device, dtype=dtype
+            )
+            for _ in range(4)
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -439,21 +373,19 @@ class MultiHeadAttention(nn.Module):
 
     @overload
     def forward(
-        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-        mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[False] = False,
+        self, query: Tensor, key: Tensor | None = ..., value: Tensor | None = ...,
+        mask: Mask = ..., *, is_causal: bool = ...,
+        return_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-        mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[True],
+        self, query: Tensor, key: Tensor | None = ..., value: Tensor | None = ...,
+        mask: Mask = ..., *, is_causal: bool = ..., return_weights: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     @overload
     def forward(
-        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
-        mask: Mask = None, *, is_causal: bool = False,
-        return_weights: bool,
+        self, query: Tensor, key: Tensor | None = ..., value: Tensor | None = ...,
+        mask: Mask = ..., *, is_causal: bool = ..., return_weights: bool,
     ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
     def forward(
         self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
@@ -483,16 +415,13 @@ class MultiHeadAttention(nn.Module):
             For a token whose keys are all masked, the heads give zeros and `Y` is the
             bias of W_O.
         A : Tensor of shape (..., n_heads, n_q, n_k)
-            Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
-            mode these are the weights before dropout.
+            Only with `return_weights`, as in `scaled_dot_product_attention`.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If an argument is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `scaled_dot_product_attention`, and if `mask` has three
+            axes and the tokens are a batch.
 
         Examples
         --------
@@ -509,23 +438,24 @@ class MultiHeadAttention(nn.Module):
         value = key if value is None else value
         named = {"query": query, "key": key, "value": value}
         for name, x in named.items():
-            check_tokens(name, x, self.d_model)
+            check_tensor(name, x, self.d_model)
         leading = _checked_leading(named)
         Q = self._split_heads(self.W_Q(query))
         K = self._split_heads(self.W_K(key))
         V = self._split_heads(self.W_V(value))
-        refuse_three_axes(mask, (*leading, *Q.shape[-3:-1], K.shape[-2]))
-        heads, A = _attend(
+        _refuse_three_axes(mask, (*leading, *Q.shape[-3:-1], K.shape[-2]))
+        answer: Any = scaled_dot_product_attention(
             Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
         )  # fmt: skip
+        heads = answer[0] if return_weights else answer
         Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
-        return Y if A is None else (Y, A)
+        return (Y, answer[1]) if return_weights else Y
 
     if TYPE_CHECKING:
         __call__ = forward
 
-    def numpy_weights(self) -> dict[str, NDArray[Any]]:
+    def numpy_weights(self) -> dict[str, Array]:
         """Return the parameters as arrays for `mha.multi_head_attention`.
 
         Equation: W_Q = ``W_Q.weight.T``, and so on  (chapter multi_head)

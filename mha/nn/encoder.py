@@ -1,26 +1,22 @@
 """The encoder in PyTorch (chapters encoder_layer and encoder)."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mha._arrays import as_activation, as_count, as_eps
+from mha._arrays import Array, as_activation, as_count, as_eps
 from mha.nn.attention import (
+    Device,
     Mask,
     MultiHeadAttention,
     as_ndarray,
     as_probability,
-    check_tokens,
+    check_tensor,
 )
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "gelu": F.gelu,
-}
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
 
 
 class EncoderLayer(nn.Module):
@@ -62,20 +58,15 @@ class EncoderLayer(nn.Module):
     ----------
     attention : MultiHeadAttention
         The part in which tokens meet.
-    W_1 : torch.nn.Linear
-        The way of feed-forward out to d_ff.
-    W_2 : torch.nn.Linear
-        The way back.
-    norm_1 : torch.nn.LayerNorm
-        The norm of attention.
-    norm_2 : torch.nn.LayerNorm
-        The norm of feed-forward.
+    W_1, W_2 : torch.nn.Linear
+        The way of feed-forward out to d_ff, and the way back.
+    norm_1, norm_2 : torch.nn.LayerNorm
+        The norms of attention and of feed-forward.
 
     Raises
     ------
     ValueError
-        If `n_heads` does not divide `d_model`, `dropout` lies outside [0, 1), `eps` is
-        negative or `activation` is not known.
+        If `eps` is negative or `activation` not known, and as in `MultiHeadAttention`.
     TypeError
         If a count is not an integer, or `dropout` or `eps` not a number.
 
@@ -91,8 +82,7 @@ class EncoderLayer(nn.Module):
     def __init__(
         self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0,
         activation: Literal["relu", "gelu"] = "relu", norm_first: bool = False,
-        eps: float = 1e-5, bias: bool = True,
-        device: torch.device | str | int | None = None,
+        eps: float = 1e-5, bias: bool = True, device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -100,14 +90,12 @@ class EncoderLayer(nn.Module):
         self.dropout = as_probability("dropout", dropout)
         self.activation = as_activation(activation)
         self.norm_first, self.eps = bool(norm_first), as_eps(eps)
-        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
-        self.attention = MultiHeadAttention(
-            d_model, n_heads, dropout=dropout, **options
-        )
-        self.W_1 = nn.Linear(d_model, d_ff, **options)
-        self.W_2 = nn.Linear(d_ff, d_model, **options)
-        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **options)
-        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **options)
+        kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
+        self.W_1 = nn.Linear(d_model, d_ff, **kind)
+        self.W_2 = nn.Linear(d_ff, d_model, **kind)
+        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **kind)
+        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **kind)
 
     def reset_parameters(self) -> None:
         """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own.
@@ -121,17 +109,17 @@ class EncoderLayer(nn.Module):
 
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[False] = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+        return_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: bool,
     ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
     def forward(
@@ -145,46 +133,40 @@ class EncoderLayer(nn.Module):
         X : Tensor of shape (..., n, d_model)
             The tokens.
         mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n). bool: True = may attend. float: added to
-            the scores. For a batch write ``mask[:, None]`` to give each sequence its
-            own and ``mask[None]`` to give each head its own.
-        is_causal : bool, default False
-            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
-        return_weights : bool, default False
-            Return the weights of every head too, never averaged.
+            Broadcasts to (..., n_heads, n, n); as in `MultiHeadAttention.forward`.
+        is_causal, return_weights : bool, default False
+            As in `MultiHeadAttention.forward`.
 
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
             Finite, with finite gradients, even where all keys of a token are masked.
         A : Tensor of shape (..., n_heads, n, n)
-            Only with `return_weights`. Rows sum to 1; exactly 0 where masked. In train
-            mode these are the weights before dropout.
+            Only with `return_weights`, as in `MultiHeadAttention.forward`.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If `X` is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `MultiHeadAttention.forward`.
         """
-        check_tokens("X", X, self.d_model)
-        look = mask, is_causal, return_weights
+        check_tensor("X", X, self.d_model)
+        answer: Any = self.attention(
+            self.norm_1(X) if self.norm_first else X,
+            mask=mask, is_causal=is_causal, return_weights=return_weights,
+        )  # fmt: skip
+        M = self._drop(answer[0] if return_weights else answer)
         if self.norm_first:
-            Y, A = _ask(self.attention, self.norm_1(X), *look)
-            X = X + self._drop(Y)
-            X = X + self._feed_forward(self.norm_2(X))
+            Z = X + M
+            Y = Z + self._feed_forward(self.norm_2(Z))
         else:
-            Y, A = _ask(self.attention, X, *look)
-            X = self.norm_1(X + self._drop(Y))
-            X = self.norm_2(X + self._feed_forward(X))
-        return (X, A) if return_weights else X
+            Z = self.norm_1(X + M)
+            Y = self.norm_2(Z + self._feed_forward(Z))
+        return (Y, answer[1]) if return_weights else Y
 
     if TYPE_CHECKING:
         __call__ = forward
 
-    def numpy_weights(self) -> dict[str, NDArray[Any]]:
+    def numpy_weights(self) -> dict[str, Array]:
         """Return the parameters as the dict that `mha.encoder_layer` takes.
 
         Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
@@ -206,18 +188,16 @@ class EncoderLayer(nn.Module):
         True
         """
         weights = self.attention.numpy_weights()
-        parts = (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2)
-        for i, W, norm in parts:
-            weights |= _present({f"W_{i}": W.weight, f"b_{i}": W.bias})
-            weights |= _present({f"gain_{i}": norm.weight, f"bias_{i}": norm.bias})
+        for i, W, norm in (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2):
+            named = {f"W_{i}": W.weight, f"b_{i}": W.bias}
+            named |= {f"gain_{i}": norm.weight, f"bias_{i}": norm.bias}
+            weights |= {k: as_ndarray(p) for k, p in named.items() if p is not None}
         return weights
 
     def extra_repr(self) -> str:
         """Return the line that ``print(layer)`` shows above the parts."""
-        return (
-            f"activation={self.activation}, norm_first={self.norm_first}, "
-            f"dropout={self.dropout}"
-        )
+        shown = "activation", "norm_first", "dropout"
+        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
 
     def _feed_forward(self, X: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.W_1(X))
@@ -225,18 +205,6 @@ class EncoderLayer(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)
-
-
-def _ask(
-    layer: nn.Module, X: Tensor, mask: Mask, is_causal: bool, return_weights: bool
-) -> tuple[Tensor, Any]:
-    """Return the output of a layer and its weights, None if they are not asked for."""
-    answer = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
-    return answer if return_weights else (answer, None)
-
-
-def _present(parameters: dict[str, Tensor | None]) -> dict[str, NDArray[Any]]:
-    return {name: as_ndarray(p) for name, p in parameters.items() if p is not None}
 
 
 class Encoder(nn.Module):
@@ -267,10 +235,8 @@ class Encoder(nn.Module):
 
     Raises
     ------
-    ValueError
-        If `n_layers` is less than 1, or for the reasons of `EncoderLayer`.
-    TypeError
-        If a count is not an integer, or `dropout` or `eps` not a number.
+    ValueError, TypeError
+        If `n_layers` is no integer from 1, or for the reasons of `EncoderLayer`.
 
     Examples
     --------
@@ -284,19 +250,19 @@ class Encoder(nn.Module):
         self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *,
         dropout: float = 0.0, activation: Literal["relu", "gelu"] = "relu",
         norm_first: bool = False, eps: float = 1e-5, bias: bool = True,
-        final_norm: bool = False, device: torch.device | str | int | None = None,
+        final_norm: bool = False, device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        storage: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.layers = nn.ModuleList(
             EncoderLayer(
                 d_model, n_heads, d_ff, dropout=dropout, activation=activation,
-                norm_first=norm_first, eps=eps, **storage,
+                norm_first=norm_first, eps=eps, **kind,
             )
             for _ in range(as_count("n_layers", n_layers))
         )  # fmt: skip
-        norm = nn.LayerNorm(d_model, eps=eps, **storage) if final_norm else None
+        norm = nn.LayerNorm(d_model, eps=eps, **kind) if final_norm else None
         self.final_norm = norm
 
     def reset_parameters(self) -> None:
@@ -311,17 +277,17 @@ class Encoder(nn.Module):
 
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
-        return_weights: Literal[False] = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
+        return_weights: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: Literal[True],
     ) -> tuple[Tensor, list[Tensor]]: ...  # fmt: skip
     @overload
     def forward(
-        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
         return_weights: bool,
     ) -> Tensor | tuple[Tensor, list[Tensor]]: ...  # fmt: skip
     def forward(
@@ -334,35 +300,27 @@ class Encoder(nn.Module):
         ----------
         X : Tensor of shape (..., n, d_model)
             The tokens. The encoder adds no positions to them.
-        mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n) and holds in every layer. bool: True =
-            may attend. float: added to the scores. For a batch write ``mask[:, None]``
-            to give each sequence its own and ``mask[None]`` to give each head its own.
-        is_causal : bool, default False
-            Token ``i`` sees the tokens ``j <= i`` only; `mask` still applies.
-        return_weights : bool, default False
-            Return the weights of every head of every layer too.
+        mask, is_causal, return_weights : optional
+            As in `EncoderLayer.forward`, the same for every layer.
 
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
             Finite, with finite gradients, even where all keys of a token are masked.
         A : list of Tensor, each of shape (..., n_heads, n, n)
-            Only with `return_weights`. One entry for each layer, the first layer
-            first; see `EncoderLayer`.
+            Only with `return_weights`. One entry for each layer, the first layer first.
 
         Raises
         ------
-        ValueError
-            If shapes do not fit; if `mask` has three axes and the tokens are a batch;
-            if a float mask holds NaN or +inf.
-        TypeError
-            If `X` is no floating-point tensor, or `mask` holds integers.
+        ValueError, TypeError
+            For the reasons of `MultiHeadAttention.forward`.
         """
         maps = []
         for layer in self.layers:
-            X, A = _ask(layer, X, mask, is_causal, return_weights)
-            maps.append(A)
+            X = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
+            if return_weights:
+                X, A = X
+                maps.append(A)
         Y = X if self.final_norm is None else self.final_norm(X)
         return (Y, maps) if return_weights else Y
 
@@ -379,9 +337,8 @@ class Encoder(nn.Module):
         -------
         weights : dict
             ``layers``, a list of dicts as `mha.encoder_layer` takes them, and
-            ``final_norm``, a pair (gain, bias) or None. Copies: training on does not
-            change them. `activation`, `norm_first` and `eps` are no weights, so pass
-            them too.
+            ``final_norm``, a pair (gain, bias) or None. Copies, without `activation`,
+            `norm_first` and `eps`, as in `EncoderLayer.numpy_weights`.
 
         Examples
         --------
@@ -392,11 +349,9 @@ class Encoder(nn.Module):
         True
         """
         layers = cast(list[EncoderLayer], self.layers)
-        norm = None
+        pair = None
         if self.final_norm is not None:
             parts = self.final_norm.weight, self.final_norm.bias
-            norm = tuple(None if p is None else as_ndarray(p) for p in parts)
-        return {
-            "layers": [layer.numpy_weights() for layer in layers],
-            "final_norm": norm,
-        }
+            pair = tuple(None if p is None else as_ndarray(p) for p in parts)
+        weights = [layer.numpy_weights() for layer in layers]
+        return {"layers": weights, "final_norm": pair}
