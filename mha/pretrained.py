@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from mha import _minilm
 from mha._arrays import Array, as_array, as_count
 from mha._extras import needs
+from mha._minilm import find as find
 from mha.encoder import encoder, layer_norm
 from mha.masks import padding_mask
 
@@ -82,7 +83,7 @@ def load(
     with needs("mha.pretrained.load", "pretrained"):
         from safetensors.numpy import load as read_tensors
         from tokenizers import Tokenizer
-    source, files = _minilm.find(path)
+    source, files = find(path)
     content = {file: _minilm.read(file, files[file]) for file in files}
     tokenizer = Tokenizer.from_buffer(content["tokenizer.json"])
     tensors = read_tensors(content["model.safetensors"])
@@ -129,8 +130,8 @@ class SentenceEncoder:
         tokenizer.no_padding()
         tokenizer.enable_truncation(LIMIT)
         self._tokenizer = tokenizer
-        self._tables: dict[str, Array] = weights[0]
-        self._norm: list[Array] = weights[1]
+        self.tables: dict[str, Array] = weights[0]
+        self.norm: list[Array] = weights[1]
         self.layers: list[dict[str, Array]] = weights[2]
         self.source = source
 
@@ -138,7 +139,7 @@ class SentenceEncoder:
         """Say size, precision and origin."""
         return (
             f"SentenceEncoder({self.n_layers} layers of {self.n_heads} heads, "
-            f"d_model={self.d_model}, {self._tables['word'].dtype}, "
+            f"d_model={self.d_model}, {self.tables['word'].dtype}, "
             f"from {self.source})"
         )
 
@@ -155,7 +156,7 @@ class SentenceEncoder:
     @property
     def d_model(self) -> int:
         """Width of a token, 384."""
-        return self._tables["word"].shape[1]
+        return self.tables["word"].shape[1]
 
     def tokenize(self, sentences: str | Iterable[str]) -> Tokens:
         """Cut sentences into pieces of words that the model has a vector for.
@@ -225,7 +226,7 @@ class SentenceEncoder:
         >>> model.look_up(model.tokenize("All is well.").ids).shape
         (6, 384)
         """
-        word, position, token_type = (self._tables[name] for name in TABLES)
+        word, position, token_type = (self.tables[name] for name in TABLES)
         ids = as_array("ids", ids)
         if ids.dtype.kind not in "iu":
             raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
@@ -241,7 +242,8 @@ class SentenceEncoder:
                 f"{outside[0]}"
             )
         x = word[ids] + position[: ids.shape[-1]] + token_type[0]
-        return layer_norm(x, *self._norm, EPS)
+        gain, bias = self.norm
+        return layer_norm(x, gain, bias, EPS)
 
     @overload
     def run(
@@ -295,9 +297,10 @@ class SentenceEncoder:
         (6, 384) 6 (12, 6, 6)
         """
         tokens = self.tokenize(sentences)
-        return self._encode(tokens.ids, tokens.mask, return_weights=return_weights)
+        return self.encode_ids(tokens.ids, tokens.mask, return_weights=return_weights)
 
-    def _encode(self, ids: Array, mask: Array, return_weights: bool = False) -> Any:
+    def encode_ids(self, ids: Array, mask: Array, return_weights: bool = False) -> Any:
+        """Return what `run` returns, for ids and a mask that `tokenize` made."""
         return encoder(
             self.look_up(ids), self.layers, self.n_heads, mask[..., None, None, :],
             activation="gelu", eps=EPS, return_weights=return_weights,
@@ -334,7 +337,7 @@ class SentenceEncoder:
         if isinstance(sentences, str):
             return self.embed([sentences])[0]
         several = _as_sentences(sentences)
-        means = np.empty((len(several), self.d_model), self._tables["word"].dtype)
+        means = np.empty((len(several), self.d_model), self.tables["word"].dtype)
         if not several:
             return means
         tokens = self.tokenize(several)
@@ -342,7 +345,7 @@ class SentenceEncoder:
         for batch in _batches(lengths):
             n = lengths[batch].max()
             ids, mask = tokens.ids[batch, :n], tokens.mask[batch, :n]
-            means[batch] = self._encode(ids, mask).mean(-2, where=mask[..., None])
+            means[batch] = self.encode_ids(ids, mask).mean(-2, where=mask[..., None])
         return means / np.linalg.norm(means, axis=-1, keepdims=True)
 
     def without_heads(self, heads: Iterable[Sequence[int]]) -> "SentenceEncoder":

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mha._arrays import Array
 from mha._figures import convex_hull
 from mha.plot._checks import all_known, as_series
-from mha.plot._picture import INK, ROLES, Picture, house_style
+from mha.plot.picture import INK, ROLES, Picture, house_style
 
 
 def vectors(

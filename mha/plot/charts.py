@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import all_known, as_matrix, as_names, as_series
-from mha.plot._picture import INK, Picture, house_style
+from mha.plot.picture import INK, Picture, house_style
 
 SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
-from mha.plot._picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import INK, WIDTH, Picture, house_style
 
 MAY_LOOK = "#56B4E9"
 BLOCKED: dict[str, Any] = {"facecolor": "#80808055", "edgecolor": INK, "hatch": "////"}

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix
-from mha.plot._picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import INK, WIDTH, Picture, house_style
 
 PANEL, MARGIN = 1.75, 0.75  # inches
 

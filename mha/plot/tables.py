@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
-from mha.plot._picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import INK, WIDTH, Picture, house_style
 
 MARK = "#D55E00"
 LETTER, ROW = 0.078, 0.155  # inches

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mha.view._view import View, as_numbers, as_words, short
+from mha.view.base import View, as_numbers, as_words, short
 
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
 
@@ -79,4 +79,4 @@ def attention(
     if names is not None:
         data["names"] = as_words(names)
     look = A[0, 0], short(queries), short(words)
-    return View("attention", data, alt, lambda plot: plot.heatmap(*look, alt=alt))
+    return View(__file__, data, alt, lambda plot: plot.heatmap(*look, alt=alt))

@@ -36,7 +36,7 @@ HEADINGS = (
 )
 # What a section cannot do without, looked for in the text of all its cells.
 PROMISES = {
-    "The picture": (r"\b(plot|view)\b", "a picture"),
+    "The picture": (r"\b(plot|view|figures)\b", "a picture"),
     "The equation": (r"\$\$|\{math\}", "a displayed equation"),
     "The step in the package": (r"source\(|literalinclude", "the source of the step"),
     "Check": (r"\bassert", "an assertion"),
@@ -286,7 +286,9 @@ def outputs_are_committed(chapter):
     if counts != list(range(1, len(counts) + 1)):
         yield f"cells must be executed in order, got {counts}; run .ci/refresh"
     for cell in chapter.code:
-        shows = re.search(r"^(print|plot\.|view\.|check\.)", cell.source, re.M)
+        shows = re.search(
+            r"^(print|plot\.|view\.|figures\.|check\.)", cell.source, re.M
+        )
         if shows and not cell.outputs:
             yield f"no output, run .ci/refresh:\n{cell.source}"
 

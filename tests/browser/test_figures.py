@@ -9,6 +9,8 @@ import re
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("axe_playwright_python")
 
@@ -30,7 +32,7 @@ NIGHTS, PAIRS = rng.normal(size=(53, 3)), rng.normal(size=(4, 2))
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
-    "softmax": lambda: view.softmax(SCORES, WORDS, alt="Four shares"),
+    "softmax": lambda: figures.softmax(SCORES, WORDS, alt="Four shares"),
     "attention": lambda: view.attention(A, WORDS, alt="Two layers of five heads"),
     "any words": lambda: view.attention(
         np.stack([np.eye(63), np.eye(63)[::-1]]),
@@ -38,11 +40,15 @@ FIGURES = {
         names=["self", "mirror"],
         alt="63 words of many scripts",
     ),
-    "masks": lambda: view.masks(S, WORDS, starts=MASKS, alt="A mask to paint"),
-    "scale": lambda: view.scale(WALKS, WIDTHS, alt="Weights at nine widths"),
-    "plane": lambda: view.plane(PAIRS[0], PAIRS, PAIRS, WORDS, alt="A query to drag"),
-    "dragons": lambda: view.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt="Two looks"),
-    "heads": lambda: view.heads(S, WORDS, alt="16 numbers in two heads"),
+    "masks": lambda: figures.masks(S, WORDS, starts=MASKS, alt="A mask to paint"),
+    "scale": lambda: figures.scale(WALKS, WIDTHS, alt="Weights at nine widths"),
+    "plane": lambda: figures.plane(
+        PAIRS[0], PAIRS, PAIRS, WORDS, alt="A query to drag"
+    ),
+    "dragons": lambda: figures.dragons(
+        NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt="Two looks"
+    ),
+    "heads": lambda: figures.heads(S, WORDS, alt="16 numbers in two heads"),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">

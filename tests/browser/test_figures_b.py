@@ -5,24 +5,26 @@ import json
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("axe_playwright_python")
 
 import mha
-from mha import view, zoo
+from mha import zoo
 from tests.browser.test_figures import Figure, agree, middle, show  # noqa: F401
 
 WORDS = ["dog", "food", "it", "hungry"]
 QUERY, KEYS = np.array([2.0, 1.0]), np.array([[2.0, 1], [0, 0], [1, 1], [1, 2]])
 VALUES = np.array([[2.0, 0], [0, 2], [1, 1], [1, 0]])
 CELLS = np.arange(4 * 6).reshape(4, 6)
-PLANE = view.plane(QUERY, KEYS, VALUES, WORDS, asks="it", alt="A query to drag")
-DRAGONS = view.dragons(
+PLANE = figures.plane(QUERY, KEYS, VALUES, WORDS, asks="it", alt="A query to drag")
+DRAGONS = figures.dragons(
     np.random.default_rng(5).normal(size=(160, 3)),
     [[0.4, 0.2], [0.2, 0.8]],
     alt="Two dragons and a sheep",
 )
-HEADS = view.heads(CELLS, WORDS, n_heads=3, alt="24 numbers in heads")
+HEADS = figures.heads(CELLS, WORDS, n_heads=3, alt="24 numbers in heads")
 NIGHTS = np.array(json.loads(DRAGONS.data)["nights"])
 
 

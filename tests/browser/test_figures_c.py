@@ -5,19 +5,21 @@ import json
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 pytest.importorskip("axe_playwright_python")
 
 from axe_playwright_python.sync_playwright import Axe
 
-from mha import softmax, view
+from mha import softmax
 from tests.browser.test_figures import show  # noqa: F401
 from tests.figures.test_view_walks import MATRICES, WORDS, X, small_matrix
 
 SCORES, VALUES = [1, 0.5, 3, 2, -1, 3.5, 0, 1], [1, 2, 3, 4, 5, 6, 7, 8]
-STEPS = view.steps(X, *MATRICES, 2, tokens=WORDS, is_causal=True, alt="Nine steps")
-ONLINE = view.online(SCORES, VALUES, list("abcdefgh"), alt="Blocks")
-KILLS = view.kills(small_matrix(), alt="Laws")
+STEPS = figures.steps(X, *MATRICES, 2, tokens=WORDS, is_causal=True, alt="Nine steps")
+ONLINE = figures.online(SCORES, VALUES, list("abcdefgh"), alt="Blocks")
+KILLS = figures.kills(small_matrix(), alt="Laws")
 STEPS_END = json.loads(STEPS.data)["Y"][-1][-1]
 FIGURES = {"steps": STEPS, "online": ONLINE, "kills": KILLS}
 

@@ -5,6 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 
 from mha import plot, view
@@ -14,7 +16,7 @@ MAP = {"kind": "weights", "mask": None, "unit": None, "xlabel": "key"}
 DEFAULTS = {
     plot.Picture: {},
     plot.bars: {"ylabel": "weight"},
-    plot.blocks: {"axes": ("batch", "token", "feature")},
+    figures.blocks: {"axes": ("batch", "token", "feature")},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
     plot.histogram: {"bins": 40},
@@ -23,20 +25,20 @@ DEFAULTS = {
         **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,
     },
     plot.moves: {"names": ("before", "after")},
-    plot.paths: {"names": ("X", "Y")},
+    figures.paths: {"names": ("X", "Y")},
     plot.points: {"names": None},
     plot.vectors: {"roles": None, "angles": (), "hull": ()},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0},
-    view.dragons: {"names": ("left", "right", "sheep")},
-    view.heads: {"n_heads": 2},
-    view.kills: {},
-    view.masks: {"keys": None},
-    view.online: {"block": 2},
-    view.plane: {"asks": "query", "axes": None},
-    view.scale: {},
-    view.softmax: {},
-    view.steps: {"is_causal": False},
+    figures.dragons: {"names": ("left", "right", "sheep")},
+    figures.heads: {"n_heads": 2},
+    figures.kills: {},
+    figures.masks: {"keys": None},
+    figures.online: {"block": 2},
+    figures.plane: {"asks": "query", "axes": None},
+    figures.scale: {},
+    figures.softmax: {},
+    figures.steps: {"is_causal": False},
 }  # fmt: skip
 
 
@@ -57,7 +59,9 @@ def test_the_defaults_are_the_ones_written_here(function):
 
 
 def test_no_public_callable_is_forgotten():
-    public = {getattr(part, name) for part in (plot, view) for name in part.__all__}
+    public = {
+        getattr(part, name) for part in (plot, view, figures) for name in part.__all__
+    }
     assert public == set(DEFAULTS)
 
 
@@ -82,15 +86,15 @@ WRITTEN_OUT = {
         {"keys": ["a", "b"], "first": 0},
     ),
     "heads": (
-        lambda **o: view.heads(np.ones((2, 4)), ["a", "b"], **SAYS, **o),
+        lambda **o: figures.heads(np.ones((2, 4)), ["a", "b"], **SAYS, **o),
         {"n_heads": 2},
     ),
     "online": (
-        lambda **o: view.online([1, 2, 3, 4], [0, 1, 0, 1], "abcd", **SAYS, **o),
+        lambda **o: figures.online([1, 2, 3, 4], [0, 1, 0, 1], "abcd", **SAYS, **o),
         {"block": 2},
     ),
     "steps": (
-        lambda **o: view.steps(*[E2] * 5, 1, tokens=["a", "b"], **SAYS, **o),
+        lambda **o: figures.steps(*[E2] * 5, 1, tokens=["a", "b"], **SAYS, **o),
         {"is_causal": False},
     ),
 }

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from mha import plot
-from mha.plot import _picture
+from mha.plot import picture as _picture
 from mha.plot.arrows import convex_hull, label_side
 from mha.plot.matrices import ink_on, number
 

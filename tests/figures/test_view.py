@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import figures
+
 pytest.importorskip("matplotlib")
 
 import mha
 from mha import laws, plot, view
-from mha.view import _view
+from mha.view import base as _view
 
 SAYS = "One sentence with the finding."
 WORDS = ["the", "dog", "ran"]
@@ -29,18 +31,20 @@ NIGHTS = rng.normal(size=(53, 3))
 MASKS = {"open": np.ones((3, 5), bool), "two": np.arange(5) < 2}
 FIVE = ["a", "b", "c", "d", "e"]
 VIEWS = {
-    "softmax": lambda alt: view.softmax([3, -2, 0.5], WORDS, alt=alt),
+    "softmax": lambda alt: figures.softmax([3, -2, 0.5], WORDS, alt=alt),
     "attention": lambda alt: view.attention(A, WORDS, alt=alt),
     "one head": lambda alt: view.attention(A[0, 0], WORDS, alt=alt),
     "other keys": lambda alt: view.attention(mha.softmax(S), WORDS, FIVE, alt=alt),
-    "masks": lambda alt: view.masks(S, WORDS, FIVE, starts=MASKS, alt=alt),
-    "scale": lambda alt: view.scale(WALKS, [4, 16, 64], alt=alt),
-    "plane": lambda alt: view.plane(S[0, :2], S[:, :2], S[:, 2:4], WORDS, alt=alt),
-    "dragons": lambda alt: view.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=alt),
-    "heads": lambda alt: view.heads(S[:, :4].round(1), WORDS, alt=alt),
-    "steps": lambda alt: view.steps(*[np.eye(4)] * 5, 2, tokens=list("abcd"), alt=alt),
-    "online": lambda alt: view.online(S[0], S[1], FIVE, alt=alt),
-    "kills": lambda alt: view.kills(laws.kill_matrix(), alt=alt),
+    "masks": lambda alt: figures.masks(S, WORDS, FIVE, starts=MASKS, alt=alt),
+    "scale": lambda alt: figures.scale(WALKS, [4, 16, 64], alt=alt),
+    "plane": lambda alt: figures.plane(S[0, :2], S[:, :2], S[:, 2:4], WORDS, alt=alt),
+    "dragons": lambda alt: figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=alt),
+    "heads": lambda alt: figures.heads(S[:, :4].round(1), WORDS, alt=alt),
+    "steps": lambda alt: figures.steps(
+        *[np.eye(4)] * 5, 2, tokens=list("abcd"), alt=alt
+    ),
+    "online": lambda alt: figures.online(S[0], S[1], FIVE, alt=alt),
+    "kills": lambda alt: figures.kills(laws.kill_matrix(), alt=alt),
 }
 every_view = pytest.mark.parametrize("name", VIEWS)
 
@@ -78,7 +82,7 @@ def test_attention_takes_tensors_of_any_kind_and_a_list_of_layers():
 
 
 def test_masks_reach_every_cell_and_keep_their_order():
-    data = shown(view.masks(S, WORDS, FIVE, starts=MASKS, alt=SAYS))
+    data = shown(figures.masks(S, WORDS, FIVE, starts=MASKS, alt=SAYS))
     assert data["starts"] == [
         ["open", [[1, 1, 1, 1, 1]] * 3],
         ["two", [[1, 1, 0, 0, 0]] * 3],
@@ -86,7 +90,7 @@ def test_masks_reach_every_cell_and_keep_their_order():
 
 
 def test_scale_hands_over_one_width_after_another():
-    data = shown(view.scale(WALKS, [4, 16, 64], alt=SAYS))
+    data = shown(figures.scale(WALKS, [4, 16, 64], alt=SAYS))
     np.testing.assert_allclose(data["scores"], WALKS.swapaxes(1, 2), atol=0.5e-4)
     assert data["widths"] == [4, 16, 64] and data["first"] == 1
 
@@ -101,11 +105,14 @@ def test_what_cannot_be_seen_gets_a_sign(token, sign):
 
 
 def test_comments_do_not_travel():
-    for path in _view.FOLDER.glob("*.js"):
+    for path in [
+        *_view.FOLDER.glob("*.js"),
+        *Path(figures.__file__).parent.glob("*.js"),
+    ]:
         source = path.read_text(encoding="utf-8")
         comment = re.search(r"^\s*(// .*)$", source, re.M)[1]
-        assert comment not in _view.text(path.name)
-        assert _view.text(path.name).count("\n") > 10
+        assert comment not in _view.text(path)
+        assert _view.text(path).count("\n") > 10
 
 
 # ------------------------------------------------------------------ laws
@@ -228,9 +235,12 @@ def test_numbers_that_are_none_are_refused_and_found(bad):
     weights[1, 4, 2, 0] = scores[2, 4] = walks[1, 6, 2] = bad
     for call, place in (
         (lambda: view.attention(weights, WORDS, alt=SAYS), r"\(1, 4, 2, 0\)"),
-        (lambda: view.masks(scores, WORDS, FIVE, starts=MASKS, alt=SAYS), r"\(2, 4\)"),
-        (lambda: view.scale(walks, [4, 16, 64], alt=SAYS), r"\(1, 6, 2\)"),
-        (lambda: view.softmax([1, bad], ["a", "b"], alt=SAYS), r"\(1,\)"),
+        (
+            lambda: figures.masks(scores, WORDS, FIVE, starts=MASKS, alt=SAYS),
+            r"\(2, 4\)",
+        ),
+        (lambda: figures.scale(walks, [4, 16, 64], alt=SAYS), r"\(1, 6, 2\)"),
+        (lambda: figures.softmax([1, bad], ["a", "b"], alt=SAYS), r"\(1,\)"),
     ):
         with pytest.raises(ValueError, match=f"must be finite, got .* index {place}"):
             call()
@@ -270,7 +280,7 @@ def test_attention_refuses_what_does_not_fit(arguments, says):
 )
 def test_softmax_refuses_what_does_not_fit(scores, labels, says):
     with pytest.raises(ValueError, match=says):
-        view.softmax(scores, labels, alt=SAYS)
+        figures.softmax(scores, labels, alt=SAYS)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +295,7 @@ def test_softmax_refuses_what_does_not_fit(scores, labels, says):
 def test_masks_refuses_what_does_not_fit(arguments, kind, says):
     good = {"scores": S, "tokens": WORDS, "keys": FIVE, "starts": MASKS, "alt": SAYS}
     with pytest.raises(kind, match=says):
-        view.masks(**good | arguments)
+        figures.masks(**good | arguments)
 
 
 @pytest.mark.parametrize(
@@ -301,4 +311,4 @@ def test_masks_refuses_what_does_not_fit(arguments, kind, says):
 )
 def test_scale_refuses_what_does_not_fit(scores, widths, says):
     with pytest.raises(ValueError, match=says):
-        view.scale(scores, widths, alt=SAYS)
+        figures.scale(scores, widths, alt=SAYS)

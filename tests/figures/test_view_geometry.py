@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 
 import mha
-from mha import plot, view
-from mha.view.dragons import evened
+from figures.dragons import evened
+from mha import plot
 from tests.tolerances import assert_close
 
 SAYS = "One sentence with the finding."
@@ -28,15 +30,15 @@ def data_of(figure):
 
 def show_plane(**changed):
     good = {"query": QUERY, "keys": KEYS, "values": VALUES, "words": WORDS}
-    return view.plane(**{**good, "alt": SAYS, **changed})
+    return figures.plane(**{**good, "alt": SAYS, **changed})
 
 
 def show_dragons(**changed):
-    return view.dragons(**{"nights": NIGHTS, "looks": LOOKS, "alt": SAYS, **changed})
+    return figures.dragons(**{"nights": NIGHTS, "looks": LOOKS, "alt": SAYS, **changed})
 
 
 def show_heads(**changed):
-    return view.heads(**{"cells": CELLS, "words": WORDS, "alt": SAYS, **changed})
+    return figures.heads(**{"cells": CELLS, "words": WORDS, "alt": SAYS, **changed})
 
 
 # ------------------------------------------------------------------ by hand
@@ -101,7 +103,7 @@ def test_heads_stand_still_with_the_swap_and_without():
 
 def test_heads_take_names_as_well_as_numbers():
     cells = [["da", "db"], ["fa", "fb"]]
-    assert data_of(view.heads(cells, WORDS[:2], alt=SAYS))["cells"] == cells
+    assert data_of(figures.heads(cells, WORDS[:2], alt=SAYS))["cells"] == cells
 
 
 # ------------------------------------------------------------------ laws

@@ -6,10 +6,12 @@ import math
 import numpy as np
 import pytest
 
+import figures
+
 pytest.importorskip("matplotlib")
 
 import mha
-from mha import laws, view
+from mha import laws
 
 SAYS = "One sentence with the finding."
 WORDS = ["All", "is", "well"]
@@ -21,7 +23,7 @@ ROUNDED = {"rtol": 0, "atol": 0.51e-4}
 
 
 def walk(**options):
-    figure = view.steps(X, *MATRICES, 2, tokens=WORDS, alt=SAYS, **options)
+    figure = figures.steps(X, *MATRICES, 2, tokens=WORDS, alt=SAYS, **options)
     return json.loads(figure.data)
 
 
@@ -65,14 +67,14 @@ def test_what_lies_in_the_future_is_closed():
 
 def test_every_token_needs_a_word():
     with pytest.raises(ValueError, match=r"got shape \(3, 5\) and 2 words"):
-        view.steps(X, *MATRICES, 2, tokens=WORDS[:2], alt=SAYS)
+        figures.steps(X, *MATRICES, 2, tokens=WORDS[:2], alt=SAYS)
 
 
 # The blocks
 
 
 def test_online_hands_over_what_it_is_given():
-    figure = view.online([1, 3, 2, 5], [1, 2, 3, 4], list("abcd"), alt=SAYS, block=3)
+    figure = figures.online([1, 3, 2, 5], [1, 2, 3, 4], list("abcd"), alt=SAYS, block=3)
     data = json.loads(figure.data)
     assert data["scores"] == [1, 3, 2, 5] and data["block"] == 3
 
@@ -90,13 +92,13 @@ def test_online_hands_over_what_it_is_given():
 def test_online_says_what_does_not_fit(changes, message):
     fits = {"scores": [1, 3, 2, 5], "values": [1, 2, 3, 4], "labels": list("abcd")}
     with pytest.raises(ValueError, match=message):
-        view.online(**{**fits, "alt": SAYS, **changes})
+        figures.online(**{**fits, "alt": SAYS, **changes})
 
 
 # The laws
 
 
 def test_kills_leaves_out_whoever_breaks_no_law():
-    data = json.loads(view.kills(small_matrix(), alt=SAYS).data)
+    data = json.loads(figures.kills(small_matrix(), alt=SAYS).data)
     assert data["members"] == ["a", "b"]
     assert data["killed"] == [[1, 0], [1, 1]]

@@ -49,7 +49,7 @@ def test_the_package_and_its_views_need_numpy_only():
     result = run_without(
         blocked,
         "import mha, mha.view, mha.pretrained",
-        'view = mha.view.softmax([3, 2], ["dog", "food"], alt="Dog <leads>.")',
+        'view = mha.view.attention([[1.0]], ["dog"], alt="Dog <leads>.")',
         "bundle = view._repr_mimebundle_()",
         'assert list(bundle) == ["text/plain", "text/html"]',
         "assert '<div class=\"still\"><p>Dog &lt;leads&gt;.</p></div>' in "

@@ -9,7 +9,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 from numpy.typing import ArrayLike
 
 from mha._arrays import Array
-from mha.plot._picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import INK, WIDTH, Picture, house_style
 
 COLUMN, STEP = 2.3, 0.52  # inches
 BOX, BESIDE = (1.94, 0.56), 1.15  # in steps: width and height, and the path around

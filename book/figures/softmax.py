@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from mha.softmax import softmax as weights
-from mha.view._view import View, as_numbers, as_words, short
+from mha.view.base import View, as_numbers, as_words, short
 
 LARGEST, MOST = 5, 12
 
@@ -50,4 +50,4 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     if abs(scores).max() > LARGEST:
         raise ValueError(f"scores must lie in -{LARGEST}..{LARGEST}, got {scores}")
     data, look = {"scores": scores, "labels": labels}, (weights(scores), short(labels))
-    return View("softmax", data, alt, lambda plot: plot.bars(*look, alt=alt))
+    return View(__file__, data, alt, lambda plot: plot.bars(*look, alt=alt))

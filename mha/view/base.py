@@ -33,8 +33,9 @@ class View:
 
     Parameters
     ----------
-    kind : str
-        Name of the script in this folder.
+    module : str
+        Path of the module that makes the figure, ``__file__``. Its script, and its
+        style sheet if it has one, are beside it and have the same name.
     data : dict
         What the script shows: numbers, arrays, text.
     alt : str
@@ -49,9 +50,10 @@ class View:
     """
 
     def __init__(
-        self, kind: str, data: dict[str, Any], alt: str, draw: Callable[[Any], Any]
+        self, module: str, data: dict[str, Any], alt: str, draw: Callable[[Any], Any]
     ) -> None:
-        self.kind, self.alt, self._draw = kind, as_alt(alt), draw
+        self.path, self.alt, self._draw = Path(module), as_alt(alt), draw
+        self.kind = self.path.stem
         self.data = as_json(data)
 
     @cached_property
@@ -70,7 +72,7 @@ class View:
         name = sha256((self.kind + self.data).encode()).hexdigest()[:8]
         picture = self._still_if_drawable()
         still = f"<p>{escape(self.alt)}</p>" if picture is None else picture.svg
-        script = f"(() => {{ const root = {FIND % name}; {code(self.kind)} }})()"
+        script = f"(() => {{ const root = {FIND % name}; {code(self.path)} }})()"
         return (
             f'<div class="mha-view mha-{self.kind}" data-view="{name}" role="group" '
             f'aria-label="{escape(self.alt)}">'
@@ -169,17 +171,18 @@ def any_script() -> Iterator[None]:
 
 
 @cache
-def text(name: str) -> str:
-    """Return a file of this folder without comments and indentation."""
-    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+def text(file: Path) -> str:
+    """Return a script or a style sheet without comments and indentation."""
+    lines = file.read_text(encoding="utf-8").splitlines()
     bare = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
     return "\n".join(line for line in bare if line)
 
 
 @cache
-def code(kind: str) -> str:
+def code(module: Path) -> str:
     """Return the script of one kind of figure, with looks and parts that all share."""
-    files = "view.css", f"{kind}.css"
-    looks = [text(name) for name in files if (FOLDER / name).exists()]
+    sheets = FOLDER / "view.css", module.with_suffix(".css")
+    looks = [text(file) for file in sheets if file.exists()]
     css = json.dumps("".join(looks).replace("\n", ""), ensure_ascii=False)
-    return "\n".join([f"const css = {css};", text("base.js"), text(f"{kind}.js")])
+    scripts = FOLDER / "base.js", module.with_suffix(".js")
+    return "\n".join([f"const css = {css};", *map(text, scripts)])

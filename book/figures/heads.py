@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import as_count
 from mha.heads import split_heads
-from mha.view._view import View, as_words, short
+from mha.view.base import View, as_words, short
 
 MOST_ROWS, MOST_COLUMNS = 6, 8
 
@@ -70,4 +70,4 @@ def heads(
     labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for"}
     labels |= {"kind": "scores", "alt": alt}
     look = panels, short(words), [""] * right.shape[-1]
-    return View("heads", data, alt, lambda plot: plot.heatmaps(*look, **labels))
+    return View(__file__, data, alt, lambda plot: plot.heatmaps(*look, **labels))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mha._figures import convex_hull
 from mha.attention import scaled_dot_product_attention
-from mha.view._view import View, as_numbers, as_words
+from mha.view.base import View, as_numbers, as_words
 
 MOST = 8  # arrows that can be told apart
 
@@ -72,4 +72,4 @@ def plane(
     arrows = {**dict(zip(words, values, strict=True)), "output": output}
     look: dict[str, Any] = {"alt": alt, "hull": words}
     look["roles"] = {**dict.fromkeys(words, "value"), "output": "output"}
-    return View("plane", data, alt, lambda plot: plot.vectors(arrows, **look))
+    return View(__file__, data, alt, lambda plot: plot.vectors(arrows, **look))

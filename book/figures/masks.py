@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.masks import masked_softmax
-from mha.view._view import View, as_numbers, as_words, short
+from mha.view.base import View, as_numbers, as_words, short
 
 
 def masks(
@@ -65,7 +65,7 @@ def masks(
     data["starts"] = [[name, M.astype(int)] for name, M in masks.items()]
     M = next(iter(masks.values()))
     look = masked_softmax(S, M), short(queries), short(words)
-    return View("masks", data, alt, lambda plot: plot.heatmap(*look, mask=M, alt=alt))
+    return View(__file__, data, alt, lambda plot: plot.heatmap(*look, mask=M, alt=alt))
 
 
 def as_mask(name: str, mask: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mha.softmax import softmax
-from mha.view._view import View, as_numbers
+from mha.view.base import View, as_numbers
 
 
 def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
@@ -52,4 +52,4 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     labels = np.arange(1, len(raw) + 1)
     # the script shows one width after another
     data = {"scores": np.swapaxes(scores, 1, 2), "widths": widths, "first": first}
-    return View("scale", data, alt, lambda plot: plot.bars(series, labels, alt=alt))
+    return View(__file__, data, alt, lambda plot: plot.bars(series, labels, alt=alt))

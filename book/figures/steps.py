@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from mha.heads import multi_head_attention, split_heads
 from mha.masks import causal_mask
-from mha.view._view import View, as_numbers, as_words, short
+from mha.view.base import View, as_numbers, as_words, short
 
 
 def steps(
@@ -70,4 +70,4 @@ def steps(
     panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
     look = panels, short(tokens), short(tokens)
     how: dict[str, Any] = {"mask": open_, "alt": alt}
-    return View("steps", data, alt, lambda plot: plot.heatmaps(*look, **how))
+    return View(__file__, data, alt, lambda plot: plot.heatmaps(*look, **how))

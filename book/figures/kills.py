@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mha.view._view import View
+from mha.view.base import View
 
 
 def kills(matrix: Any, *, alt: str) -> View:
@@ -32,4 +32,4 @@ def kills(matrix: Any, *, alt: str) -> View:
     names = [matrix.columns[column].replace("_", " ") for column in order]
     look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions caught"}
     heights = counts[order]
-    return View("kills", data, alt, lambda plot: plot.bars(heights, names, **look))
+    return View(__file__, data, alt, lambda plot: plot.bars(heights, names, **look))

@@ -1,0 +1,22 @@
+"""The figures that one chapter draws; what any reader can use is in the package.
+
+The kernel of a notebook works in the folder of the book, so a chapter says
+``import figures`` and then, for example, ``figures.softmax(...)``. An interactive
+figure is a `mha.view.View` with a script of the same name beside it.
+"""
+
+from figures.diagrams import blocks, paths
+from figures.dragons import dragons
+from figures.heads import heads
+from figures.kills import kills
+from figures.masks import masks
+from figures.online import online
+from figures.plane import plane
+from figures.scale import scale
+from figures.softmax import softmax
+from figures.steps import steps
+
+__all__ = [
+    "blocks", "dragons", "heads", "kills", "masks", "online", "paths", "plane", "scale",
+    "softmax", "steps",
+]  # fmt: skip
