@@ -303,6 +303,8 @@ def outputs_are_clean(chapter):
                 yield f"writes to stderr: {output.text}\n{cell.source}"
         if re.search(r"(^|[\s\"'(])/(home|tmp|root|opt|usr|work|Users)/", shown(cell)):
             yield f"the output shows a path of this machine:\n{cell.source}"
+        if private := re.search(r"(^|[\s.(*])_[a-z]\w+", shown(cell)):
+            yield f"the output shows a private name, {private[0]}:\n{cell.source}"
 
 
 @chapter_rule

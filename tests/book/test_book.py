@@ -284,6 +284,8 @@ BAD = {
         output("three = 1", [new_output("error", ename="E", evalue="", traceback=[])]),
         output("three = 1", [printed("careful", name="stderr")]),
         output("three = 1", [printed("/home/me/book.py:3: careful")]),
+        output("three = 1", [printed("    Y = self._project(X)")]),
+        output("three = 1", [printed("def _project(X):")]),
     ],
     "numbers_are_short": [output("three = 1", [printed("3.00001")])],
     "unstable_outputs_are_asserted": [replace("assert seconds < 9", "seconds < 9")],
