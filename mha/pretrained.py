@@ -227,20 +227,7 @@ class SentenceEncoder:
         (6, 384)
         """
         word, position, token_type = (self.tables[name] for name in TABLES)
-        ids = as_array("ids", ids)
-        if ids.dtype.kind not in "iu":
-            raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
-        if ids.ndim == 0 or ids.shape[-1] > len(position):
-            raise ValueError(
-                f"ids must have shape (..., n) with n at most {len(position)}, the "
-                f"number of positions, got {ids.shape}"
-            )
-        outside = ids[(ids < 0) | (ids >= len(word))]
-        if outside.size:
-            raise ValueError(
-                f"ids must lie in 0 … {len(word) - 1}, the rows of the word table, got "
-                f"{outside[0]}"
-            )
+        ids = as_ids(ids, len(word), len(position))
         x = word[ids] + position[: ids.shape[-1]] + token_type[0]
         gain, bias = self.norm
         return layer_norm(x, gain, bias, EPS)
@@ -393,6 +380,25 @@ class SentenceEncoder:
             W_O[head * d_k : (head + 1) * d_k] = 0
             twin.layers[layer]["W_O"] = _frozen(W_O)
         return twin
+
+
+def as_ids(ids: ArrayLike, n_words: int, n_positions: int) -> Array:
+    """Return `ids` as integers that name rows of both tables, or say what is wrong."""
+    ids = as_array("ids", ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
+    if ids.ndim == 0 or ids.shape[-1] > n_positions:
+        raise ValueError(
+            f"ids must have shape (..., n) with n at most {n_positions}, the "
+            f"number of positions, got {ids.shape}"
+        )
+    outside = ids[(ids < 0) | (ids >= n_words)]
+    if outside.size:
+        raise ValueError(
+            f"ids must lie in 0 … {n_words - 1}, the rows of the word table, got "
+            f"{outside[0]}"
+        )
+    return ids
 
 
 def _batches(lengths: Array) -> Iterator[list[Any]]:
