@@ -95,7 +95,8 @@ class Exercise:
 
     The arguments are checked when the exercise is made, except for what it takes to
     run the answers: that the mistakes differ from the right answer and from each other
-    is checked by `self_test`, because a notebook should not wait for it.
+    is checked by `self_test`, because a notebook should not wait for it. The page of
+    `mha.check` shows an exercise that asks for a function.
 
     Attributes
     ----------
@@ -124,10 +125,6 @@ class Exercise:
     ValueError
         If there is no case, if a case has more or fewer inputs than `right` takes, or
         if two mistakes have the same name.
-
-    See Also
-    --------
-    mha.check : an exercise that asks for a function.
 
     Examples
     --------

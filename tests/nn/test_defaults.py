@@ -38,6 +38,7 @@ DEFAULTS = {
     pretrained.SentenceEncoder.look_up: {},
     pretrained.SentenceEncoder.run: {"return_weights": False},
     pretrained.SentenceEncoder.embed: {},
+    pretrained.SentenceEncoder.encode_ids: {"return_weights": False},
     pretrained.SentenceEncoder.without_heads: {},
 }
 
