@@ -90,7 +90,7 @@ def scaled_dot_product_attention(
     """
     d_k = Q.shape[-1]
     if scale is None:
-        scale = 1 / math.sqrt(max(d_k, 1))  # without entries all scores are 0 anyway
+        scale = 1 / math.sqrt(max(d_k, 1))  # any scale will do for d_k = 0
     S = dot_product_scores(Q, K) * scale
     if is_causal:
         S = np.where(causal_mask(*S.shape[-2:]), S, -np.inf)
