@@ -1,0 +1,65 @@
+"""Defaults of the laws, the zoo and the checks are part of the API."""
+
+import inspect
+
+import pytest
+
+import mha
+from mha import check, laws, zoo
+
+LAYER = dict(activation="relu", norm_first=False, eps=1e-5, is_causal=False)
+DEFAULTS = {
+    laws.Adapter: dict(
+        kind="layer", mask_true="attend", batch_first=None, always_causal=False,
+        biases=False, name="",
+    ),
+    laws.Failure: dict(where=""),
+    laws.Law: dict(
+        equation="", chapter="laws", reason="", level="attention", sees_all=False
+    ),
+    laws.Law.check: dict(seed=0),
+    laws.Law.search: dict(seed=0),
+    laws.assert_lawful: dict(except_=(), seed=0),
+    laws.check: dict(only=None, seed=0),
+    laws.encoder_weights: dict(n_layers=1),
+    laws.kill_matrix: dict(laws=None, members=None),
+    check.Exercise: dict(praise="", names=(), observe=None),
+    check.Mistake: {},
+    check.Verdict: dict(mistake=None),
+    zoo.Member.__call__: dict.fromkeys(
+        ("mask", "X_k", "X_v", "b_Q", "b_K", "b_V", "b_O")
+    )
+    | dict(is_causal=False, return_weights=False),
+    zoo.Member.attention: dict(
+        mask=None, is_causal=False, scale=None, return_weights=False
+    ),
+    zoo.EncoderMember.__call__: LAYER | dict(mask=None, final_norm=None, training=True),
+    zoo.EncoderMember.layer: LAYER | dict(mask=None, training=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DEFAULTS, ids=lambda what: what.__qualname__)
+def test_every_default_is_what_the_table_says(what):
+    parameters = inspect.signature(what).parameters.values()
+    got = {p.name: p.default for p in parameters if p.default is not p.empty}
+    assert got == DEFAULTS[what]
+    # True == 1 and 0 == False, which a signature must not hide.
+    expected = {name: type(x) for name, x in DEFAULTS[what].items()}
+    assert {name: type(x) for name, x in got.items()} == expected
+
+
+def test_a_member_has_the_defaults_of_the_step_that_it_imitates():
+    for member, step in (
+        (zoo.Member.__call__, mha.multi_head_attention),
+        (zoo.Member.attention, mha.scaled_dot_product_attention),
+    ):
+        theirs = inspect.signature(step).parameters
+        ours = inspect.signature(member).parameters
+        for name in set(ours) & set(theirs):
+            assert ours[name].default == theirs[name].default, name
+
+
+def test_a_report_with_the_default_seed_is_that_of_seed_zero():
+    report = laws.check(zoo.no_scale.attention)
+    assert repr(report) == repr(laws.check(zoo.no_scale.attention, seed=0))
+    assert {finding.law for finding in report.findings} == set(laws.ALL)
