@@ -52,7 +52,7 @@ def questions():
 
 def entries():
     """Return the pairs (what people write, what is true) of the errata."""
-    found = re.findall(r"^(\S.*)\n: ((?:.+\n?(?:  .*\n)*)+)", read("errata.md"), re.M)
+    found = re.findall(r"^(\S.*)\n: ((?:.+\n?(?:  .*\n)*)+)", read("misstatements.md"), re.M)
     return [(claim, truth) for claim, truth in found]
 
 
@@ -124,7 +124,7 @@ def test_what_is_true_leads_to_a_chapter(claim, truth):
 
 
 def test_every_entry_of_the_errata_has_an_answer():
-    lines = read("errata.md").count("\n: ")
+    lines = read("misstatements.md").count("\n: ")
     assert len(entries()) == lines >= ENTRIES
 
 

@@ -154,11 +154,11 @@ def test_launch_links_appear_only_where_they_work():
 def test_colab_opens_the_copy_that_installs_the_package(monkeypatch):
     publish = extension("publish")
     monkeypatch.delenv("BOOK_BRANCH", raising=False)
-    path = "somebody/book/blob/main/book/01_similarity.ipynb"
+    path = "somebody/book/blob/main/book/01_dot_product.ipynb"
     button = {"url": f"{publish.COLAB}/github/{path}"}
     context = {"header_buttons": [{"buttons": [button, {"url": "other"}]}]}
     publish.point_at_copies(None, "", "", context, None)
-    assert button["url"].endswith("/blob/colab/book/01_similarity.ipynb")
+    assert button["url"].endswith("/blob/colab/book/01_dot_product.ipynb")
 
 
 def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
