@@ -40,14 +40,15 @@ def portable():
             "[Solution](solutions/04_masks.ipynb#exercise-4-1)",
             "{ref}`Solution <exercise-4-1>`",
         ),
-        ('<a id="here"></a>\n\n## Here', "(here)=\n\n## Here"),
+        ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
         (
             "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
             "``````{dropdown} Hint\n\nCount.\n\n``````",
         ),
         (
             "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
-            "``````{admonition} What happens\n:class: dropdown answer\n\nIt ends.\n\n``````",
+            "``````{admonition} What happens\n:class: dropdown answer\n"
+            "\nIt ends.\n\n``````",
         ),
         ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
     ],

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 import shutil
 import subprocess
 
