@@ -172,7 +172,7 @@ def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
         stored = json.loads((ROOT / name).read_text(encoding="utf-8"))
         added, *rest = (c for c in copy["cells"] if c not in stored["cells"])
         assert rest == [] and "install" == added["id"]
-        assert [c for c in copy["cells"] if c["cell_type"] == "code"][0] == added
+        assert next(c for c in copy["cells"] if c["cell_type"] == "code") == added
         source = "".join(added["source"])
         assert FORK["BOOK_REPOSITORY"] in source
         assert f"%cd /content/head-by-head/{name.parent.as_posix()}" in source
