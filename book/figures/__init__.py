@@ -8,6 +8,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
+from figures.house import house
 from figures.kills import kills
 from figures.masks import masks
 from figures.online import online
@@ -17,6 +18,6 @@ from figures.softmax import softmax
 from figures.steps import steps
 
 __all__ = [
-    "blocks", "dragons", "heads", "kills", "masks", "online", "paths", "plane", "scale",
-    "softmax", "steps",
+    "blocks", "dragons", "heads", "house", "kills", "masks", "online", "paths", "plane",
+    "scale", "softmax", "steps",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ DEFAULTS = {
     view.attention: {"keys": None, "names": None, "first": 0},
     figures.dragons: {"names": ("left", "right", "sheep")},
     figures.heads: {"n_heads": 2},
+    figures.house: {"lit": "overview", "layout": "wide", "is_causal": False},
     figures.kills: {},
     figures.masks: {"keys": None},
     figures.online: {"block": 2},
