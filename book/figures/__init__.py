@@ -10,14 +10,18 @@ from figures.dragons import dragons
 from figures.heads import heads
 from figures.house import house
 from figures.kills import kills
+from figures.marks import marks
 from figures.masks import masks
+from figures.moves import moves
 from figures.online import online
 from figures.plane import plane
+from figures.points import points
 from figures.scale import scale
 from figures.softmax import softmax
 from figures.steps import steps
+from figures.vectors import vectors
 
 __all__ = [
-    "blocks", "dragons", "heads", "house", "kills", "masks", "online", "paths", "plane",
-    "scale", "softmax", "steps",
+    "blocks", "dragons", "heads", "house", "kills", "marks", "masks", "moves", "online",
+    "paths", "plane", "points", "scale", "softmax", "steps", "vectors",
 ]  # fmt: skip
