@@ -21,13 +21,13 @@ DEFAULTS = {
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
     plot.histogram: {"bins": 40},
     plot.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
-    plot.marks: {
+    figures.marks: {
         **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,
     },
-    plot.moves: {"names": ("before", "after")},
+    figures.moves: {"names": ("before", "after")},
     figures.paths: {"names": ("X", "Y")},
-    plot.points: {"names": None},
-    plot.vectors: {"roles": None, "angles": (), "hull": ()},
+    figures.points: {"names": None},
+    figures.vectors: {"roles": None, "angles": (), "hull": ()},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0},
     figures.dragons: {"names": ("left", "right", "sheep")},
@@ -79,7 +79,7 @@ WRITTEN_OUT = {
         {"kind": "weights", "mask": E2 < 2, "xlabel": "key", "ylabel": "query"},
     ),
     "marks": (
-        lambda **o: plot.marks(TABLE, **SAYS, **o),
+        lambda **o: figures.marks(TABLE, **SAYS, **o),
         {"rows": [0, 1], "cols": [0, 1], "names": ("yes", "no"), "sort": False},
     ),
     "attention": (
@@ -113,4 +113,6 @@ def test_leaving_the_defaults_out_shows_the_same(show, options):
 
 
 def test_a_table_is_sorted_on_request_only():
-    assert plot.marks(TABLE, **SAYS).svg != plot.marks(TABLE, **SAYS, sort=True).svg
+    assert (
+        figures.marks(TABLE, **SAYS).svg != figures.marks(TABLE, **SAYS, sort=True).svg
+    )
