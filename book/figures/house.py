@@ -174,7 +174,8 @@ def short(x: float, digits: int = 2) -> str:
 
 def spoken(x: float) -> str:
     """Return a number as it is read aloud, such as 0.57 and 5."""
-    return f"{x:.2f}" if x % 1 else f"{x:.0f}"
+    x = round(x, 2) + 0.0  # never a minus before zero
+    return f"{x:.2f}".replace("-", "−") if x % 1 else f"{x:.0f}"
 
 
 def draw(
