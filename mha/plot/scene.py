@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mha.plot.marks import Point, Shape, Text, short
-from mha.plot.palette import LIGHT, ink_on
+from mha.plot.palette import ink_on
 
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 FAINT = 0.16  # the densest fill of a part at rest
@@ -138,9 +138,8 @@ class Scene:
             '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
             f'viewBox="0 0 {size}" width="100%" style="display: block; height: auto; '
             f"margin: 0 auto; font-family: {SANS}; font-variant-numeric: tabular-nums; "
-            f'{wide}" role="{role}" aria-label="{escape(alt)}">'
-            f'<path d="M0 0h{short(self.width)}v{short(self.height)}H0z" '
-            f'fill="var(--mha-backdrop, {LIGHT["paper"]})"/>{marks}</svg>'
+            f'background: var(--mha-ground, white); {wide}" role="{role}" '
+            f'aria-label="{escape(alt)}">{marks}</svg>'
         )
 
     def figure(self) -> Figure:

@@ -88,7 +88,7 @@ def painted(picture):
     found = []
     for path in ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}path"):
         role = re.match(r"var\(--mha-(\w+)", path.get("fill", ""))
-        if role and role[1] != "backdrop":
+        if role:
             cells = path.get("d").count("M")
             found.append((role[1], float(path.get("fill-opacity", 1)), cells))
     return found
@@ -263,7 +263,7 @@ def test_a_picture_leaves_every_colour_to_the_page(name):
     """What is left is what a page shows that says nothing: the light theme."""
     svg = drawn(name).svg
     assert "currentColor" in svg or "var(--mha-ink" in svg
-    assert set(re.findall(r"var\(--mha-(\w+)", svg)) <= {*LIGHT, "backdrop"}
+    assert set(re.findall(r"var\(--mha-(\w+)", svg)) <= {*LIGHT, "ground"}
     assert re.findall(r"#[0-9a-fA-F]{6}", re.sub(r"var\([^)]*\)", "", svg)) == []
 
 

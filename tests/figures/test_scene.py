@@ -55,7 +55,7 @@ def test_round_corners_are_curves_no_longer_than_half_a_side():
 def test_cells_are_measured_in_the_steps_of_a_grid():
     scene = Scene(40, 40)
     scene.shape(corners(2, 1, 3, 1), fill="weight", closed=True, grid=(10, 20, 5))
-    (path,) = elements(scene, "path")[1:]
+    (path,) = elements(scene, "path")
     assert path.get("d") == "M2 1h3v1h-3z"
     assert path.get("transform") == "translate(10 20) scale(5)"
     assert pixel(scene, 22, 27) == rgb("weight")
