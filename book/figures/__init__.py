@@ -8,6 +8,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
+from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
 from figures.marks import marks
@@ -22,6 +23,7 @@ from figures.steps import steps
 from figures.vectors import vectors
 
 __all__ = [
-    "blocks", "dragons", "heads", "house", "kills", "marks", "masks", "moves", "online",
-    "paths", "plane", "points", "scale", "softmax", "steps", "vectors",
+    "blocks", "dragons", "heads", "histogram", "house", "kills", "marks", "masks",
+    "moves", "online", "paths", "plane", "points", "scale", "softmax", "steps",
+    "vectors",
 ]  # fmt: skip

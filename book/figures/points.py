@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
-from mha.plot._checks import all_known, as_matrix, as_names
+from figures.checks import all_known
+from mha.plot._checks import as_matrix, as_names
 from mha.plot.charts import MARKERS, axes, legend
 from mha.plot.picture import Picture, house_style
 

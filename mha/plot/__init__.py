@@ -3,8 +3,8 @@
 from mha._extras import needs
 
 with needs("mha.plot", "plot"):
-    from mha.plot.charts import bars, histogram, lines
+    from mha.plot.charts import bars, lines
     from mha.plot.matrices import heatmap, heatmaps
     from mha.plot.picture import Picture
 
-__all__ = ["Picture", "bars", "heatmap", "heatmaps", "histogram", "lines"]
+__all__ = ["Picture", "bars", "heatmap", "heatmaps", "lines"]

@@ -19,6 +19,7 @@ NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 LETTER = 5.9  # points; a typical letter of a token
 LINE = 10  # a smaller cell has no room for the name of its row
 NUMBER = 21.6  # a smaller cell has no room for a number
+NARROWEST = 190  # a sheet on which there is room for what the tints mean
 SHADES = 20  # of a map without numbers
 SIZE = 9.5  # of names
 THIN: dict[str, Any] = {"radius": 0, "stroke": "rest", "width": 0.8}
@@ -156,7 +157,8 @@ class Plan(NamedTuple):
     lines: int  # of panels
     cell: float
     step: float  # from one panel to the next
-    left: float
+    margin: float  # left of everything
+    left: float  # of the first panel
     top: float
     width: float
     turn: float  # of the names of columns, in degrees
@@ -233,7 +235,9 @@ def _plan(
     top = 10 + (math.sin(-angle) * longest if turn else 8) + 14 * bool(labels[0])
     step = cell * len(cols) + gap
     width = left + across * step - gap + max(over, 6)
-    return Plan(across, lines, cell, step, left, top, width, turn)
+    margin = max(0, NARROWEST - width) / 2
+    place = margin, margin + left, top, 2 * margin + width
+    return Plan(across, lines, cell, step, *place, turn)
 
 
 def _numbered(
@@ -318,8 +322,9 @@ def _names(
     for j in range(0, len(cols[0]), step):
         place = x + (j + 0.5) * plan.cell + aside, y - 5
         scene.text(*place, cols[0][j], size=SIZE, turn=plan.turn, anchor=anchor)
-    above, beside = (x + width / 2, y - plan.top + 12), (11, y + height / 2)
+    above = x + width / 2, y - plan.top + 12
     scene.text(*above, cols[1], size=SIZE, role="muted")
+    beside = x - plan.left + plan.margin + 11, y + height / 2
     scene.text(*beside, rows[1], size=SIZE, role="muted", turn=-90)
 
 

@@ -19,7 +19,7 @@ DEFAULTS = {
     figures.blocks: {"axes": ("batch", "token", "feature")},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
-    plot.histogram: {"bins": 40},
+    figures.histogram: {"bins": 40},
     plot.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
     figures.marks: {
         **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,

@@ -50,7 +50,7 @@ PICTURES = {
     "reference": lambda alt: plot.lines(
         [2, 4], {"a": [2, 4]}, **LABELS, alt=alt, reference={"b": 1.0, "c": [2, 4]}
     ),
-    "histogram": lambda alt: plot.histogram({"a": A}, xlabel="weight", alt=alt),
+    "histogram": lambda alt: figures.histogram({"a": A}, xlabel="weight", alt=alt),
     "vectors": lambda alt: figures.vectors(
         {"q": (1, 0), "k": (1, 1), "v": (0, 1)},
         alt=alt,
@@ -246,8 +246,8 @@ def test_a_picture_says_what_it_shows(name):
 def test_a_picture_comes_for_screen_and_for_paper(name):
     picture = drawn(name)
     bundle = picture._repr_mimebundle_()
-    assert list(bundle) == ["text/plain", "text/html", "image/png"]
-    assert bundle["text/html"] == picture.svg
+    assert list(bundle) == ["text/plain", "image/svg+xml", "image/png"]
+    assert bundle["image/svg+xml"] == picture.svg
     assert base64.b64decode(bundle["image/png"]) == picture.png
 
 
@@ -451,8 +451,14 @@ def test_alt_is_a_keyword_that_must_be_given(name):
             lambda: plot.lines([1, 2], {}, **LABELS, alt=SAYS, reference={"r": [1]}),
             "r has 1 values, expected 2",
         ),
-        (lambda: plot.histogram({}, xlabel="x", alt=SAYS), "values must hold numbers"),
-        (lambda: plot.histogram({"a": []}, xlabel="x", alt=SAYS), r"none for \['a'\]"),
+        (
+            lambda: figures.histogram({}, xlabel="x", alt=SAYS),
+            "values must hold numbers",
+        ),
+        (
+            lambda: figures.histogram({"a": []}, xlabel="x", alt=SAYS),
+            r"none for \['a'\]",
+        ),
         (
             lambda: figures.vectors({"q": (1, 2, 3)}, alt=SAYS),
             "q has 3 values, expected 2",
