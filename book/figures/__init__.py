@@ -15,6 +15,7 @@ from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
 from figures.online import online
+from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
 from figures.points import points
 from figures.scale import scale
@@ -23,7 +24,7 @@ from figures.steps import steps
 from figures.vectors import vectors
 
 __all__ = [
-    "blocks", "dragons", "heads", "histogram", "house", "kills", "marks", "masks",
-    "moves", "online", "paths", "plane", "points", "scale", "softmax", "steps",
-    "vectors",
+    "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
+    "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
+    "scale", "softmax", "steps", "vectors",
 ]  # fmt: skip

@@ -260,27 +260,32 @@ def _draw_steps(scene: Scene, layout: dict[str, Any]) -> None:
     """Draw what the lines pass through: matrices, functions, sums, the network."""
     for part, role, name, x, y in layout["learned"]:
         scene.part(part)
-        _draw_plate(scene, x - 18, y - 12, 36, 24, 5, role)
+        draw_plate(scene, x - 18, y - 12, 36, 24, 5, role)
         look: dict[str, Any] = {"size": 10, "math": True, "bold": True}
         scene.text(x - 1, y + 4.2, f"*{name}*", role=role, **look)
     for part, name, x, y, w in layout["pills"]:
         scene.part(part)
-        _draw_plate(scene, x, y - 11, w, 22, 11, "ink")
+        draw_plate(scene, x, y - 11, w, 22, 11, "ink")
         scene.text(x + w / 2, y + 4, name, bold=True, math=True)
     scene.part("residual")
     for name, x, y in layout["chips"]:
-        _draw_plate(scene, x - 10, y, 20, 18, 4, "ink")
+        draw_plate(scene, x - 10, y, 20, 18, 4, "ink")
         scene.text(x, y + 13.5, f"*{name}*", size=10, math=True)
     for x, y in layout["sums"]:
-        _draw_plate(scene, x - 9, y - 9, 18, 18, 9, "paper")
-        scene.shape([(x - 4.5, y), (x + 4.5, y)], stroke="ink", width=1.6)
-        scene.shape([(x, y - 4.5), (x, y + 4.5)], stroke="ink", width=1.6)
+        draw_sum(scene, x, y)
     scene.part("feed-forward")
     x, y = layout["bowtie"]
     draw_network(scene, x, y, 42, 13, 25)
 
 
-def _draw_plate(
+def draw_sum(scene: Scene, x: float, y: float) -> None:
+    """Draw a plus in a circle: two ways meet and are added."""
+    draw_plate(scene, x - 9, y - 9, 18, 18, 9, "paper")
+    cross = [(x - 4.5, y), (x + 4.5, y)], [(x, y - 4.5), (x, y + 4.5)]
+    scene.shape(*cross, stroke="ink", width=1.6)
+
+
+def draw_plate(
     scene: Scene, x: float, y: float, w: float, h: float, radius: float, role: str
 ) -> None:
     """Draw a box that hides the line behind it."""
