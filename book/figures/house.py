@@ -72,13 +72,21 @@ def house(
     >>> house({"norm"})
     Picture: The house picture: multi-head attention in an encoder layer, norm lit.
     """
+    return Picture(*drawing(lit, layout, is_causal))
+
+
+def drawing(
+    lit: str | Collection[str], layout: str, is_causal: bool = False
+) -> tuple[Scene, str]:
+    """Return the drawing and what it shows."""
     parts, given = _chosen(lit)
     if layout not in ("wide", "narrow"):
         raise ValueError(f'layout must be "wide" or "narrow", got {layout!r}')
-    is_causal = is_causal or lit == "masks"
-    found = numbers(is_causal)
+    found = numbers(is_causal or lit == "masks")
     scene = draw(TABLES[layout], parts, given, found, facts(found, short))
-    return Picture(scene, _alt(lit, facts(found, spoken)))
+    names = lit if isinstance(lit, str) else ",".join([*sorted(lit), ""])
+    scene.key = f"house {names}" + " causal" * is_causal
+    return scene, _alt(lit, facts(found, spoken))
 
 
 def _chosen(lit: str | Collection[str]) -> tuple[Collection[str] | None, list[str]]:

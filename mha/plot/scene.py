@@ -49,6 +49,7 @@ class Scene:
         self.lit, self.given = lit, given
         self.marks: list[Any] = []
         self.level = 2
+        self.key = ""  # by which a page knows the drawing
 
     def part(self, *names: str) -> None:
         """Let the marks to come belong to these parts; the brightest one decides."""
@@ -134,12 +135,13 @@ class Scene:
         marks = "".join(mark.svg() for mark in self.marks)
         size = f"{short(self.width)} {short(self.height)}"
         wide = f"max-width: {self.width * 4 / 3:.0f}px"  # from points
+        key = f' data-key="{escape(self.key)}"' if self.key else ""
         return (
             '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
             f'viewBox="0 0 {size}" width="100%" style="display: block; height: auto; '
             f"margin: 0 auto; font-family: {SANS}; font-variant-numeric: tabular-nums; "
             f'background: var(--mha-ground, white); {wide}" role="{role}" '
-            f'aria-label="{escape(alt)}">{marks}</svg>'
+            f'aria-label="{escape(alt)}"{key}>{marks}</svg>'
         )
 
     def figure(self) -> Figure:

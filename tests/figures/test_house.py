@@ -27,6 +27,7 @@ from figures.house import (
 )  # fmt: skip
 from mha._chapters import CHAPTERS
 from mha.plot.marks import Shape, Text
+from tests.book.load import extension
 from tests.figures.test_contrast import scene_of
 
 LAYOUTS = ("wide", "narrow")
@@ -225,6 +226,23 @@ def test_several_houses_can_share_a_page(layout):
     assert not [node for node in root.iter() if node.get("id")]
     assert "<style" not in picture.svg and "url(" not in picture.svg
     assert len(picture.svg) < 60_000 and len(picture.png) < 120_000
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"lit": "scale"}, {"lit": {"norm"}}, {"lit": "softmax", "is_causal": True}],
+)
+def test_a_page_shows_the_same_house_to_phones(asked):
+    """The page finds in the stored picture what it was asked for."""
+    narrow = extension("narrow")
+    wide = house(**asked).svg
+    context = {"body": f"<p>before</p>{wide}<p>after</p>"}
+    narrow.add(None, "page", "page.html", context, None)
+    phone = house(**asked, layout="narrow").svg
+    phone = re.sub(' data-key="[^"]*"', "", phone)
+    assert wide in context["body"] and phone in context["body"]
+    assert context["body"].startswith("<p>before</p><div")
+    assert context["body"].endswith("</div><p>after</p>")
 
 
 # ------------------------------------------------------------------ refusals
