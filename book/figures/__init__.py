@@ -8,15 +8,23 @@ figure is a `mha.view.View` with a script of the same name beside it.
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
+from figures.histogram import histogram
+from figures.house import house
 from figures.kills import kills
+from figures.marks import marks
 from figures.masks import masks
+from figures.moves import moves
 from figures.online import online
+from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
+from figures.points import points
 from figures.scale import scale
 from figures.softmax import softmax
 from figures.steps import steps
+from figures.vectors import vectors
 
 __all__ = [
-    "blocks", "dragons", "heads", "kills", "masks", "online", "paths", "plane", "scale",
-    "softmax", "steps",
+    "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
+    "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
+    "scale", "softmax", "steps", "vectors",
 ]  # fmt: skip

@@ -1,22 +1,21 @@
 """Diagrams: the parts of a layer, and which numbers of a block belong together."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, Polygon
 from numpy.typing import ArrayLike
 
+from figures.house import draw_plate, draw_sum
 from mha._arrays import Array
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import Picture
+from mha.plot.scene import Scene
 
-COLUMN, STEP = 2.3, 0.52  # inches
-BOX, BESIDE = (1.94, 0.56), 1.15  # in steps: width and height, and the path around
-FILLS = ("#56B4E9", "#E69F00", "#7BC8A4", "#CC9BC1")  # light: the ink on them is dark
-RISE = {"(": 0.4}  # steps upwards; a fork needs less room than the 1 of all others
-PLUS, DARK = "#F0E442", "#111111"
-DEPTH = np.array([0.55, 0.42])  # where one step into the picture leads on paper
+COLUMN, STEP = 160, 38  # points
+BOX, AROUND = (104, 24), 70  # width and height of a box; how far a path goes around
+RISE = {"(": 0.5}  # steps upwards; a fork needs less room than the 1 of all others
+DEPTH = np.array([0.55, -0.42])  # where one step into the picture leads on paper
+CELL, ACROSS, DOWN = 22, np.array([1.0, 0]), np.array([0.0, 1.0])
 
 
 def paths(
@@ -39,7 +38,7 @@ def paths(
     Returns
     -------
     picture : Picture
-        Boxes with the same word have the same colour.
+        Attention has the colour of its output, and everything else the ink.
 
     Raises
     ------
@@ -55,23 +54,17 @@ def paths(
     ways = {label: _checked(label, steps) for label, steps in columns.items()}
     if not columns:
         raise ValueError("columns must hold at least one way through a layer")
-    known = [word for steps in ways.values() for word in steps if word not in "(+"]
-    words = enumerate(dict.fromkeys(known))
-    colours = {word: FILLS[k % len(FILLS)] for k, word in words}
-    tops = [2 + sum(RISE.get(step, 1) for step in steps) for steps in ways.values()]
-    height = max(tops)
-    with house_style():
-        figure = Figure((COLUMN * len(ways), STEP * (height + 1.5)))
-        axes = figure.subplots(1, len(ways), sharey=True, squeeze=False)[0]
-        half = COLUMN / STEP / 2
-        for ax, top, (label, steps) in zip(axes, tops, ways.items(), strict=True):
-            ax.set(xlim=(-half, half), ylim=(-1.1, height + 0.4), aspect="equal")
-            ax.axis("off")
-            for name, y in zip(names, (0, top), strict=True):
-                ax.text(0, y, name, ha="center", va="center", style="italic")
-            _draw_path(ax, steps, colours, top)
-            ax.text(0, -0.5, label, ha="center", va="top")
-        return Picture(figure, alt)
+    high = STEP * max(map(_steps_up, ways.values()))
+    scene = Scene(COLUMN * len(ways) + 10, high + 100)
+    for k, (label, steps) in enumerate(ways.items()):
+        x, bottom = COLUMN * (k + 0.5) + 20, high + 60
+        top = bottom - STEP * _steps_up(steps)
+        scene.arrow([(x, bottom), (x, top - 18)], width=1.8)
+        _draw_path(scene, x, bottom, steps)
+        for name, y in zip(names, (bottom + 14, top - 26), strict=True):
+            scene.text(x, y, f"*{name}*", math=True)
+        scene.text(x, bottom + 34, label)
+    return Picture(scene, alt)
 
 
 def blocks(
@@ -117,14 +110,17 @@ def blocks(
             )
     if not named:
         raise ValueError("panels must hold at least one block")
-    with house_style():
-        width = min(WIDTH, 1.7 * len(named))
-        figure = Figure((width, width / len(named) + 0.35))
-        places = figure.subplots(1, len(named), squeeze=False)[0]
-        for ax, (label, block) in zip(places, named.items(), strict=True):
-            _draw_block(ax, block, axes)
-            ax.text(0.5, -0.04, label, transform=ax.transAxes, ha="center", va="top")
-        return Picture(figure, alt)
+    sizes = [_size(block.shape) for block in named.values()]
+    step = max(width for width, _ in sizes) + 46
+    high = max(height for _, height in sizes)
+    scene = Scene(step * len(named), high + 40)
+    for k, ((label, block), (width, height)) in enumerate(
+        zip(named.items(), sizes, strict=True)
+    ):
+        x = step * (k + 0.5) - width / 2 + 8
+        _draw_block(scene, block, (x, 8 + high - height), axes)
+        scene.text(step * (k + 0.5), high + 34, label)
+    return Picture(scene, alt)
 
 
 def _checked(label: str, steps: Iterable[str]) -> list[str]:
@@ -139,59 +135,60 @@ def _checked(label: str, steps: Iterable[str]) -> list[str]:
     return steps
 
 
-def _draw_path(
-    ax: Any, steps: Iterable[str], colours: Mapping[str, str], top: float
-) -> None:
-    """Draw the way upwards with its boxes, and each path around them."""
-    line: dict[str, Any] = {"color": INK, "lw": 1.2}
-    arrow = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, **line}
-    edge: dict[str, Any] = {"ec": INK, "lw": 1, "zorder": 2}
-    word: dict[str, Any] = {"ha": "center", "color": DARK, "zorder": 3}
-    ax.annotate("", (0, top - 0.35), (0, 0.25), arrowprops=arrow, zorder=1)
-    below, fork, (width, height) = 0.8, 0.0, BOX
+def _steps_up(steps: Iterable[str]) -> float:
+    return sum(RISE.get(step, 1) for step in steps)
+
+
+def _draw_path(scene: Scene, x: float, bottom: float, steps: Iterable[str]) -> None:
+    """Draw the boxes on the way upwards, and each path around them."""
+    y, fork, (width, height) = bottom, bottom, BOX
     for step in steps:
-        y = below + RISE.get(step, 1) / 2
-        below += RISE.get(step, 1)
+        rise = STEP * RISE.get(step, 1)
+        middle, y = y - rise / 2, y - rise
         if step == "(":
-            fork = y
+            fork = middle
         elif step == "+":
-            around = [0, -BESIDE, -BESIDE], [fork, fork, y]
-            ax.plot(*around, solid_capstyle="butt", zorder=1, **line)
-            ax.annotate("", (-0.2, y), (-BESIDE, y), arrowprops=arrow, zorder=1)
-            ax.add_patch(Circle((0, y), 0.24, fc=PLUS, **edge))
-            ax.text(0, y, "+", va="center_baseline", **word)
+            side = x - AROUND
+            around = [(x, fork), (side, fork), (side, middle), (x - 10, middle)]
+            scene.arrow(around, width=1.8)
+            draw_sum(scene, x, middle)
         else:
-            corner, look = (-width / 2, y - height / 2), {"fc": colours[step], **edge}
-            style = "round,pad=0.06"
-            ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=style, **look))
-            ax.text(0, y, step, size=8.5, va="center", **word)
+            role = "output" if "attention" in step else "ink"
+            place = x - width / 2, middle - height / 2, width, height
+            draw_plate(scene, *place, 11, role)
+            scene.text(x, middle + 4, step, role=role, bold=True)
 
 
-def _faces(block: Array) -> Iterator[tuple[bool, Any, Any, Any]]:
+def _size(shape: tuple[int, ...]) -> tuple[float, float]:
+    a, b, c = shape
+    return CELL * (c + a * DEPTH[0]), CELL * (b - a * DEPTH[1])
+
+
+def _faces(block: Array) -> Iterator[tuple[bool, Array, Array, Array]]:
     """Yield each cell that is seen: is it True, its corner, and its two edges."""
-    across, down = np.array([1.0, 0]), np.array([0, -1.0])
     a, b, c = block.shape
     for j, k in np.ndindex(b, c):
-        yield block[0, j, k], k * across + j * down, across, down
+        yield block[0, j, k], k * ACROSS + j * DOWN, ACROSS, DOWN
     for i, k in np.ndindex(a, c):
-        yield block[i, 0, k], k * across + i * DEPTH, across, DEPTH
+        yield block[i, 0, k], k * ACROSS + i * DEPTH, ACROSS, DEPTH
     for i, j in np.ndindex(a, b):
-        yield block[i, j, -1], c * across + j * down + i * DEPTH, down, DEPTH
+        yield block[i, j, -1], c * ACROSS + j * DOWN + i * DEPTH, DOWN, DEPTH
 
 
-def _draw_block(ax: Any, block: Array, axes: Sequence[str]) -> None:
+def _draw_block(
+    scene: Scene, block: Array, corner: tuple[float, float], axes: Sequence[str]
+) -> None:
     a, b, c = block.shape
-    for together, corner, first, second in _faces(block):
-        cell = [corner, corner + first, corner + first + second, corner + second]
-        fill = FILLS[0] if together else "none"
-        ax.add_patch(Polygon(cell, fc=fill, ec=INK, lw=0.8, zorder=1 + together))
-    far = np.array([c, 0]) + a * DEPTH
-    ax.set(xlim=(-1.1, far[0] + 0.3), ylim=(-b - 1.0, far[1] + 0.3), aspect="equal")
-    ax.axis("off")
+    front = np.add(corner, (0, -a * DEPTH[1] * CELL))  # its upper left corner
+    for together, start, u, v in _faces(block):
+        cell = [start, start + u, start + u + v, start + v]
+        points = [tuple((front + CELL * p).tolist()) for p in cell]
+        look = {"fill": "ink", "alpha": 0.45} if together else {}
+        scene.shape(points, closed=True, stroke="ink", width=0.9, **look)
     batch, token, feature = axes
-    x, y = a / 2 * DEPTH + (-0.1, 0.1)
-    slope = np.degrees(np.arctan2(DEPTH[1], DEPTH[0]))
-    style = {"size": 9, "rotation_mode": "anchor", "ha": "center"}
-    ax.text(c / 2, -b - 0.2, feature, va="top", **style)
-    ax.text(-0.2, -b / 2, token, va="bottom", rotation=90, **style)
-    ax.text(x, y, batch, va="bottom", rotation=slope, **style)
+    x, y = (front + CELL * (a / 2 * DEPTH)).tolist()
+    slope = math.degrees(math.atan2(DEPTH[1], DEPTH[0]))
+    (left, top), size = front.tolist(), 9.5
+    scene.text(left + CELL * c / 2, top + CELL * b + 12, feature, size=size)
+    scene.text(left - 5, top + CELL * b / 2, token, size=size, turn=-90)
+    scene.text(x - 3, y - 3, batch, size=size, turn=slope)

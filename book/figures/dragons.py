@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.moves import moves
 from mha._arrays import Array
 from mha.view.base import View, as_numbers, as_words
 
@@ -66,7 +67,7 @@ def dragons(
     panels = {first: (nights[:, :2], guess[:, :2])}
     labels: dict[str, Any] = {"names": ("the night", "the best guess"), "alt": alt}
     labels |= {"xlabel": f"{words[0]} glow", "ylabel": f"{words[1]} glow"}
-    return View(__file__, data, alt, lambda plot: plot.moves(panels, **labels))
+    return View(__file__, data, alt, lambda _: moves(panels, **labels))
 
 
 def evened(nights: Array) -> Array:

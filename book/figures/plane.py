@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._figures import convex_hull
+from figures.hull import convex_hull
+from figures.vectors import vectors
 from mha.attention import scaled_dot_product_attention
 from mha.view.base import View, as_numbers, as_words
 
@@ -72,4 +73,4 @@ def plane(
     arrows = {**dict(zip(words, values, strict=True)), "output": output}
     look: dict[str, Any] = {"alt": alt, "hull": words}
     look["roles"] = {**dict.fromkeys(words, "value"), "output": "output"}
-    return View(__file__, data, alt, lambda plot: plot.vectors(arrows, **look))
+    return View(__file__, data, alt, lambda _: vectors(arrows, **look))

@@ -1,6 +1,6 @@
 """What the pictures refuse, and the words they share."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,10 +34,3 @@ def as_series(name: str, values: ArrayLike, length: int | None = None) -> Array:
     if length is not None and len(values) != length:
         raise ValueError(f"{name} has {len(values)} values, expected {length}")
     return values
-
-
-def all_known(argument: str, names: Iterable[str], allowed: Collection[str]) -> None:
-    """Refuse a name that is not among the `allowed` ones."""
-    for name in names:
-        if name not in allowed:
-            raise ValueError(f"{argument}: {name!r} is not one of {list(allowed)}")

@@ -1,4 +1,4 @@
-"""Bars, lines, histograms and points."""
+"""Bars and lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from numpy.typing import ArrayLike
 
 from mha._arrays import Array
-from mha.plot._checks import all_known, as_matrix, as_names, as_series
+from mha.plot._checks import as_names, as_series
 from mha.plot.picture import INK, Picture, house_style
 
 SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
@@ -56,7 +56,7 @@ def bars(
         names = as_names("labels", labels, len(y), "values")
     width = 0.8 / len(series)
     with house_style():
-        figure, ax = _axes("", ylabel)
+        figure, ax = axes("", ylabel)
         for k, (name, y) in enumerate(series.items()):
             x = np.arange(len(y)) + (k - (len(series) - 1) / 2) * width
             drawn = ax.bar(x, y, 0.92 * width, label=name)
@@ -71,7 +71,7 @@ def bars(
         ax.axhline(0, color=INK, lw=0.8)
         ax.spines.bottom.set_visible(False)
         ax.margins(y=0.1)
-        _legend(figure, ax)
+        legend(figure, ax)
         return Picture(figure, alt)
 
 
@@ -114,7 +114,7 @@ def lines(
     """
     x = as_series("x", x)
     with house_style():
-        figure, ax = _axes(xlabel, ylabel)
+        figure, ax = axes(xlabel, ylabel)
         ax.set(xscale=xscale, yscale=yscale)
         for k, (name, y) in enumerate(ys.items()):
             middle, *band = y if isinstance(y, tuple) else (y,)
@@ -128,111 +128,12 @@ def lines(
             y = np.full(len(x), y) if np.ndim(y) == 0 else as_series(name, y, len(x))
             ax.plot(x, y, color=INK, ls=(0, (2 + 4 * k, 2)), lw=1.2, label=name)
         _logarithmic(ax, x)
-        _legend(figure, ax)
+        legend(figure, ax)
         return Picture(figure, alt)
 
 
-def histogram(
-    values: Mapping[str, ArrayLike], *, xlabel: str, alt: str,
-    bins: int | Sequence[float] | Array = 40,
-) -> Picture:  # fmt: skip
-    """Show how often values occur, as densities on shared bins.
-
-    Parameters
-    ----------
-    values : dict {name: array of numbers}
-        Each array is flattened.
-    xlabel : str
-        What the values measure.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    bins : int or sequence of edges
-        Shared by all series, so that heights compare.
-
-    Returns
-    -------
-    picture : Picture
-        Each outline encloses an area of 1.
-
-    Raises
-    ------
-    ValueError
-        If `values` or one of its arrays is empty, or `alt` is empty.
-
-    Examples
-    --------
-    >>> histogram({"scores": [-1, 0, 0, 1]}, xlabel="score", alt="Symmetric about 0.")
-    Picture: Symmetric about 0.
-    """
-    arrays = {name: np.ravel(v).astype(float) for name, v in values.items()}
-    empty = [name for name, v in arrays.items() if v.size == 0]
-    if empty or not arrays:
-        which = empty or "any name"
-        raise ValueError(f"values must hold numbers, got none for {which}")
-    edges = np.histogram_bin_edges(np.concatenate([*arrays.values()]), bins)
-    with house_style():
-        figure, ax = _axes(xlabel, "density")
-        for k, (name, v) in enumerate(arrays.items()):
-            density = np.histogram(v, edges, density=True)[0]
-            look = {"color": f"C{k}", "ls": DASHES[k % 6], "label": name}
-            ax.stairs(density, edges, fill=True, color=f"C{k}", alpha=0.2)
-            ax.stairs(density, edges, lw=1.6, **look)
-        _legend(figure, ax)
-        return Picture(figure, alt)
-
-
-def points(
-    groups: Mapping[str, ArrayLike], *, xlabel: str, ylabel: str, alt: str,
-    names: Mapping[str, Sequence[object]] | None = None,
-) -> Picture:  # fmt: skip
-    """Show pairs of numbers as points, one colour and marker a group.
-
-    Parameters
-    ----------
-    groups : dict {name: ndarray of shape (n, 2)}
-        One row (x, y) a point.
-    xlabel, ylabel : str
-        What the two numbers are.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    names : dict {group: sequence of n names}, optional
-        Words beside the points of a group, usually tokens.
-
-    Returns
-    -------
-    picture : Picture
-        More points are drawn smaller and lighter.
-
-    Raises
-    ------
-    ValueError
-        If a group is not an (n, 2) matrix, if names do not fit, or `alt` is empty.
-
-    Examples
-    --------
-    >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
-    Picture: A falling pair.
-    """
-    pairs = {name: as_matrix(name, xy, "(n, 2)") for name, xy in groups.items()}
-    names = names or {}
-    all_known("names", names, pairs)
-    with house_style():
-        figure, ax = _axes(xlabel, ylabel, taller=1.3)
-        for k, (name, xy) in enumerate(pairs.items()):
-            if xy.shape[1] != 2:
-                raise ValueError(f"{name} must have shape (n, 2), got {xy.shape}")
-            size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
-            look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
-            ax.scatter(*xy.T, s=size, alpha=alpha, **look)
-            words = names.get(name, [""] * len(xy))
-            words = as_names("names", words, len(xy), "points")
-            for word, place in zip(words, xy, strict=True):
-                ax.annotate(word, place, (5, 3), textcoords="offset points", fontsize=9)
-        _legend(figure, ax)
-        return Picture(figure, alt)
-
-
-def _axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
+def axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
+    """Return a figure with one pair of axes, `taller` than the others by this."""
     figure = Figure((SIZE[0], taller * SIZE[1]))
     ax = figure.add_subplot()
     ax.set(xlabel=xlabel, ylabel=ylabel)
@@ -253,7 +154,7 @@ def _logarithmic(ax: Any, x: Array) -> None:
         ax.xaxis.set_major_locator(FixedLocator(x.tolist()))
 
 
-def _legend(figure: Figure, ax: Any) -> None:
+def legend(figure: Figure, ax: Any) -> None:
     """Name the series above the axes, unless there is one without a name."""
     handles, names = ax.get_legend_handles_labels()
     if names:

@@ -1,30 +1,28 @@
 """Heat maps: queries are rows, keys are columns."""
 
+import math
+import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.colors import ListedColormap, Normalize
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
 from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import WIDTH, Picture
+from mha.plot.scene import Scene, corners
 
-MAY_LOOK = "#56B4E9"
-BLOCKED: dict[str, Any] = {"facecolor": "#80808055", "edgecolor": INK, "hatch": "////"}
-COLOURS: dict[str, Any] = {
-    "weights": colormaps["cividis"], "scores": colormaps["PuOr"],
-    "mask": ListedColormap([MAY_LOOK]),
-}  # fmt: skip
+KINDS = ("weights", "scores", "mask")
 Kind = Literal["weights", "scores", "mask"]
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
-LETTER = 0.085  # inches; a typical letter of a token
-LINE = 0.14  # inches; a smaller cell has no room for the name of its row
-NUMBER = 0.3  # inches; a smaller cell has no room for a number
+LETTER = 5.9  # points; a typical letter of a token
+LINE = 10  # a smaller cell has no room for the name of its row
+NUMBER = 21.6  # a smaller cell has no room for a number
+NARROWEST = 190  # a sheet on which there is room for what the tints mean
+SHADES = 20  # of a map without numbers
+SIZE = 9.5  # of names
+THIN: dict[str, Any] = {"radius": 0, "stroke": "rest", "width": 0.8}
 
 
 def heatmap(
@@ -111,31 +109,67 @@ def heatmaps(
     down = as_names("rows", rows, n_q, "rows")
     across = as_names("cols", cols, n_k, "columns")
     values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
-    norm = _limits(values, kind)
-    whole = kind == "scores" and np.array_equal(values, np.round(values))
-    digits = 0 if whole else 2  # of whole scores, decimals say nothing
-    smallest = 0 if cols is None else LINE  # a cell needs room for what it holds
-    if kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO:
-        smallest = NUMBER
-    with house_style():
-        figure, axes, cell = _grid(len(matrices), down, across, smallest)
-        paired = zip(figure.axes, matrices, blocked, panels, strict=True)
-        for ax, A, hidden, (_, below) in paired:
-            image = _cells(ax, A, hidden, kind, norm, cell, digits)
-            first = ax in axes[:, 0]
-            _tokens(ax, down, across, cell, first)
-            ax.set(xlabel=xlabel, ylabel=ylabel if first else "")
-            ax.text(0.5, -0.04, below, transform=ax.transAxes, ha="center", va="top")
-        _legend(figure, image, kind, unit)
-        return Picture(figure, alt)
+    tint = _tint(values, kind)
+    numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
+    smallest = NUMBER if numbered else 0 if cols is None else LINE
+    plan = _plan(len(matrices), down, across, smallest, (xlabel, ylabel))
+    under = [textwrap.wrap(words, max(8, int(plan.step / 5.2))) for _, words in panels]
+    block = plan.top + plan.cell * n_q + 13 * max(map(len, under)) + 9
+    scene = Scene(plan.width, plan.lines * block + 38 * (not numbered))
+    for k, (A, hidden) in enumerate(zip(matrices, blocked, strict=True)):
+        line, column = divmod(k, plan.across)
+        x, y = plan.left + column * plan.step, line * block + plan.top
+        draw = _numbered if numbered else _shaded
+        draw(scene, A, hidden, (x, y, plan.cell), tint)
+        frame = x, y, plan.cell * n_k, plan.cell * n_q
+        scene.box(*frame, stroke=tint.role, width=1.1)
+        names = ([], "") if column else (down, ylabel)
+        _names(scene, plan, frame, names, (across, xlabel))
+        for m, words in enumerate(under[k]):
+            low = y + frame[3] + 15 + 13 * m
+            scene.text(x + frame[2] / 2, low, words, size=10)
+    if kind == "mask":
+        _mask_legend(scene)
+    elif not numbered:
+        name = unit or ("weight" if kind == "weights" else "score")
+        _legend(scene, tint, name, signed=bool(np.any(values < 0)))
+    return Picture(scene, alt)
+
+
+class Tint(NamedTuple):
+    """How numbers become tints."""
+
+    kind: Kind
+    role: str
+    top: float  # what has the darkest tint
+    digits: int
+
+    def of(self, value: float) -> float:
+        """Return how densely a cell with a number is filled."""
+        share = abs(float(value)) / self.top if np.isfinite(value) else 0.0
+        return min(share, 1.0) if self.kind == "weights" else 0.05 + 0.27 * share
+
+
+class Plan(NamedTuple):
+    """Where the panels are; lengths are in points."""
+
+    across: int  # panels side by side
+    lines: int  # of panels
+    cell: float
+    step: float  # from one panel to the next
+    margin: float  # left of everything
+    left: float  # of the first panel
+    top: float
+    width: float
+    turn: float  # of the names of columns, in degrees
 
 
 def _read(
     panels: Sequence[tuple[ArrayLike, str]], mask: Any, kind: Kind
 ) -> tuple[list[Array], list[Array]]:
     """Return the matrices, and for each the cells to draw as blocked."""
-    if kind not in COLOURS:
-        raise ValueError(f"kind must be one of {sorted(COLOURS)}, got {kind!r}")
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
     matrices = [as_matrix("A", A, "(n_q, n_k)") for A, _ in panels]
     masks = mask if isinstance(mask, list) else [mask] * len(matrices)
     if len(masks) != len(matrices):
@@ -164,61 +198,105 @@ def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
         raise ValueError(f"mask of shape {mask.shape} does not fit {A.shape}") from None
 
 
-def _limits(values: Array, kind: Kind) -> Normalize:
-    if kind == "scores":
-        top = np.abs(values).max(initial=0) or 1
-        return Normalize(-top, top)
+def _tint(values: Array, kind: Kind) -> Tint:
+    if kind != "weights":
+        top = float(np.abs(values).max(initial=0)) or 1.0
+        whole = np.array_equal(values, np.round(values))
+        return Tint(kind, "ink", top, 0 if whole else 2)  # 3 says as much as 3.00
     if np.any(values < -1e-6) or np.any(values > 1 + 1e-6):
         raise ValueError(
             f"weights lie between 0 and 1, got {values.min():.3g} to "
             f'{values.max():.3g}; use kind="scores" for signed numbers'
         )
-    return Normalize(0, 1)
+    return Tint(kind, "weight", 1.0, 2)
 
 
-def _grid(
-    count: int, rows: list[str], cols: list[str], smallest: float
-) -> tuple[Figure, Any, float]:
-    """Return a figure, its square-celled axes by row, and the inches of a cell."""
-    n_q, n_k = len(rows), len(cols)
-    margin = 1.1 + LETTER * max(map(len, rows))
-    room = (WIDTH - margin) / (n_k + 0.5)
-    down = -(-count // max((m for m in (2, 3, 4) if room / m > smallest), default=1))
-    across = -(-count // down)
-    cell = min(room / across, 0.6, 3.6 / n_q)
-    width = min(WIDTH, margin + across * cell * (n_k + 0.5))
-    height = cell * n_q + 0.7 + LETTER * max(map(len, cols))
-    figure = Figure((width, down * height))
-    axes = figure.subplots(down, across, squeeze=False)
-    for ax in axes.ravel()[count:]:
-        ax.remove()
-    return figure, axes, cell
+def _plan(
+    count: int, rows: list[str], cols: list[str], smallest: float,
+    labels: tuple[str, str],
+) -> Plan:  # fmt: skip
+    """Return the largest cells that fit, and what stands around them."""
+    left = LETTER * max(map(len, rows)) + 8 + 15 * bool(labels[1])
+    longest, gap = LETTER * max(map(len, cols)), 16.0
+
+    def largest(across: int) -> float:
+        return ((72 * WIDTH - left) / across - gap) / len(cols)
+
+    most = max((m for m in (2, 3, 4) if largest(m) > smallest), default=1)
+    lines = -(-count // most)
+    across = -(-count // lines)
+    cell = min(largest(across), 40, 260 / len(rows))
+    turn = 0 if longest <= cell - 2 else -90 if cell < 16 else -55
+    angle = math.radians(turn)
+    over = math.cos(angle) * longest - cell / 2 + 6 if turn else 6.0
+    if over > gap:  # the last name needs more room than there is between panels
+        gap = over
+        cell = min(cell, largest(across))
+    top = 10 + (math.sin(-angle) * longest if turn else 8) + 14 * bool(labels[0])
+    step = cell * len(cols) + gap
+    width = left + across * step - gap + max(over, 6)
+    margin = max(0, NARROWEST - width) / 2
+    place = margin, margin + left, top, 2 * margin + width
+    return Plan(across, lines, cell, step, *place, turn)
 
 
-def _cells(
-    ax: Any, A: Array, blocked: Array, kind: Kind, norm: Normalize, cell: float,
-    digits: int,
-) -> Any:  # fmt: skip
-    """Paint the cells; return the image, which knows colours and limits."""
-    hidden = blocked | ~np.isfinite(A.astype(float))
-    seen: Any = np.ma.array(A, float, mask=hidden)
-    image = ax.imshow(seen, COLOURS[kind], norm, interpolation="none")
-    for i, start, length in _runs(blocked):
-        ax.add_patch(Rectangle((start - 0.5, i - 0.5), length, 1, **BLOCKED))
-    if kind != "mask" and max(A.shape) <= NUMBERS_UP_TO:
-        for (i, j), value in np.ndenumerate(A):
-            ink = INK if hidden[i, j] else ink_on(image.to_rgba(value))
-            look = {"ha": "center", "va": "center", "color": ink}
-            ax.text(j, i, number(value, digits), size=min(8.5, 22 * cell), **look)
-    return image
+def _numbered(
+    scene: Scene, A: Array, blocked: Array, place: tuple[float, float, float],
+    tint: Tint,
+) -> None:  # fmt: skip
+    """Draw cells with their numbers; a masked one has a number if it has a weight."""
+    x, y, cell = place
+    gap = min(1.25, cell / 16)
+    side, size = cell - 2 * gap, min(11, 0.36 * cell)
+    for (i, j), value in np.ndenumerate(A):
+        box = x + j * cell + gap, y + i * cell + gap, side, side
+        shown = value != 0 or not blocked[i, j]
+        if shown:
+            words = number(value, tint.digits)
+            scene.cell(*box, words, tint.role, tint.of(value), size=size)
+        if blocked[i, j]:
+            scene.hatched(*box, middle=not shown)
 
 
-def _runs(blocked: Array) -> Iterator[tuple[int, int, int]]:
-    """Yield (row, first column, length) of each unbroken run of blocked cells."""
-    for i, row in enumerate(np.pad(blocked, ((0, 0), (1, 1))).astype(int)):
+def _shaded(
+    scene: Scene, A: Array, blocked: Array, place: tuple[float, float, float],
+    tint: Tint,
+) -> None:  # fmt: skip
+    """Draw cells without numbers: one mark for each shade, one for what is masked."""
+    x, y, cell = place
+    seen = np.where(blocked | ~np.isfinite(A) | (tint.kind == "mask"), 0, A)
+    levels = np.rint(seen * (SHADES / tint.top)).astype(int)
+    for level in np.unique(levels[levels != 0]).tolist():
+        role, alpha = tint.role if level > 0 else "amber", abs(level) / SHADES
+        runs = [corners(*run, 1) for run in _runs(levels == level)]
+        scene.shape(*runs, fill=role, alpha=alpha, closed=True, grid=place)
+    if cell > LINE:
+        for i, j in np.argwhere(blocked):
+            scene.hatched(x + j * cell, y + i * cell, cell, cell)
+        for i, j in np.ndindex(A.shape if tint.kind == "mask" else (0, 0)):
+            scene.box(x + j * cell, y + i * cell, cell, cell, **THIN)
+        return
+    strokes = [
+        [(x + j * cell, y + i * cell), (x + (j - k) * cell, y + (i + k) * cell)]
+        for j, i, k in _diagonals(blocked)
+    ]
+    scene.shape(*strokes, stroke="muted", width=max(0.5, cell / 9))
+
+
+def _runs(where: Array) -> Iterator[tuple[int, int, int]]:
+    """Yield (first column, row, length) of each unbroken run of such cells."""
+    for i, row in enumerate(np.pad(where, ((0, 0), (1, 1))).astype(int)):
         edges = np.diff(row)
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-        yield from ((i, int(s), int(e - s)) for s, e in zip(starts, ends, strict=True))
+        yield from ((int(s), i, int(e - s)) for s, e in zip(starts, ends, strict=True))
+
+
+def _diagonals(where: Array) -> Iterator[tuple[int, int, int]]:
+    """Yield (right edge, upper row, length) of runs of cells that go down leftwards."""
+    n_q, n_k = where.shape
+    for k in range(1 - n_q, n_k):
+        for s, _, length in _runs(where[:, ::-1].diagonal(k)[None]):
+            yield n_k - s - max(k, 0), s + max(-k, 0), length
 
 
 def number(value: float, digits: int) -> str:
@@ -229,39 +307,44 @@ def number(value: float, digits: int) -> str:
     return text if text.strip("−0.") else text.removeprefix("−")
 
 
-def ink_on(colour: Sequence[float]) -> str:
-    """Return dark or white, whichever has more contrast on a colour (r, g, b, a)."""
-    luminance = np.dot(np.power(colour[:3], 2.2), (0.2126, 0.7152, 0.0722))
-    return "#111111" if luminance > 0.19 else "#ffffff"
+def _names(
+    scene: Scene, plan: Plan, frame: tuple[float, float, float, float],
+    rows: tuple[list[str], str], cols: tuple[list[str], str],
+) -> None:  # fmt: skip
+    """Name the rows of a panel and, above it, its columns."""
+    x, y, width, height = frame
+    step = 1 if plan.cell > LINE else math.ceil(NUMBER / plan.cell)
+    low = 0.35 * SIZE  # from the middle of a letter to its baseline
+    for i in range(0, len(rows[0]), step):
+        place = x - 5, y + (i + 0.5) * plan.cell + low
+        scene.text(*place, rows[0][i], size=SIZE, anchor="end")
+    anchor, aside = ("start", low) if plan.turn else ("middle", 0)
+    for j in range(0, len(cols[0]), step):
+        place = x + (j + 0.5) * plan.cell + aside, y - 5
+        scene.text(*place, cols[0][j], size=SIZE, turn=plan.turn, anchor=anchor)
+    above = x + width / 2, y - plan.top + 12
+    scene.text(*above, cols[1], size=SIZE, role="muted")
+    beside = x - plan.left + plan.margin + 11, y + height / 2
+    scene.text(*beside, rows[1], size=SIZE, role="muted", turn=-90)
 
 
-def _tokens(
-    ax: Any, rows: list[str], cols: list[str], cell: float, first: bool
-) -> None:
-    """Name the rows, beside the first panel only, and the columns, above each."""
-    ax.spines[:].set_visible(True)
-    ax.tick_params(length=0)
-    ax.xaxis.tick_top()
-    ax.xaxis.set_label_position("top")
-    step = 1 if cell > LINE else int(np.ceil(0.3 / cell))
-    ax.set_xticks(range(0, len(cols), step), cols[::step])
-    ax.set_yticks(range(0, len(rows), step), rows[::step])
-    ax.tick_params(labelleft=first)
-    if max(map(len, cols)) * LETTER > cell * step:
-        for text in ax.get_xticklabels():
-            text.set(rotation=60 if cell > 0.22 else 90, ha="left")
-            text.set(va="center", rotation_mode="anchor")
+def _mask_legend(scene: Scene) -> None:
+    x, y = scene.width / 2, scene.height - 24
+    for left, words in ((x - 85, "may attend"), (x + 15, "masked")):
+        scene.box(left, y, 11, 11, **THIN)
+        scene.text(left + 16, y + 9, words, size=SIZE, anchor="start")
+    scene.hatched(x + 15, y, 11, 11)
 
 
-def _legend(figure: Figure, image: Any, kind: Kind, unit: str | None) -> None:
-    """Say what the colours mean, where no number does."""
-    if kind == "mask":
-        open_, closed = Patch(fc=MAY_LOOK), Patch(**BLOCKED)
-        words = "may look", "blocked"
-        figure.legend([open_, closed], words, loc="outside lower center", ncols=2)
-    elif max(image.get_array().shape) > NUMBERS_UP_TO:
-        name = unit or ("weight" if kind == "weights" else "score")
-        look: Any = {"label": name, "shrink": 0.8, "aspect": 25}
-        bar: Any = figure.colorbar(image, ax=figure.axes, **look)
-        bar.solids.set_rasterized(True)  # one image instead of 256 slivers
-        bar.outline.set_visible(False)
+def _legend(scene: Scene, tint: Tint, name: str, signed: bool) -> None:
+    """Say what the tints mean, where no number does."""
+    size = 90 / SHADES
+    x, y = scene.width / 2 - 45 * (not signed), scene.height - 32
+    for k in range(-SHADES * signed, SHADES):
+        alpha, role = (k + 1, tint.role) if k >= 0 else (-k, "amber")
+        look: dict[str, Any] = {"alpha": alpha / SHADES, "grid": (x, y, size)}
+        scene.shape(corners(k, 0, 1, 2), fill=role, closed=True, **look)
+    left, first = (-94, number(-tint.top, 2)) if signed else (-4, "0")
+    scene.text(x + left, y + 8.5, first, size=SIZE, anchor="end")
+    scene.text(x + 94, y + 8.5, number(tint.top, 2), size=SIZE, anchor="start")
+    scene.text(scene.width / 2, y + 24, name, size=SIZE, role="muted")

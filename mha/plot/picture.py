@@ -14,17 +14,16 @@ from matplotlib.figure import Figure
 from PIL import Image  # comes with matplotlib
 
 from mha._figures import as_alt
+from mha.plot.palette import LIGHT, ROLES, paint
+from mha.plot.scene import SANS, Scene
 
 INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
-ROLES = {
-    "query": "#0072B2", "key": "#D55E00", "value": "#009E73", "output": "#A65CA0",
-}  # fmt: skip
+COLOURS = {role: LIGHT[role] for role in (*ROLES, "amber", "olive", "muted", "rest")}
 WIDTH = 6.0  # inches; the text column of the book
 STYLE = Path(__file__).with_name("mha.mplstyle")
 CSS = (
     "display: block; height: auto; margin: 0 auto; "
-    "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; "
-    "stroke-linejoin: round; stroke-linecap: butt; "
+    f"font-family: {SANS}; stroke-linejoin: round; stroke-linecap: butt; "
     # in a notebook the picture is an image of its own, which needs a ground to lie on
     "background: var(--mha-ground, white)"
 )
@@ -40,6 +39,7 @@ TIDY = (
     (r"font: ([\d.]+px) 'DejaVu Sans'", r"font-size: \1"),
     (r" font-family: 'DejaVu Sans'(, [^;\"]*)?;", ""),
     (INK, "currentColor"),
+    *((f"(?i){colour}", paint(role)) for role, colour in COLOURS.items()),
 )
 
 
@@ -48,7 +48,7 @@ class Picture:
 
     Parameters
     ----------
-    figure : matplotlib.figure.Figure
+    figure : matplotlib.figure.Figure or Scene
         What to show; it is rendered at once and not kept.
     alt : str
         One sentence with the finding, for readers who do not see the figure.
@@ -59,10 +59,15 @@ class Picture:
         If `alt` is empty.
     """
 
-    def __init__(self, figure: Figure, alt: str) -> None:
+    def __init__(self, figure: Figure | Scene, alt: str) -> None:
         self.alt = as_alt(alt)
-        self.svg = _inline_svg(figure, self.alt)
-        self.png = _small_png(figure)
+        if isinstance(figure, Scene):  # its sheet is shown whole
+            self.svg = figure.svg(self.alt)
+            with house_style(), rc_context({"savefig.bbox": "standard"}):
+                self.png = _small_png(figure.figure())
+        else:
+            self.svg = _inline_svg(figure, self.alt)
+            self.png = _small_png(figure)
 
     def __repr__(self) -> str:
         return f"Picture: {self.alt}"

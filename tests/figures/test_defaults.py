@@ -19,21 +19,25 @@ DEFAULTS = {
     figures.blocks: {"axes": ("batch", "token", "feature")},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
-    plot.histogram: {"bins": 40},
+    figures.histogram: {"bins": 40},
     plot.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
-    plot.marks: {
+    figures.marks: {
         **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,
     },
-    plot.moves: {"names": ("before", "after")},
+    figures.moves: {"names": ("before", "after")},
     figures.paths: {"names": ("X", "Y")},
-    plot.points: {"names": None},
-    plot.vectors: {"roles": None, "angles": (), "hull": ()},
+    figures.points: {"names": None},
+    figures.vectors: {"roles": None, "angles": (), "hull": ()},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0},
     figures.dragons: {"names": ("left", "right", "sheep")},
     figures.heads: {"n_heads": 2},
+    figures.house: {"lit": "overview", "layout": "wide", "is_causal": False},
     figures.kills: {},
+    figures.many_heads: {},
     figures.masks: {"keys": None},
+    figures.one_head: {},
+    figures.projections: {},
     figures.online: {"block": 2},
     figures.plane: {"asks": "query", "axes": None},
     figures.scale: {},
@@ -78,7 +82,7 @@ WRITTEN_OUT = {
         {"kind": "weights", "mask": E2 < 2, "xlabel": "key", "ylabel": "query"},
     ),
     "marks": (
-        lambda **o: plot.marks(TABLE, **SAYS, **o),
+        lambda **o: figures.marks(TABLE, **SAYS, **o),
         {"rows": [0, 1], "cols": [0, 1], "names": ("yes", "no"), "sort": False},
     ),
     "attention": (
@@ -112,4 +116,6 @@ def test_leaving_the_defaults_out_shows_the_same(show, options):
 
 
 def test_a_table_is_sorted_on_request_only():
-    assert plot.marks(TABLE, **SAYS).svg != plot.marks(TABLE, **SAYS, sort=True).svg
+    assert (
+        figures.marks(TABLE, **SAYS).svg != figures.marks(TABLE, **SAYS, sort=True).svg
+    )

@@ -1,6 +1,5 @@
 """Diagrams: every part is there, in its order and its colour."""
 
-import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -10,7 +9,8 @@ import figures
 
 pytest.importorskip("matplotlib")
 
-from figures.diagrams import FILLS, PLUS
+from mha.plot.marks import Shape, Text
+from tests.figures.test_contrast import scene_of
 
 SAYS = "One sentence with the finding."
 POST = ["(", "attention", "+", "layer norm", "(", "feed-forward", "+", "layer norm"]
@@ -26,11 +26,14 @@ def block(*index, shape=(2, 3, 5)):
 def texts(picture):
     """Return [(text, x, y)] of all that is written, in the order of drawing."""
     found = ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text")
-    return [(t.text, float(t.get("x", 0)), float(t.get("y", 0))) for t in found]
+    return [
+        ("".join(t.itertext()), float(t.get("x")), float(t.get("y"))) for t in found
+    ]
 
 
-def filled(picture, colour):
-    return len(re.findall(rf"fill: {colour}", picture.svg, re.I))
+def filled(scene, role):
+    """Return how many areas have a role."""
+    return sum(isinstance(m, Shape) and m.fill == role for m in scene.marks)
 
 
 # By hand
@@ -39,7 +42,7 @@ def filled(picture, colour):
 def test_the_steps_of_a_path_stand_from_the_bottom_to_the_top():
     written = texts(figures.paths({"post": POST}, alt=SAYS, names=("in", "out")))
     upwards = [text for text, _, y in sorted(written, key=lambda t: -t[2])]
-    boxes = [step for step in POST if step != "("]
+    boxes = [step for step in POST if step not in "(+"]
     assert upwards == ["post", "in", *boxes, "out"]
 
 
@@ -58,19 +61,25 @@ def test_a_row_a_slab_and_a_column_show_as_many_cells_as_can_be_seen():
         (block(0, slice(None), 2), 3 + 1),
         (block(1, 1, 1), 0),
     ):
-        assert filled(figures.blocks({"group": group}, alt=SAYS), FILLS[0]) == seen
+        scene = scene_of(figures.blocks, {"group": group}, alt=SAYS)
+        assert filled(scene, "ink") == seen
 
 
 # Laws
 
 
-def test_the_same_word_has_the_same_colour():
-    picture = figures.paths({"post": POST, "pre": PRE}, alt=SAYS)
-    assert [filled(picture, colour) for colour in FILLS[:3]] == [2, 4, 2]
-    assert filled(picture, PLUS) == 4
+def test_attention_has_the_colour_of_its_output_and_the_rest_has_ink():
+    scene = scene_of(figures.paths, {"post": POST, "pre": PRE}, alt=SAYS)
+    roles = {}
+    for mark in scene.marks:
+        if isinstance(mark, Text):
+            roles.setdefault(mark.words, set()).add(mark.role)
+    assert roles["attention"] == {"output"}
+    assert roles["layer norm"] == roles["feed-forward"] == {"ink"}
+    assert filled(scene, "output") == 2
 
 
-def test_more_words_than_colours_are_drawn_all_the_same():
+def test_a_way_may_have_many_steps():
     steps = [f"part {k}" for k in range(7)]
     written = texts(figures.paths({"long": steps}, alt=SAYS))
     assert set(steps) <= {text for text, *_ in written}
@@ -90,8 +99,8 @@ def test_the_axes_of_a_block_carry_their_names():
 )
 def test_a_diagram_follows_the_theme_and_is_the_same_on_every_run(draw):
     picture = draw()
-    assert picture.svg == draw().svg and "currentColor" in picture.svg
-    assert "#010203" not in picture.svg and repr(picture) == f"Picture: {SAYS}"
+    assert picture.svg == draw().svg and "var(--mha-ink" in picture.svg
+    assert repr(picture) == f"Picture: {SAYS}"
 
 
 # Refusals

@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 
-from mha import plot
-from mha.plot.tables import _sorted
+import figures
+from figures.marks import _sorted
 
 SAYS = "Each law kills one bug."
 TABLE = np.array([[False, True, False], [True, True, False]])
 
 
-def html(picture):
-    return picture._repr_mimebundle_()["text/html"]
-
-
 def test_a_table_shows_all_names_and_what_the_marks_mean():
-    picture = plot.marks(
+    picture = figures.marks(
         TABLE,
         ["one bug", "two bugs"],
         ["a", "bb", "ccc"],
@@ -26,7 +22,7 @@ def test_a_table_shows_all_names_and_what_the_marks_mean():
     )
     words = ["one bug", "two bugs", "bb", "ccc", "law", "version", "convicts"]
     for word in [*words, "lets go", SAYS]:
-        assert word in html(picture)
+        assert word in picture.svg
 
 
 def test_sorting_puts_busy_columns_first_and_moves_names_along():
@@ -37,7 +33,7 @@ def test_sorting_puts_busy_columns_first_and_moves_names_along():
 
 @pytest.mark.parametrize("table", [np.ones((2, 2), bool), np.zeros((2, 2), bool)])
 def test_a_table_of_yes_alone_or_no_alone_can_be_drawn(table):
-    assert repr(plot.marks(table, alt=SAYS)) == f"Picture: {SAYS}"
+    assert repr(figures.marks(table, alt=SAYS)) == f"Picture: {SAYS}"
 
 
 @pytest.mark.parametrize(
@@ -52,4 +48,4 @@ def test_a_table_of_yes_alone_or_no_alone_can_be_drawn(table):
 )
 def test_misfits_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
-        plot.marks(**{"table": TABLE, "alt": SAYS} | options)
+        figures.marks(**{"table": TABLE, "alt": SAYS} | options)

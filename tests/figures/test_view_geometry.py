@@ -63,7 +63,7 @@ def test_the_plane_stands_still_with_the_output_of_the_package():
     home = mha.scaled_dot_product_attention(
         np.array([QUERY]), np.array(KEYS, float), np.array(VALUES, float)
     )
-    drawn = plot.vectors(
+    drawn = figures.vectors(
         {**dict(zip(WORDS, VALUES, strict=True)), "output": home[0]},
         alt=SAYS,
         roles={**dict.fromkeys(WORDS, "value"), "output": "output"},
@@ -76,7 +76,7 @@ def test_dragons_stand_still_on_a_line():
     s = evened(NIGHTS)
     a = np.array([0.4, 0.2, 0.4])
     guess = np.outer(s @ a, a) / (a @ a)
-    drawn = plot.moves(
+    drawn = figures.moves(
         {"one look, 0.4 / 0.2 / 0.4": (s[:, :2], guess[:, :2])},
         xlabel="left glow",
         ylabel="right glow",

@@ -8,10 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
 from numpy.typing import ArrayLike
 
+from figures.checks import all_known
+from figures.hull import convex_hull
 from mha._arrays import Array
-from mha._figures import convex_hull
-from mha.plot._checks import all_known, as_series
-from mha.plot.picture import INK, ROLES, Picture, house_style
+from mha.plot._checks import as_series
+from mha.plot.palette import LIGHT, ROLES
+from mha.plot.picture import INK, Picture, house_style
 
 
 def vectors(
@@ -59,9 +61,9 @@ def vectors(
         figure, ax = _plane(corners)
         if len(hull):
             shape = convex_hull([tips[name] for name in hull])
-            ax.add_patch(Polygon(shape, fc=ROLES["value"], alpha=0.2))
+            ax.add_patch(Polygon(shape, fc=LIGHT["value"], alpha=0.2))
         for name, tip in tips.items():
-            colour = ROLES.get(roles.get(name, ""), INK)
+            colour = LIGHT.get(roles.get(name, ""), INK)
             look = {"arrowstyle": "-|>", "color": colour, "lw": 2}
             look |= {"shrinkA": 0, "shrinkB": 0}
             ax.annotate("", tip, (0, 0), arrowprops=look)

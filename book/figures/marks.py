@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
+from mha.plot.palette import LIGHT
 from mha.plot.picture import INK, WIDTH, Picture, house_style
 
-MARK = "#D55E00"
 LETTER, ROW = 0.078, 0.155  # inches
 
 
@@ -69,7 +69,9 @@ def marks(
         yes, no = np.argwhere(holds), np.argwhere(~holds)
         size = (0.66 * min(cell, ROW) * 72) ** 2
         handles = [
-            ax.scatter(*yes.T[::-1], s=size, marker="s", color=MARK, linewidths=0),
+            ax.scatter(
+                *yes.T[::-1], s=size, marker="s", color=LIGHT["wrong"], linewidths=0
+            ),
             ax.scatter(*no.T[::-1], s=2, color=INK, alpha=0.45, linewidths=0),
         ]
         ax.set(xlim=(-0.6, len(across) - 0.4), ylim=(len(down) - 0.4, -0.6))
