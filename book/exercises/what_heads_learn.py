@@ -435,6 +435,7 @@ heads_to_spare = Exercise(
         (_DIPS, 0.035),
         (_RISES, 0.015),
         (np.array([0.5, 0.45, 0.4]), 0.12),
+        (np.array([0.6, 0.58, 0.3, 0.05]), 0.1),
         (np.array([0.75, 0.5, 0.25]), 0.25),
     ),
     names=("curve", "tolerance"),
