@@ -16,7 +16,9 @@ HREF = re.compile(r'\bhref="([^"?]+)')
 NAMES = re.compile(r'\b(?:class|id)="([^"]*)"')
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # Text up to the next brace or the end of a statement; braces in quotes are text.
-STEP = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\([^(){}]*\)|[^{};"'])*)(.)""")
+STEP = re.compile(
+    r"""((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\([^(){}]*\)|[^{};"'])*)(.)"""
+)
 URL = re.compile(r"""url\((["']?)(?!data:|#)([^"')]+)\1\)""")
 GROUPS = ("@media", "@supports", "@container", "@layer")
 

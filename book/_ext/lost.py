@@ -1,7 +1,7 @@
 """Sphinx extension: a page for addresses that lead nowhere.
 
-Whoever serves the book shows it at any depth, so its links cannot be relative. It knows
-the address of the book if one is given, and otherwise finds it by what it was asked for.
+Whoever serves the book shows it at any depth, so its links are not relative. It knows
+the address of the book if one is given, and else finds it by what it was asked for.
 """
 
 from html import escape

@@ -34,7 +34,12 @@ MENDED = {
     ' data-theme="auto"': ' data-theme="light"',
     'dataset.theme = localStorage.getItem("theme") || "auto";': (
         """dataset.theme = /light|dark/.exec(document.documentElement.dataset.mode)
-        ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");"""
+        ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    addEventListener("beforeprint", () => {
+      const { dataset } = document.documentElement, screen = dataset.theme;
+      dataset.theme = "light"; // paper is white
+      addEventListener("afterprint", () => { dataset.theme = screen; }, { once: true });
+    });"""
     ),
 }
 ICONS = "scripts/fontawesome.js"
@@ -62,6 +67,9 @@ FOLD = re.compile(
     re.DOTALL,
 )
 CELL = re.compile(r'<div class="cell ')
+DESCRIPTION = re.compile(
+    r'(<meta (?:property="og:|name=")description" content=")([^"]*)(" />)'
+)
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 NUMBER = re.compile(r'<span class="caption-number">(?:Fig\.|Figure) ([\d.]+\d)')
 
@@ -137,6 +145,13 @@ def name_folds(page):
     return '<div class="cell '.join([start, *named])
 
 
+def whole_sentences(found):
+    """Return the description of a page, cut after a sentence and not within one."""
+    start, text, end = found.groups()
+    whole = re.match(r"(.*[.?!”])\s", text.removesuffix("..."))
+    return start + (whole[1] if text.endswith("...") and whole else text) + end
+
+
 def one_viewport(page):
     """Return the page with the first of its three settings for phones."""
     start, first, rest = page.partition('<meta name="viewport"')
@@ -145,12 +160,13 @@ def one_viewport(page):
 
 def slim(page, icons):
     """Return the page without what it does not use."""
-    page = one_viewport(name_folds(page))
+    page = one_viewport(page)
     page = ICON.sub(icons.draw, page)
     for pattern, valid in INVALID:
         page = re.sub(pattern, valid, page)
     for old, new in MENDED.items():
         page = page.replace(old, new)
+    page = DESCRIPTION.sub(whole_sentences, name_folds(page))
     page = re.sub(
         r'<script type="text/x-thebe-config">.*?</script>', "", page, flags=re.S
     )
