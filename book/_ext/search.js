@@ -127,6 +127,17 @@
     return results.sort(_orderResultsByScoreThenName); // the last is shown first
   };
 
+  // What is quoted from a page: its text, without its contents, code bars and formulas.
+  const UNQUOTED = ".headerlink, script, style, summary, mjx-container, .takes";
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const text = page.querySelector("article") ?? page.body;
+    const part = anchor && text.querySelector(anchor);
+    const found = part?.closest("dt")?.parentNode ?? part ?? text;
+    found.querySelectorAll(UNQUOTED).forEach((node) => node.remove());
+    return found.textContent.replace(/\s+/g, " ");
+  };
+
   // From the file system no page may read another one to quote it.
   if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 })();

@@ -119,11 +119,14 @@ def turn(page, theme, width):
 SIDEWAYS = """() => {
     const folds = [...document.querySelectorAll("article details:not([open])")];
     folds.forEach((fold) => { fold.open = true; });
-    const wide = [...document.querySelectorAll(`article :is(
-            pre, .output, div.math, mjx-container, .pst-scrollable-table-container)`)]
+    const edge = document.querySelector("article, .bd-search-container")
+        .getBoundingClientRect().right;
+    const wide = [...document.querySelectorAll(`article :is(pre, .output, div.math,
+            mjx-container, .pst-scrollable-table-container)`)]
         .filter((node) => node.getClientRects().length
-                && getComputedStyle(node).display !== "inline"
-                && node.scrollWidth > node.clientWidth + 1)
+                && (node.getBoundingClientRect().right > edge
+                    || (!node.matches("mjx-container:not([display])")
+                        && node.scrollWidth > node.clientWidth + 1)))
         .map((node) => `${node.tagName} ${node.textContent.trim().slice(0, 60)}`);
     folds.forEach((fold) => { fold.open = false; });
     return wide;
