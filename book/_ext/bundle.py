@@ -145,6 +145,8 @@ def bundle_all(app, exception):
     # every build writes the search anew, and it loads what all pages share
     common = sheets((html / "search.html").read_text(encoding="utf-8"), "")
     files = [name for name in common if name != BUNDLE and (html / name).exists()]
+    if not files:  # nothing was out of date, and the search is as it was
+        return
     css = bundle(files, html, names_of(html))
     (html / BUNDLE).write_text(css, encoding="utf-8")
     version = hashlib.sha256(css.encode()).hexdigest()[:8]

@@ -333,6 +333,20 @@ def test_a_page_loads_the_bundle_once_and_its_own_styles_after_it():
     assert again == linked.replace("v=7", "v=8")
 
 
+def test_a_build_that_writes_nothing_leaves_the_bundle_as_it_is(tmp_path):
+    bundle = extension("bundle")
+    builder = SimpleNamespace(name="html")
+    app = SimpleNamespace(outdir=str(tmp_path), builder=builder)
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "a.css").write_text("p { color: red }")
+    link = '<link rel="stylesheet" href="_static/a.css?v=1" />'
+    (tmp_path / "search.html").write_text(link)
+    bundle.bundle_all(app, None)
+    first = (tmp_path / bundle.BUNDLE).read_text()
+    bundle.bundle_all(app, None)  # the search names the bundle already
+    assert (tmp_path / bundle.BUNDLE).read_text() == first == "p{color: red}"
+
+
 # What the search knows
 
 
