@@ -156,9 +156,9 @@ def looks(page):
         turn(page, theme, width)
         sideways = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         found[theme, width] = SimpleNamespace(sideways=sideways, barriers=[])
-        found[theme, width].wide = page.evaluate(SIDEWAYS)
-        found[theme, width].small = page.evaluate(SMALL_TEXT)
         if theme == "light":
+            found[theme, width].wide = page.evaluate(SIDEWAYS)
+            found[theme, width].small = page.evaluate(SMALL_TEXT)
             off = COLOURS[:1] if width == 1280 else COLOURS
             rules = {rule: {"enabled": False} for rule in off}
             found[theme, width].barriers += barriers(page, {"rules": rules})
