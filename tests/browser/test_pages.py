@@ -322,8 +322,8 @@ def test_links_in_the_text_are_ink_with_a_line_below(open_page, theme):
     page = open_page(page_of("attention"), theme=theme)
     page.wait_for_function(f'document.documentElement.dataset.theme == "{theme}"')
     look = "node => getComputedStyle(node).color"
-    ink = page.locator("article section > p").first.evaluate(look)
-    links = page.locator("article section > p a")
+    ink = page.locator("article section > section > p").first.evaluate(look)
+    links = page.locator("article section > section > p a")
     assert set(links.evaluate_all(f"all => all.map({look})")) == {ink}
     lines = "all => all.map((node) => getComputedStyle(node).textDecorationLine)"
     assert set(links.evaluate_all(lines)) == {"underline"}
