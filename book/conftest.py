@@ -1,10 +1,10 @@
-"""Without the weights of chapter 13, it and the examples of `mha.pretrained` skip."""
+"""Without the weights of chapter 14, it and the examples of `mha.pretrained` skip."""
 
 import pytest
 
 from mha import _minilm
 
-CHAPTER = "13_real_encoder.ipynb"
+CHAPTER = "14_real_encoder.ipynb"
 
 
 def pytest_collection_modifyitems(items):

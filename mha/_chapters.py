@@ -5,7 +5,7 @@ can be inserted by adding one line here.
 """
 
 CHAPTERS = (
-    "similarity",
+    "dot_product",
     "softmax",
     "scale",
     "masks",
@@ -17,6 +17,7 @@ CHAPTERS = (
     "positions",
     "encoder_layer",
     "encoder",
+    "what_heads_learn",
     "real_encoder",
     "laws",
     "long",

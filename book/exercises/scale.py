@@ -144,7 +144,7 @@ scaled_scores = Exercise(
         Mistake(
             "reshaped, not transposed",
             "reshape lays the numbers down in the old order, so a column holds pieces "
-            f"of several keys: {chapter('similarity')} transposes",
+            f"of several keys: {chapter('dot_product')} transposes",
             _reshaped,
         ),
         Mistake(

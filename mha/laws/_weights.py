@@ -21,7 +21,7 @@ rotation_cases = partial(qkv_cases, masked=False)
     "turning queries and keys together changes nothing",
     cases=rotation_cases,
     equation="attention(Q R, K R, V) = attention(Q, K, V) where R Rᵀ = I",
-    chapter="similarity",
+    chapter="dot_product",
     reason="a dot product depends on lengths and the angle between, which a turn keeps",
 )
 def rotation_changes_nothing(subject, Q, K, V):

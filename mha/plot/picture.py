@@ -24,7 +24,9 @@ STYLE = Path(__file__).with_name("mha.mplstyle")
 CSS = (
     "display: block; height: auto; margin: 0 auto; "
     "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; "
-    "stroke-linejoin: round; stroke-linecap: butt"
+    "stroke-linejoin: round; stroke-linecap: butt; "
+    # in a notebook the picture is an image of its own, which needs a ground to lie on
+    "background: var(--mha-ground, white)"
 )
 # What matplotlib writes and a page cannot use; its style element would even style
 # the rest of the page.
@@ -68,7 +70,7 @@ class Picture:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {
             "text/plain": repr(self),
-            "text/html": self.svg,
+            "image/svg+xml": self.svg,
             "image/png": base64.b64encode(self.png).decode("ascii"),
         }
 

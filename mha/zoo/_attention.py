@@ -214,7 +214,7 @@ class scale_after_softmax(Member, chapter="scale"):
 
 
 @exhibit
-class key_reshaped(Member, chapter="similarity"):
+class key_reshaped(Member, chapter="dot_product"):
     wrong = "The keys are reshaped to (d_k, n) where they must be transposed."
 
     def scores(self, Q, K):

@@ -52,7 +52,9 @@ def questions():
 
 def entries():
     """Return the pairs (what people write, what is true) of the errata."""
-    found = re.findall(r"^(\S.*)\n: ((?:.+\n?(?:  .*\n)*)+)", read("errata.md"), re.M)
+    found = re.findall(
+        r"^(\S.*)\n: ((?:.+\n?(?:  .*\n)*)+)", read("misstatements.md"), re.M
+    )
     return [(claim, truth) for claim, truth in found]
 
 
@@ -71,7 +73,7 @@ def notebook_text(name):
 @functools.cache
 def home_of(label):
     """Return the chapter that holds the equation or figure."""
-    here = re.compile(rf":label: {label}\b|\"name\": \"{label}\"")
+    here = re.compile(rf'<a id=\\"{label}\\">')
     found = [
         p.stem for p in BOOK.glob("[0-9]*.ipynb") if here.search(p.read_text("utf-8"))
     ]
@@ -123,8 +125,8 @@ def test_what_is_true_leads_to_a_chapter(claim, truth):
     assert chapters_of(truth)
 
 
-def test_every_entry_of_the_errata_has_an_answer():
-    lines = read("errata.md").count("\n: ")
+def test_every_misstatement_has_an_answer():
+    lines = read("misstatements.md").count("\n: ")
     assert len(entries()) == lines >= ENTRIES
 
 

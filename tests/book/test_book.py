@@ -20,7 +20,18 @@ from tests.book import house
 from tests.book.house import BOOK, CHAPTER_RULES, PROSE_RULES, ROOT, Chapter, Page
 
 CHAPTERS = sorted(BOOK.glob("[0-9]*.ipynb"))
+SOLUTIONS = sorted(BOOK.glob("solutions/[0-9]*.ipynb"))
 PAGES = [*CHAPTERS, *sorted(BOOK.glob("*.md")), *ROOT.glob("README.md")]
+FOR_SOLUTIONS = [
+    house.code_keeps_to_itself,
+    house.names_of_the_package_are_not_taken,
+    house.random_numbers_have_a_seed,
+    house.outputs_are_committed,
+    house.outputs_are_clean,
+    house.numbers_are_short,
+    house.chapter_is_in_form,
+    house.notebook_is_portable,
+]
 
 
 def named(thing):
@@ -45,34 +56,57 @@ def test_every_page_keeps_the_rule(rule, path):
     assert not problems, f"{path.name}: {problems}"
 
 
-def test_names_of_figures_are_unique_in_the_book():
-    names = [
-        cell.metadata["mystnb"]["figure"].get("name")
-        for path in CHAPTERS
-        for cell in Chapter.read(path).code
-        if "figure" in cell.metadata.get("mystnb", {})
-    ]
-    assert len(names) == len(set(names)), sorted(names)
+@pytest.mark.parametrize("path", SOLUTIONS, ids=named)
+@pytest.mark.parametrize("rule", FOR_SOLUTIONS, ids=named)
+def test_every_notebook_of_solutions_keeps_the_rule(rule, path):
+    problems = complaints(rule, Chapter.read(path))
+    assert not problems, f"{path.name}: {problems}"
 
 
-def test_labels_are_unique_in_the_book():
-    labels = [
-        label
-        for path in PAGES
-        for label in re.findall(
-            r"^(?:\((\S+)\)=|:label: (\S+))$", Page.read(path).text, re.M
-        )
+def exercises_of(chapter):
+    return re.findall(r"^#{2,3} (Exercise .+)$", chapter.text, re.M)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=named)
+def test_every_exercise_has_a_solution_that_passes(path):
+    solved = Chapter.read(BOOK / "solutions" / path.name)
+    assert exercises_of(solved) == exercises_of(Chapter.read(path))
+    texts = [
+        "\n".join(house.shown(cell) for cell in cells if cell.cell_type == "code")
+        for heading, cells in solved.sections[1:]
     ]
+    assert texts and all("passed" in text for text in texts)
+
+
+@pytest.mark.parametrize("path", [*CHAPTERS, *SOLUTIONS], ids=named)
+def test_links_within_the_book_lead_to_a_file_and_a_place(path):
+    for target in re.findall(r"\]\(([^()\s]+)\)", Chapter.read(path).text):
+        page, _, place = target.partition("#")
+        if "://" not in page:
+            file = path.parent / page if page else path
+            assert file.exists(), target
+            if file.suffix == ".ipynb" and place:
+                assert f'<a id="{place}"></a>' in Chapter.read(file.resolve()).text
+
+
+def test_addresses_are_unique_in_the_book():
+    texts = [Chapter.read(path).text for path in [*CHAPTERS, *SOLUTIONS]]
+    names = [n for text in texts for n in re.findall(r'<a id="([^"]+)">', text)]
+    assert len(names) == len(set(names)) > 100, sorted(names)
+
+
+def test_labels_are_unique_on_the_other_pages():
+    found = r"^(?:\((\S+)\)=|:label: (\S+))$"
+    pages = [page for page in PAGES if page.suffix == ".md"]
+    labels = [n for p in pages for n in re.findall(found, Page.read(p).text, re.M)]
     assert len(labels) == len(set(labels)), sorted(map("".join, labels))
 
 
 # ------------------------------------------------------------ the rules themselves
 
 
-def code(source, *outputs, tags=(), figure=None):
+def code(source, *outputs, tags=()):
     metadata = {"tags": list(tags)} if tags else {}
-    if figure:
-        metadata["mystnb"] = {"figure": figure}
     return new_code_cell(source, metadata=metadata, outputs=list(outputs))
 
 
@@ -89,13 +123,17 @@ def exercise(number):
         new_markdown_cell(f"### Write number {number}"),
         code(f"answer_{number} = None", tags=["exercise"]),
         code(f"check.number(answer_{number})", result("not attempted yet: a number")),
-        new_markdown_cell("```{dropdown} Hint\nCount.\n```"),
-        code(
-            "check.number(3)",
-            result("passed: a number"),
-            tags=["solution", "hide-cell"],
+        new_markdown_cell(
+            "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>\n\n"
+            f"[Solution](solutions/00_good.ipynb#exercise-0-{number})"
         ),
     ]
+
+
+PICTURE = result("Picture: One bar of height three.", **{"image/png": "iVBO"})
+VIEW = result("View: One bar of height three.", **{"text/html": "<img alt='3'>"})
+CAPTION = '<a id="fig-three"></a>\n\n**Figure 0.1.** The bar ends at three.'
+PAPER = "[Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762)"
 
 
 def good_chapter():
@@ -109,12 +147,11 @@ def good_chapter():
         code("import numpy as np\n\nthree = 1 + 1 + 1\nprint(three)", printed("3\n")),
         code("def count_by_hand(words):\n    return len(words)"),
         new_markdown_cell("## The picture\n\nWe look."),
-        code(
-            'plot.bars([three], ["n"], alt="One bar of height three.")',
-            result("Picture: One bar of height three."),
-            figure={"caption": "The bar ends at three.", "name": "fig-three"},
+        code('plot.bars([three], ["n"], alt="One bar of height three.")', PICTURE),
+        new_markdown_cell(CAPTION),
+        new_markdown_cell(
+            '## The equation\n\n<a id="eq-three"></a>\n\n$$\nn = 3 \\tag{0.1}\n$$'
         ),
-        new_markdown_cell("## The equation\n\n$$n = 3$$"),
         new_markdown_cell("## The step in the package\n\nHere it is."),
         code("print(mha.source(mha.softmax))", printed("def softmax")),
         new_markdown_cell("## Check\n\nBoth agree."),
@@ -125,9 +162,17 @@ def good_chapter():
         ),
         new_markdown_cell("## The law\n\nThree is three."),
         code("laws.rows_sum_to_one", result("holds")),
-        new_markdown_cell("## Experiment: is it random?\n\nWhat do you expect?"),
+        new_markdown_cell(
+            "## Experiment: is it random?\n\n**Before you run it:** is it 1?"
+        ),
+        new_markdown_cell(house.GUESS, metadata={"tags": ["guess"]}),
         code("rng = np.random.default_rng(0)\nprint(rng.integers(3))", printed("2\n")),
-        code("rng = np.random.default_rng(1)\nprint(rng.integers(3))", printed("1\n")),
+        code(
+            "rng = np.random.default_rng(1)\nprint(rng.integers(3))",
+            printed("1\n"),
+            tags=["predict"],
+        ),
+        new_markdown_cell(house.ANSWER + "It is.\n\n</details>"),
         new_markdown_cell("## In practice\n\nTiming varies."),
         code(
             "seconds = 1.23456\nprint(seconds)",
@@ -138,7 +183,7 @@ def good_chapter():
         new_markdown_cell("## On your own\n\nNow you."),
         *(cell for number in (1, 2, 3) for cell in exercise(number)),
         new_markdown_cell("## What you can now say\n\nThree."),
-        new_markdown_cell("## Sources\n\nThe paper {cite}`vaswani2017`."),
+        new_markdown_cell(f"## Sources\n\nThe paper of {PAPER}."),
     ]
     return in_form(new_notebook(cells=cells))
 
@@ -204,12 +249,10 @@ def clear_count(notebook):
     find(notebook, "three = 1").execution_count = None
 
 
-PICTURE = result("Picture: One bar of height three.")
-VIEW = result("View: One bar of height three.")
-CAPTION = {"caption": "The bar ends at three.", "name": "fig-three"}
 BAD = {
-    "title_is_a_question_with_a_promise": [
+    "title_is_followed_by_a_promise": [
         replace("# How much is three?", "# Three"),
+        replace("# How much is three?", "How much is three?"),
         replace("At the end stands the number three.", ""),
     ],
     "headings_stand_in_order": [
@@ -221,13 +264,15 @@ BAD = {
     ],
     "sections_keep_their_promise": [
         replace("plot.bars", "draw"),
-        replace("$$n = 3$$", "Three."),
+        replace("$$\nn = 3 \\tag{0.1}\n$$", "Three."),
         replace("mha.source(mha.softmax)", "3"),
         replace("assert three == 3", "three == 3"),
         replace("laws.rows_sum_to_one", "three"),
-        replace("{cite}`vaswani2017`", "of 2017"),
+        replace(PAPER, "2017"),
     ],
-    "experiments_ask_for_a_prediction": [replace("What do you expect?", "We draw.")],
+    "experiments_ask_for_a_prediction": [
+        replace("**Before you run it:** is it 1?", "We draw.")
+    ],
     "cells_are_short": [
         replace("assert seconds < 9", "\n".join(["assert True"] * 21)),
         replace("assert seconds < 9", "\n".join(["assert True", ""] * 10 + ["1"])),
@@ -295,10 +340,10 @@ BAD = {
         lambda notebook: notebook.cells[3].update(id="not valid"),
     ],
     "figures_have_caption_and_name": [
-        metadata("plot.bars", {}),
-        both(output("plot.bars", [VIEW]), metadata("plot.bars", {})),
-        metadata("plot.bars", {"mystnb": {"figure": CAPTION | {"caption": ""}}}),
-        metadata("plot.bars", {"mystnb": {"figure": CAPTION | {"name": "three"}}}),
+        drop("**Figure 0.1.**"),
+        both(output("plot.bars", [VIEW]), drop("**Figure 0.1.**")),
+        replace("**Figure 0.1.** The bar ends at three.", "**Figure 0.1.**"),
+        replace('<a id="fig-three"></a>', ""),
         output("plot.bars", []),
         output("plot.bars", [printed("3"), PICTURE]),
     ],
@@ -309,25 +354,65 @@ BAD = {
         output("plot.bars", [result("View: ")]),
         output("plot.bars", [result("View: The bar ends at three.")]),
     ],
+    "figures_show_where_no_script_runs": [
+        output("plot.bars", [result("Picture: A bar.")]),
+        output("plot.bars", [result("View: A bar.", **{"text/html": "<svg></svg>"})]),
+        output(
+            "plot.bars",
+            [result("Picture: A.", **{"image/png": "i", "text/html": "<svg></svg>"})],
+        ),
+    ],
     "exercises_are_three_to_five": [metadata("answer_1 = None", {})],
-    "exercises_have_check_hint_and_solution": [
+    "exercises_have_check_hint_and_link_to_a_solution": [
         drop("check.number(answer_1)"),
-        drop("{dropdown}"),
-        drop("check.number(3)"),
+        replace("<summary>Hint</summary>", "<summary>Help</summary>"),
+        replace("[Solution](solutions/00_good.ipynb#exercise-0-1)", ""),
         output("check.number(answer_1)", [result("not yet: wrong")]),
-        output("check.number(3)", [result("not yet: wrong")]),
-        metadata("check.number(3)", {"tags": ["solution"]}),
+    ],
+    "solutions_are_kept_apart": [
+        output("check.number(answer_1)", [result("passed: a number")]),
+        metadata("check.number(answer_1)", {"tags": ["solution"]}),
+    ],
+    "predictions_are_answered_in_a_fold": [
+        drop("Your guess"),
+        metadata("default_rng(1)", {}),
+        replace("What happens", "The answer"),
+        drop("What happens"),
+    ],
+    "outputs_are_hidden_only_where_a_prediction_is_asked": [
+        metadata("three = 1", {"tags": ["predict"]}),
+    ],
+    "notebook_is_portable": [
+        prose("See {doc}`01_dot_product`."),
+        prose("See {cite:t}`vaswani2017`."),
+        prose("```{math}\nx\n```"),
+        prose(":::{note}\nx\n:::"),
+        prose("(here)=\n### Here"),
+        prose("$\\softmax(s)$"),
+    ],
+    "equations_with_a_number_have_an_address": [
+        replace('<a id="eq-three"></a>', ""),
+        replace("$$\nn = 3", "$$ n = 3"),
+    ],
+    "folds_are_closed": [
+        replace("\n\n</details>", " </details>"),
+        prose("<details>\n<summary>More</summary>\n\nmore"),
+    ],
+    "papers_are_cited_as_the_bibliography_has_them": [
+        replace("Vaswani et al. (2017)", "Vaswani et al. (2018)"),
+        replace("Vaswani et al. (2017)", "Vaswani (2017)"),
+        prose("([Nobody, 1999](https://arxiv.org/abs/1706.03762))"),
     ],
     "no_banned_words": [
         prose("We just count."),
         prose("Simply three."),
         prose("It is, of\ncourse, three."),
-        prose("```{dropdown} Hint\nClearly three.\n```"),
+        replace("Count.", "Clearly three."),
     ],
     "no_exclamation_marks": [prose("Three!")],
     "sentences_are_short": [prose("word " * 41 + "ends.")],
     "dashes_stay_rare": [prose("One — two — three — four.")],
-    "citations_exist": [replace("vaswani2017", "vaswani2017, nobody1999")],
+    "citations_exist": [prose("See {cite}`vaswani2017,nobody1999`.")],
 }
 HARMLESS = [
     prose('The sentence says "just" and `just`, and $n! > 3$ holds.'),

@@ -154,19 +154,28 @@ def test_launch_links_appear_only_where_they_work():
 def test_colab_opens_the_copy_that_installs_the_package(monkeypatch):
     publish = extension("publish")
     monkeypatch.delenv("BOOK_BRANCH", raising=False)
-    path = "somebody/book/blob/main/book/01_similarity.ipynb"
+    path = "somebody/book/blob/main/book/01_dot_product.ipynb"
     button = {"url": f"{publish.COLAB}/github/{path}"}
     context = {"header_buttons": [{"buttons": [button, {"url": "other"}]}]}
     publish.point_at_copies(None, "", "", context, None)
-    assert button["url"].endswith("/blob/colab/book/01_similarity.ipynb")
+    assert button["url"].endswith("/blob/colab/book/01_dot_product.ipynb")
 
 
 def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
     colab = load(ROOT / ".ci" / "colab", "colab")
     colab.main(FORK["BOOK_REPOSITORY"], tmp_path)
-    copies = sorted(path.name for path in (tmp_path / "book").iterdir())
-    chapters = sorted(path.name for path in (ROOT / "book").glob("[0-9]*.ipynb"))
-    assert copies == chapters
-    copy = json.loads((tmp_path / "book" / copies[0]).read_text(encoding="utf-8"))
-    first = next(c for c in copy["cells"] if c["cell_type"] == "code")
-    assert FORK["BOOK_REPOSITORY"] in "".join(first["source"])
+    pattern = "book/**/[0-9]*.ipynb"
+    copies = sorted(path.relative_to(tmp_path) for path in tmp_path.glob(pattern))
+    assert copies == sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
+    for name in copies:
+        copy = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        stored = json.loads((ROOT / name).read_text(encoding="utf-8"))
+        added, *rest = (c for c in copy["cells"] if c not in stored["cells"])
+        assert rest == [] and "install" == added["id"]
+        assert next(c for c in copy["cells"] if c["cell_type"] == "code") == added
+        source = "".join(added["source"])
+        assert FORK["BOOK_REPOSITORY"] in source
+        assert f"%cd /content/head-by-head/{name.parent.as_posix()}" in source
+        # a second run clones nothing, and every path is absolute
+        assert "[ -d /content/head-by-head ] ||" in source
+        assert "clone --quiet --depth 1 " in source and " head-by-head" not in source

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 import shutil
 import subprocess
 
@@ -10,6 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tests.book import house
+from tests.book.load import ROOT, load
 
 STORED = sorted(house.BOOK.glob("[0-9]*.ipynb"))
 GOOD = "04_masks.ipynb"
@@ -18,14 +20,14 @@ GOOD = "04_masks.ipynb"
 @pytest.fixture
 def refresh(tmp_path, monkeypatch):
     """Return the script, set on an empty book; it may not start a kernel."""
-    module = house.refresh()
+    module = load(ROOT / ".ci" / "refresh", "refresh")
     monkeypatch.setattr(module, "BOOK", tmp_path)
     monkeypatch.setattr(module, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.setattr(module, "execute", refuse)
     return module
 
 
-def refuse(notebook):
+def refuse(notebook, folder):
     raise AssertionError("a cell was run")
 
 
@@ -263,7 +265,7 @@ def test_without_an_option_a_chapter_is_run_and_its_outputs_stored(refresh):
 
 
 def test_seconds_are_stored_on_request_only(refresh, monkeypatch):
-    monkeypatch.setattr(refresh, "execute", lambda notebook: None)
+    monkeypatch.setattr(refresh, "execute", lambda notebook, folder: None)
     clock = iter([0.0, 9.0, 9.0, 18.0])
     monkeypatch.setattr(refresh, "cpu_seconds", lambda: next(clock))
     store(refresh, cells())
@@ -278,3 +280,54 @@ def test_seconds_near_what_is_stored_leave_it(refresh, spent, stored):
     refresh.SECONDS.write_text('{"04_masks": 5}')
     refresh.note_seconds("04_masks", spent, refresh.SECONDS)
     assert json.loads(refresh.SECONDS.read_text()) == {"04_masks": stored}
+
+
+# ---------------------------------------------------------------- numbers and folds
+
+
+def chapter_of(*texts):
+    cells = [nbformat.v4.new_markdown_cell(text) for text in texts]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def equation(name, number):
+    return f'<a id="eq-{name}"></a>\n\n$$\nx = {name} \\tag{{{number}}}\n$$'
+
+
+def test_equations_and_figures_are_numbered_in_their_order(refresh):
+    first, second = equation("a", "9.9"), equation("b", "4.1")
+    figure = '<a id="fig-c"></a>\n\n**Figure 2.7.** A caption.'
+    notebook = chapter_of(f"{first}\n\nand\n\n{second}", figure)
+    text = refresh.in_form(notebook, "04_masks")
+    assert re.findall(r"tag\{(\S+?)\}", text) == ["4.1", "4.2"]
+    assert "**Figure 4.1.** A caption." in text
+
+
+def test_links_get_the_number_of_what_they_lead_to(refresh):
+    (refresh.BOOK / "02_softmax.ipynb").write_text(
+        nbformat.writes(chapter_of(equation("far", "2.1")))
+    )
+    links = "[equation (7.7)](#eq-a), [(1.1)](02_softmax.ipynb#eq-far)"
+    text = refresh.in_form(chapter_of(equation("a", "1.1"), links), "04_masks")
+    assert "[equation (4.1)](#eq-a), [(2.1)](02_softmax.ipynb#eq-far)" in text
+
+
+def test_links_to_chapters_get_their_numbers(refresh):
+    links = "[Chapter 3](04_masks.ipynb), [chapter 3](../16_long.ipynb#fig-x-y-no)"
+    text = refresh.in_form(chapter_of(links.partition("#")[0] + ")"), "05_attention")
+    assert "[Chapter 4](04_masks.ipynb), [chapter 16](../16_long.ipynb)" in text
+
+
+def test_a_link_to_an_unknown_equation_is_refused(refresh):
+    with pytest.raises(SystemExit, match="04_masks: a link to eq-nowhere"):
+        refresh.in_form(chapter_of("[(1.1)](#eq-nowhere)"), "04_masks")
+
+
+@pytest.mark.parametrize(
+    ("tag", "folded"), [("hide-input", "source_hidden"), ("predict", "outputs_hidden")]
+)
+def test_what_a_tag_folds_on_a_page_jupyterlab_folds_too(refresh, tag, folded):
+    cell = nbformat.v4.new_code_cell("1", metadata={"tags": [tag], "more": 1})
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    stored = nbformat.reads(refresh.in_form(notebook, "04_masks"), 4).cells[0]
+    assert stored.metadata == {"tags": [tag], "jupyter": {folded: True}}

@@ -1,4 +1,4 @@
-"""What chapter 15 says attention costs is what its script measures."""
+"""What chapter 16 says attention costs is what its script measures."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""What chapter 13 stores is what its script gives; without weights it is skipped."""
+"""What chapter 14 stores is what its script gives; without weights it is skipped."""
 
 import importlib.util
 import json
@@ -12,7 +12,7 @@ import pytest
 from mha import _minilm, pretrained
 from tests.book.house import BOOK, ROOT
 
-CHAPTER = BOOK / "13_real_encoder.ipynb"
+CHAPTER = BOOK / "14_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
 
 spec = importlib.util.spec_from_file_location("minilm", BOOK / "_data" / "minilm.py")

@@ -203,7 +203,7 @@ def test_the_book_works_from_the_file_system(chromium, html):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_page_follows_the_readers_theme(open_page, theme):
-    page = open_page("book/01_similarity", theme=theme)
+    page = open_page("book/01_dot_product", theme=theme)
     assert page.evaluate("document.documentElement.dataset.theme") == theme
 
 

@@ -1,4 +1,4 @@
-"""The code review of chapter 14: three lines are wrong, and each can be mended."""
+"""The code review of chapter 15: three lines are wrong, and each can be mended."""
 
 import functools
 import itertools

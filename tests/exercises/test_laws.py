@@ -1,4 +1,4 @@
-"""The exercises of chapter 14: right answers in several ways, mistakes by name."""
+"""The exercises of chapter 15: right answers in several ways, mistakes by name."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The exercises of chapter 15 tell right answers from known mistakes."""
+"""The exercises of chapter 16 tell right answers from known mistakes."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""The exercises of chapter 13 tell right answers from mistakes, without the weights."""
+"""The exercises of chapter 14 tell right answers from mistakes, without the weights."""
 
 import numpy as np
 import torch

@@ -7,8 +7,8 @@ from mha.check import Exercise, Mistake
 from mha.similarity import cosine_similarity, dot_product_scores
 
 _BY_HAND, _EQUATION = (
-    section("similarity", "By hand"),
-    section("similarity", "The equation"),
+    section("dot_product", "By hand"),
+    section("dot_product", "The equation"),
 )
 
 _PAIRS = (
@@ -117,7 +117,7 @@ spread_of_thirds = Exercise(
             1 / 3,
         ),
     ),
-    reread=section("similarity", "Experiment: how large is a dot product of noise?"),
+    reread=section("dot_product", "Experiment: how large is a dot product of noise?"),
     praise="three hundred products of variance 1/9 each, and a root.",
 )
 
