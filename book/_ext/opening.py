@@ -71,7 +71,8 @@ def place(page, all_parts):
 
 def is_need(node):
     """Return whether a paragraph says what one needs."""
-    return isinstance(node, nodes.paragraph) and node.astext().startswith(NEED)
+    text = node[0] if isinstance(node, nodes.paragraph) and len(node) else None
+    return isinstance(text, nodes.Text) and text.startswith(NEED)
 
 
 def pieces(paragraph):
@@ -82,12 +83,11 @@ def pieces(paragraph):
     have seen, and masks (chapter 4)" has two pieces.
     """
     found, depth, rest = [[]], 0, None
-    for node in paragraph.children:
+    for node in in_one_line(paragraph):
         if rest is not None or not isinstance(node, nodes.Text):
-            (found[-1] if rest is None else rest).append(node.deepcopy())
+            (found[-1] if rest is None else rest).append(node)
             continue
-        text = str(node).removeprefix(NEED if node is paragraph[0] else "")
-        for part in re.split(r"(\.\s|\.$|,?\s+and\s|,\s|[()])", text):
+        for part in re.split(r"(\.\s|\.$|,?\s+and\s|,\s|[()])", node):
             depth += {"(": 1, ")": -1}.get(part, 0)
             if rest is not None:
                 rest.append(nodes.Text(part))
@@ -98,6 +98,20 @@ def pieces(paragraph):
             elif part:
                 found[-1].append(nodes.Text(part))
     return together(found), rest or []
+
+
+def in_one_line(paragraph):
+    """Return what follows "You need", with one text for all lines between two links."""
+    found = []
+    for node in paragraph.children:
+        if not isinstance(node, nodes.Text):
+            found.append(node.deepcopy())
+        elif found and isinstance(found[-1], nodes.Text):
+            found[-1] = nodes.Text(found[-1] + node)
+        else:
+            found.append(nodes.Text(node))
+    found[0] = nodes.Text(found[0].removeprefix(NEED))
+    return found
 
 
 def together(found):

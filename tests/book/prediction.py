@@ -11,8 +11,7 @@ CONFIG = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
 project = "A small book"
-extensions = ["myst_nb", "predict"]
-myst_enable_extensions = ["colon_fence"]
+extensions = ["myst_nb", "sphinx_design", "portable", "predict"]
 nb_execution_mode = "off"
 numfig = True
 html_theme = "sphinx_book_theme"
@@ -27,12 +26,12 @@ def text(name, *lines):
     return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
 
-def code(name, source, *outputs, tags=(), **metadata):
+def code(name, source, *outputs, tags=()):
     """Return a cell of code with an id, tags and outputs."""
     return {
         "cell_type": "code",
         "id": name,
-        "metadata": {"tags": list(tags), **metadata},
+        "metadata": {"tags": list(tags)},
         "source": source,
         "execution_count": 1,
         "outputs": list(outputs),
@@ -53,41 +52,40 @@ def drawn():
     }
 
 
-def answer(*lines):
-    """Return the answer in prose, as a fold that MyST can read."""
-    fold = ":::{admonition} What happens", ":class: dropdown answer"
-    return [*fold, "", *lines, "", ":::"]
+def fold(title, *lines):
+    """Return the lines of a fold, as a portable notebook writes it."""
+    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
-def caption(words, name):
-    """Return what makes a figure of the output of a cell."""
-    return {"mystnb": {"figure": {"caption": words, "name": name}}}
+def caption(number, words):
+    """Return the lines of a caption."""
+    return [f'<a id="fig-{number}"></a>', "", f"**Figure {number}.** {words}"]
 
 
+LOOK = ["predict", "hide-input"]
 CELLS = [
-    text("top", "# Predictions", "", "{numref}`fig-second` and {numref}`fig-first`."),
+    text("top", "# Predictions", "", "[Figure 2](#fig-2) and [Figure 1](#fig-1)."),
     text(
         "ask-sum", "## Sum", "", "**Before you run it:** what is 2 + 3?", "", "We add."
     ),
     code("set-up", "two = 2", printed("ready")),
     code("sum", "print(two + 3)", printed("five"), tags=["predict"]),
-    code(
-        "square", "draw()", drawn(),
-        tags=["predict", "hide-input"], **caption("A square.", "fig-first"),
-    ),
-    text("tell-sum", *answer("Five, as *everybody* knows."), "", "Then we go on."),
-    text("ask-twice", "## Twice", "", "**Before you look:** how many?"),
-    code(
-        "again", "draw()", drawn(),
-        tags=["predict", "hide-input"], **caption("Again.", "fig-second"),
-    ),
+    code("square", "draw()", drawn(), tags=LOOK),
     text(
-        "prose", "## Prose", "", "**Before you go on:** why?", "", *answer("Because.")
+        "tell-sum",
+        *fold(
+            "What happens", *caption(1, "A square."), "", "Five, as *everybody* knows."
+        ),
     ),
-    text("hint", "## Exercise", "", ":::{admonition} Hint", ":class: dropdown", "",
-         "Think.", "", ":::"),
+    text("on", "Then we go on."),
+    text("ask-twice", "## Twice", "", "**Before you look:** how many?"),
+    code("again", "draw()", drawn(), tags=LOOK),
+    text("again-caption", *caption(2, "Again.")),
+    text("ask-why", "## Why", "", "**Before you go on:** why?"),
+    text("tell-why", *fold("What happens", "Because.")),
+    text("task", "## Exercise", "", *fold("Hint", "Think.")),
     code("plain", "print(1)", printed("one")),
-]  # fmt: skip
+]
 
 
 def write(folder, cells=CELLS):

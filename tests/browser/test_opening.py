@@ -181,11 +181,11 @@ def opened(page):
 
 def test_what_happens_is_hidden_until_the_reader_asks_for_it(guess):
     page = guess()
-    answer = page.get_by_text("knows.")
-    assert answer.is_hidden() and page.locator("#fig-first").is_hidden()
+    answer = page.get_by_text("know.")
+    assert answer.is_hidden() and page.locator("#fig-1").is_hidden()
     page.locator("details.reveal summary").first.focus()
     page.keyboard.press("Enter")
-    assert answer.is_visible() and page.locator("#fig-first").is_visible()
+    assert answer.is_visible() and page.locator("#fig-1").is_visible()
     assert opened(page) == [True, False, False]
 
 
@@ -231,24 +231,24 @@ def test_without_scripts_a_fold_works_and_no_box_shows(guess):
     page = guess(java_script_enabled=False)
     assert not page.locator(".guess").locator("visible=true").count()
     page.locator("details.reveal summary").first.click()
-    assert page.get_by_text("knows.").is_visible()
+    assert page.get_by_text("know.").is_visible()
 
 
 def test_a_link_to_a_figure_opens_its_fold(guess):
-    page = guess("#fig-second")
+    page = guess("#fig-2")
     assert opened(page) == [False, True, False]
-    assert 0 <= page.locator("#fig-second").bounding_box()["y"] < 900
-    page.locator("a[href='#fig-first']").first.click()
-    page.locator("#fig-first").wait_for(state="visible")
+    assert 0 <= page.locator("#fig-2").bounding_box()["y"] < 900
+    page.locator("a[href='#fig-1']").first.click()
+    page.locator("#fig-1").wait_for(state="visible")
     page.locator("details.reveal").first.evaluate("fold => { fold.open = false; }")
-    page.locator("a[href='#fig-first']").first.click()
-    page.locator("#fig-first").wait_for(state="visible")
+    page.locator("a[href='#fig-1']").first.click()
+    page.locator("#fig-1").wait_for(state="visible")
 
 
 def test_what_a_search_has_found_is_not_hidden(guess):
     page = guess()
     page.route("**/searchtools.js", lambda route: route.abort())  # as slim.py does
-    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'everybody')")
+    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'know')")
     page.reload()
     page.wait_for_function("document.querySelector('details.reveal').open")
     assert opened(page) == [True, False, False]
@@ -261,14 +261,14 @@ def test_paper_shows_what_happens(guess):
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert opened(page) == [False] * 3
     page.emulate_media(media="print")
-    assert page.get_by_text("knows.").is_visible()
+    assert page.get_by_text("know.").is_visible()
     assert not page.locator(".guess, details.reveal > summary").first.is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_axe_finds_no_barrier_around_a_prediction(guess, theme, width):
-    page = guess("#fig-first", theme=theme, width=width)
+    page = guess("#fig-1", theme=theme, width=width)
     page.locator(BOX).fill("six")
     found = barriers(page, {}, {"include": [[".guess"], ["details.reveal"]]})
     assert found == []
