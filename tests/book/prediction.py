@@ -73,9 +73,7 @@ CELLS = [
     code("square", "draw()", drawn(), tags=LOOK),
     text(
         "tell-sum",
-        *fold(
-            "What happens", *caption(1, "A square."), "", "Five, as *everybody* knows."
-        ),
+        *fold("What happens", *caption(1, "A square."), "", "Five, as *all* know."),
     ),
     text("on", "Then we go on."),
     text("ask-twice", "## Twice", "", "**Before you look:** how many?"),
