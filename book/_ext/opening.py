@@ -23,6 +23,7 @@ from mha import laws, zoo
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from figures.strip import strip
+from figures.thumbs import thumb
 
 CHAPTER = re.compile(r"book/(\d\d)_(\w+)")
 NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
@@ -266,6 +267,22 @@ def anchor_of_law(tree):
     return None
 
 
+# Its figures
+
+
+def with_figures(takes, env, page):
+    """Return the line on what the chapter takes, with a link to its first figure."""
+    found = env.toc_fignumbers.get(page, {}).get("figure", {})
+    in_order = sorted(found.items(), key=lambda item: item[1])
+    names = [".".join(map(str, number)) for _, number in in_order]
+    if not names:
+        return takes
+    words = f"Figure {names[0]}" if len(names) == 1 else f"{len(names)} figures"
+    link = f'<a href="#{in_order[0][0]}">{words}</a> · '
+    before, mark, after = takes.partition('<span id="solved-here">')
+    return f"{before}{link}{mark}{after}" if mark else takes
+
+
 # How to run it
 
 
@@ -314,7 +331,7 @@ def compose(body, **given):
     title = head[0].removesuffix(head["promise"] or "").rstrip()
     order = (
         given["place"], title, head["promise"] or "", given["takes"], given["runs"],
-        given["card"], given["strip"], need[0].strip() if need else "",
+        given["thumb"], given["card"], given["strip"], need[0].strip() if need else "",
     )  # fmt: skip
     inside = "\n".join(filter(None, order))
     opening = f'<div class="opening"><div class="parts">\n{inside}\n</div></div>'
@@ -329,7 +346,8 @@ def show(app, pagename, templatename, context, doctree):
     context["body"] = compose(
         context["body"],
         place=place(pagename, read_parts(str(Path(app.srcdir) / "_toc.yml"))),
-        takes=context.get("takes", ""),
+        takes=with_figures(context.get("takes", ""), app.env, pagename),
+        thumb=thumb(chapter),
         runs=runs(context),
         card=card(chapter, anchor_of_law(doctree)),
         strip=strip(chapter, addresses(app, pagename)),

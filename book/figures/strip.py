@@ -18,7 +18,8 @@ from mha import scaled_dot_product_attention, split_heads
 # What a page shows that does not say otherwise: the light theme.
 LIGHT = {
     "query": "#0B63C5", "key": "#B04E00", "value": "#007C66", "weight": "#25215F",
-    "output": "#A0288A", "ink": "#222832", "rest": "#C3C9D1",
+    "output": "#A0288A", "wrong": "#8A0F2E", "ink": "#222832", "rest": "#C3C9D1",
+    "paper": "#FFFFFF", "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",
 }  # fmt: skip
 THREE = ("query", "key", "value")
 WIDTH, HEIGHT, MIDDLE = 52, 36, (26, 18)
@@ -138,11 +139,19 @@ class Pen:
         )
 
     def text(self, words: str, role: str = "ink", style: str = "") -> None:
-        """Write in the middle; `words` may hold a tspan."""
+        """Write in the middle of a part of the strip; `words` may hold a tspan."""
         x, y = MIDDLE
+        self.write(x, y + 4.5, words, role, 12.5, f'font-weight="600" {style}')
+
+    def write(
+        self, x: float, y: float, words: str, role: str = "ink", size: float = 11,
+        style: str = "",
+    ) -> None:  # fmt: skip
+        """Write with the middle of the line at x."""
         self.marks.append(
-            f'<text x="{x}" y="{y + 4.5}" text-anchor="middle" font-size="12.5" '
-            f'font-weight="600" {style} fill="{self.colour(role)}">{words}</text>'
+            f'<text x="{short(x)}" y="{short(y)}" text-anchor="middle" '
+            f'font-size="{short(size)}" fill="{self.colour(role)}" {style}>{words}'
+            "</text>"
         )
 
     def map(self, M: np.ndarray, x: float, y: float, side: float, role: str) -> None:

@@ -12,7 +12,8 @@ import yaml
 from docutils import nodes
 
 from figures import strip as drawings
-from mha import laws
+from figures import thumbs
+from mha import laws, zoo
 from tests.book import prediction
 from tests.book.load import ROOT, extension
 
@@ -215,7 +216,18 @@ def test_of_many_numbers_the_one_that_is_furthest_off_is_quoted(opening):
     assert said("float32", "float64") == "expected float32, got float64"
 
 
-# How to run it, and all of it
+# Its figures, how to run it, and all of it
+
+
+def test_the_line_links_to_the_first_of_the_figures(opening):
+    numbers = {"page": {"figure": {"fig-b": (2, 2), "fig-a": (2, 1)}}, "bare": {}}
+    env = SimpleNamespace(toc_fignumbers=numbers)
+    line = '<p>25 minutes · <span id="solved-here">5 exercises</span></p>'
+    html = opening.with_figures(line, env, "page")
+    assert words(html) == "25 minutes · 2 figures · 5 exercises"
+    assert 'href="#fig-a"' in html and opening.with_figures(line, env, "bare") == line
+    del numbers["page"]["figure"]["fig-b"]
+    assert "· Figure 2.1 ·" in words(opening.with_figures(line, env, "page"))
 
 
 def test_where_a_page_can_be_launched_stands_before_its_notebook(opening):
@@ -236,7 +248,7 @@ def test_where_a_page_can_be_launched_stands_before_its_notebook(opening):
     assert opening.runs({"sourcename": "book/glossary.md"}) == ""
 
 
-GIVEN = dict.fromkeys(("place", "takes", "runs", "card", "strip"), "")
+GIVEN = dict.fromkeys(("place", "takes", "runs", "thumb", "card", "strip"), "")
 
 
 def test_the_opening_is_in_the_order_of_a_phone(opening):
@@ -246,7 +258,7 @@ def test_the_opening_is_in_the_order_of_a_phone(opening):
     )
     given = {key: f"<p>{key}</p>" for key in GIVEN}
     html = opening.compose(body, **given)
-    order = "place T # P takes runs card strip N more text"
+    order = "place T # P takes runs thumb card strip N more text"
     assert words(html) == order and html.endswith(
         "</div></div>\n<p>more</p><p>text</p>"
     )
@@ -306,6 +318,51 @@ def test_the_weights_of_the_drawings_are_those_of_the_package():
     numbers = drawings.numbers()
     assert numbers["A"].sum(-1).round(9).tolist() == [[1] * 4] * 2
     assert abs(numbers["A"] @ numbers["V"] - numbers["H"]).max() < 1e-12
+
+
+# The pictures
+
+every_thumb = pytest.mark.parametrize("chapter", thumbs.DRAWINGS)
+
+
+def test_the_strip_and_the_pictures_know_the_same_chapters():
+    assert set(thumbs.DRAWINGS) == set(drawings.LIT)
+    assert thumbs.thumb("unknown") == ""
+
+
+@every_thumb
+def test_a_picture_is_well_formed_and_says_what_it_shows(chapter):
+    tree = ElementTree.fromstring(thumbs.thumb(chapter))
+    assert tree.get("role") == "img" and len(tree.get("aria-label")) > 20
+    assert "\n" not in tree.get("aria-label")
+    # on the page a unit is a pixel
+    assert all(float(text.get("font-size")) >= 9 for text in tree.iter("text"))
+
+
+@every_thumb
+def test_a_picture_stays_in_its_frame(chapter):
+    tree = ElementTree.fromstring(thumbs.thumb(chapter))
+    outlines = "".join(path.get("d") for path in tree.iter("path"))
+    found = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", outlines)
+    starts = [(float(x), float(y)) for x, y in found]
+    assert starts and all(0 <= x <= 200 and 0 <= y <= 112 for x, y in starts)
+
+
+def texts(chapter):
+    tree = ElementTree.fromstring(thumbs.thumb(chapter))
+    return [text.text for text in tree.iter("text")]
+
+
+def test_the_pictures_show_the_numbers_of_their_chapters():
+    assert texts("softmax")[::2] == [".30", ".11", ".30", ".30"]  # of 3, 2, 3 and 3
+    assert "by hand: 3.2 GB" in texts("long") and "chunked: 5 MB" in texts("long")
+    assert sorted(texts("encoder")) == sorted("–✓" + 10 * "✗")
+
+
+def test_the_picture_of_the_laws_shows_what_the_laws_find():
+    assert thumbs.breaks(zoo.softmax_over_queries, laws.output_in_hull)
+    assert not thumbs.breaks(zoo.right, laws.output_in_hull)
+    assert not thumbs.breaks(zoo.no_scale, laws.batch_changes_nothing)  # not asked
 
 
 # Predictions

@@ -45,6 +45,17 @@ def test_a_wide_page_has_its_place_and_the_buttons_above_the_title(open_page):
     assert runs < title and abs(runs - place) < 30
 
 
+def test_a_wide_page_has_its_picture_beside_the_law_or_what_one_needs(open_page):
+    for name, beside in ((SOFTMAX, ".law-card"), ("book/06_why_heads", ".need")):
+        page = open_page(name, width=1280)
+        picture = page.locator(".opening .thumb").bounding_box()
+        other = page.locator(f".opening {beside}").bounding_box()
+        assert picture["width"] == 200
+        assert picture["x"] + 200 < other["x"]
+        assert other["y"] < picture["y"] + picture["height"]
+        assert picture["y"] < other["y"] + other["height"]
+
+
 def test_a_phone_shows_the_law_before_the_strip(open_page):
     page = open_page(SOFTMAX, width=390)
     parts = (
@@ -134,7 +145,11 @@ def test_only_chapters_have_an_opening(open_page):
 def test_on_paper_the_opening_is_plain(open_page):
     page = open_page(SOFTMAX, theme="dark")
     page.emulate_media(media="print", color_scheme="dark")
-    assert not page.locator(".strip, .runs, .squares").locator("visible=true").count()
+    assert (
+        not page.locator(".strip, .runs, .squares, .thumb")
+        .locator("visible=true")
+        .count()
+    )
     assert page.locator(".law-card .name").is_visible()
     ink = page.locator(".law-card .name").evaluate("n => getComputedStyle(n).color")
     assert max(map(int, re.findall(r"\d+", ink)[:3])) < 100
