@@ -28,8 +28,10 @@ def head(page):
 
 def test_a_chapter_says_what_it_takes(open_page):
     line = head(open_page(CHAPTER, java_script_enabled=False))
-    shape = r"About \d+ minutes to read · \d+ seconds to run · \d exercises"
-    assert re.fullmatch(shape, line)
+    time = r"About (\d+) minutes to read, (\d+) with predictions and exercises"
+    rest = r"\d+ seconds to run · \d+ figures · \d exercises"
+    found = re.fullmatch(rf"{time} · {rest}", line)
+    assert int(found[1]) < int(found[2])
 
 
 def test_the_way_on_is_the_question_of_the_next_chapter(open_page):
