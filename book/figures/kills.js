@@ -5,7 +5,7 @@ const plain = (name) => name.replaceAll("_", " ");
 const catches = (l) => members.filter((_, m) => killed[m][l]).length;
 const breaks = (m) => laws.filter((_, l) => killed[m][l]);
 const strongest = laws.reduce((best, _, l) => (catches(l) > catches(best) ? l : best), 0);
-const chosen = new Set([strongest]);
+const chosen = new Set(catches(strongest) < members.length ? [strongest] : []);
 const spot_ = { law: -1, member: -1 }; // where the reader is; −1 is the head of a row or column
 
 // the fewest laws that catch all: the version with the fewest enemies needs one of them
@@ -110,7 +110,7 @@ const strip = heads[0].parentNode;
 strip.addEventListener("pointerdown", (event) => (strip.setPointerCapture(event.pointerId), event.preventDefault(), slide(event)));
 strip.addEventListener("pointermove", (event) => strip.hasPointerCapture(event.pointerId) && slide(event));
 
-mount(`catch all ${members.length} wrong versions with as few laws as you can. The strongest law is chosen; choose others by their rows.`,
+mount(`catch all ${members.length} wrong versions with as few laws as you can. ${chosen.size ? "The strongest law is chosen; choose others" : "Choose laws"} by their rows.`,
   html("div", { class: "dial" }, html("span", {}, "caught"), html("div", { class: "track" }, bar), count), grid, asked);
 rows[1 + strongest][0].tabIndex = 0;
 spot_.law = strongest;

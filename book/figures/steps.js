@@ -86,9 +86,9 @@ const stages = STEPS.map(([, blocks], at) => {
     return html("div", { class: `block${left && !shared ? " two" : ""}` }, top ? html("div", { class: "above" }, from[1].node) : null,
       left && !shared ? html("div", { class: "left" }, from[0].node) : null, html("div", { class: "made" }, ...results.map(({ node }) => node)));
   });
-  const flat = order.flat();
-  arrows(flat, order[0].length);
-  return { node: html("div", { class: "stage" }, ...nodes), best: at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0], flat };
+  const flat = order.flat(), best = at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0];
+  arrows(flat, order[0].length)(flat.indexOf(best));
+  return { node: html("div", { class: "stage" }, ...nodes), best, flat };
 });
 
 // the task: where only one score is open, the weight can only be 1

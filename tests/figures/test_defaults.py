@@ -29,8 +29,8 @@ DEFAULTS = {
     plot.points: {"names": None},
     plot.vectors: {"roles": None, "angles": (), "hull": ()},
     view.View: {},
-    view.attention: {"keys": None, "names": None, "first": 0},
-    figures.dragons: {"names": ("left", "right", "sheep")},
+    view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
+    figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
     figures.heads: {"n_heads": 2},
     figures.kills: {},
     figures.masks: {"keys": None},
@@ -83,7 +83,7 @@ WRITTEN_OUT = {
     ),
     "attention": (
         lambda **o: view.attention(E2, ["a", "b"], **SAYS, **o),
-        {"keys": ["a", "b"], "first": 0},
+        {"keys": ["a", "b"], "first": 0, "layer": 1, "head": 1},
     ),
     "heads": (
         lambda **o: figures.heads(np.ones((2, 4)), ["a", "b"], **SAYS, **o),
