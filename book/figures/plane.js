@@ -27,7 +27,7 @@ function arrow(part, name, role, mark) {
   const text = svg("text", { class: "name", fill: `var(--${role})`, "text-anchor": "middle" }, name);
   const tip = svg("g", {}, svg("circle", { class: "hit", r: 14 }), mark);
   part.paper.append(line, tip);
-  const one = { tip, text, line, long: [...name].length * 7.5, choice: 0, set(point) {
+  const one = { tip, text, line, long: [...name].length * 7.5 + 5, choice: 0, set(point) {
     const [[x0, y0], [x, y]] = [part.to([0, 0]), part.to(point)];
     one.ends = [[x0, y0], [x, y]];
     for (const [key, value] of Object.entries({ x1: x0, y1: y0, x2: x, y2: y })) line.setAttribute(key, value);
@@ -54,8 +54,8 @@ function label({ arrows, width, height }, knob) {
     if (!one.text.textContent) continue;
     const [x, y] = one.ends[1];
     const boxes = WAYS.map(([a, b]) => {
-      const [cx, cy] = [x + a * (13 + one.long / 2), y + b * 19];
-      return [cx - one.long / 2, cy - 8, cx + one.long / 2, cy + 8];
+      const [cx, cy] = [x + a * (11 + one.long / 2), y + b * 20];
+      return [cx - one.long / 2, cy - 10, cx + one.long / 2, cy + 10];
     });
     const cost = boxes.map((box, k) => arrows.filter(({ ends }) => crosses(ends, box)).length
       + 2 * taken.filter((other) => meets(box, other)).length
@@ -85,20 +85,25 @@ queryArrow.line.style.strokeWidth = 7; // it is seen below a key that lies on it
 const keyArrows = words.map((name) => arrow(left, name, "key", square("key", 6)));
 const stem = svg("line", { class: "stem", stroke: "var(--query)" });
 const knob = svg("g", {}, svg("circle", { r: 14, fill: "var(--query)" }), svg("text", { y: 5, "text-anchor": "middle" }, "q"));
-left.paper.append(stem, knob);
+left.paper.append(stem);
 right.paper.append(svg("polygon", { class: "hull", points: hull.map(right.to).join(" ") }));
 words.forEach((name, j) => arrow(right, name, "value", square("value", 5)).set(values[j]));
 const output = arrow(right, "output", "output", svg("circle", { r: 7, fill: "var(--output)" }));
-for (const part of [left, right]) part.paper.append(...part.arrows.map(({ text }) => text));
+// what can be seized lies above all lines, and names above that
+for (const { paper, arrows } of [left, right]) paper.append(...arrows.map(({ tip }) => tip), ...arrows.map(({ text }) => text));
+left.paper.append(knob);
 
 // the knob lies on the line of the query: from q to its place, and back
-const beyond = ([x, y]) => {
-  const [[tx, ty], long] = [left.to([x, y]), Math.hypot(x, y)];
-  return long ? [tx + (STEM * x) / long, ty - (STEM * y) / long] : [tx + STEM, ty];
+let facing = [1, 0]; // of a query without length
+const beyond = (q) => {
+  const [tx, ty] = left.to(q), long = Math.hypot(...q);
+  if (long) facing = q.map((x) => x / long);
+  return [tx + STEM * facing[0], ty - STEM * facing[1]];
 };
 const fromKnob = (event) => {
   const point = left.from(event), long = Math.hypot(...point), stem = STEM / left.unit;
-  return long > stem ? point.map((x) => (x * (long - stem)) / long) : [0, 0];
+  if (long) facing = point.map((x) => x / long);
+  return facing.map((x) => x * Math.max(0, long - stem));
 };
 
 const cells = words.map(() => [html("td"), html("td"), html("td"), html("i")]);

@@ -33,7 +33,7 @@ const STEPS = [
     made: each((r) => matrix(of(name, r), parts[r], ROLES[name], { rows: name === "Q" && !r ? tokens : null })),
     lit: (i, c, r) => [null, one(i, r * parts[0][0].length + c)],
     say: (i, c, r) => `${cellOf(name, i, c, r)} is column ${r * parts[0][0].length + c + 1} of ${name}: ${brief(parts[r][i][c])}` }))],
-  ["Scores: Q times K transposed, divided by √dₖ", each((r) => product(
+  ["Scores: Q Kᵀ, divided by √dₖ", each((r) => product(
     matrix(of("S", r), S[r], "ink"), matrix(of("Q", r), Q[r], "query", { rows: tokens }), matrix(`${of("K", r)}ᵀ`, flip(K[r]), "key", { columns: tokens }),
     (i, j) => `score of ${word(tokens[i])} with ${word(tokens[j])}${n_heads > 1 ? ` in head ${r + 1}` : ""}: (${dot(Q[r][i], K[r][j])}) / √${d_k} = ${brief(S[r][i][j])}`))],
   ["The mask", each((r) => copied(matrix(`${of("S", r)} masked`, scaled[r], "ink", { rows: tokens }),
@@ -63,6 +63,7 @@ function table({ name, M, role, rows, columns, map, cut: width }, tag) {
 }
 
 // all steps lie in one place, so the tallest sets the height and nothing jumps
+let longest = "";
 const stages = STEPS.map(([, blocks], at) => {
   const order = [];
   const nodes = blocks.map(({ made, left, top, lit, say: why }, k) => {
@@ -80,6 +81,7 @@ const stages = STEPS.map(([, blocks], at) => {
         check(at, cell);
         say(why(i, c, r));
       };
+      if (why(i, c, r).length > longest.length) longest = why(i, c, r);
       cell.addEventListener("focus", choose);
       cell.addEventListener("click", choose);
     })));
@@ -131,5 +133,6 @@ const pick = roving(small, go);
 mount(causal ? "find a weight that must be exactly 1, whatever the matrices hold. In which step is it, and why?"
   : "how many products are behind one number of Y? Guess, then choose one in step 9.",
   html("div", { class: "map", role: "group", "aria-label": "the nine steps" }, ...small),
-  html("div", { class: "walk" }, back, title, next), html("div", { class: "stages" }, ...stages.map(({ node }) => node)));
+  html("div", { class: "walk" }, back, title, next), html("div", { class: "stages" }, ...stages.map(({ node }) => node)),
+  html("p", { class: "ghost", "aria-hidden": true }, longest)); // it keeps the room for the longest sentence
 pick(FIRST - 1);

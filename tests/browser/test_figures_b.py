@@ -100,8 +100,8 @@ def test_a_mark_lands_where_it_is_dropped(show):  # noqa: F811
     figure = show(PLANE)
     query = figure.slider("query of it")
     x, y = middle(query)
-    drag(figure, query, -100, 30)
-    assert middle(query) == pytest.approx((x - 100, y + 30), abs=1.5)
+    drag(figure, query, -150, 60)
+    assert middle(query) == pytest.approx((x - 150, y + 60), abs=1.5)
 
 
 def test_query_and_keys_follow_the_keyboard(show):  # noqa: F811

@@ -1,6 +1,7 @@
 """Steps, blocks and laws, walked by mouse and by keyboard in a browser."""
 
 import json
+import re
 from itertools import combinations
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_what_earlier_steps_made_stays_in_sight(show):  # noqa: F811
     small = figure.root.locator(".map button")
     assert small.count() == 9
     assert figure.root.locator(".map .later").count() == 6
-    figure.button("step 5: Scores: Q times K transposed, divided by √dₖ").click()
+    figure.button("step 5: Scores: Q Kᵀ, divided by √dₖ").click()
     figure.button("step 2: Four matrices, learned").click()
     assert figure.root.locator(".map .later").count() == 4
     assert min(node.locator("svg").count() for node in small.all()) > 0
@@ -176,7 +177,7 @@ LARGER = laws.KillMatrix(("right", *"abcd"), ("one", "two_words", "three"), TABL
 
 
 def row(figure, name):
-    return figure.root.get_by_role("rowheader", name=name)
+    return figure.root.get_by_role("rowheader", name=re.compile(f"^{name},"))
 
 
 def test_the_table_is_one_stop_of_the_tab_key(show):  # noqa: F811
