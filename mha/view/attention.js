@@ -73,7 +73,6 @@ function draw() {
     bars[j].number.textContent = show(w);
     bars[j].number.parentNode.classList.toggle("best", j === top);
   });
-  small.forEach((button, k) => button.classList.toggle("found", found.has(k)));
   ink.replaceChildren(...shades(matrix(), size));
   frame.setAttribute("y", query * size);
   caption.textContent = all > 1 ? place(layer, head) : "";
@@ -88,7 +87,8 @@ function draw() {
 }
 
 let tried = 0;
-const caption = html("div", { class: "where" });
+const caption = html("b");
+const reveal = () => { alike.forEach((is, k) => is && found.add(k)); tried = 2; draw(); };
 const pick = roving(who, (i) => { state.query = i; draw(); });
 who.forEach((button, i) => button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && pick(i)));
 const choose = roving(small, (k) => {
@@ -96,8 +96,9 @@ const choose = roving(small, (k) => {
   draw();
 }, heads);
 mount(all > 1
-  ? `how many of the ${all} heads give most of ${word(queries[first])} to ${word(keys[wanted])}, as this one does? Guess, then go through the grid.`
+  ? `in how many of the ${all} heads does ${word(queries[first])} attend most to ${word(keys[wanted])}, as it does here? Guess, then look for them in the grid.`
   : "choose each word in turn. Which one is attended to by the most words?",
-  all > 1 ? picker : null, caption, html("div", { class: "pair" }, ladder, html("div", { class: "map" }, map)));
+  layers > 1 ? html("div", { class: "hint", "aria-hidden": true }, "one row per layer, one column per head") : null,
+  all > 1 ? picker : null, all > 1 ? html("div", { class: "where" }, caption, html("button", { type: "button", onclick: reveal }, "show them")) : null, html("div", { class: "pair" }, ladder, html("div", { class: "map" }, map)));
 choose(state.layer * heads + state.head);
 pick(data.first);
