@@ -162,18 +162,26 @@ def test_whole_scores_need_no_decimals():
     assert {"2.50", "−1.50"} <= set(words(broken))
 
 
+def test_a_tight_cell_leaves_out_what_is_not_needed():
+    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "weights")] * 4
+    names = ["a long name of a row"]
+    assert {".50", "1", ".25", "0"} <= set(
+        words(plot.heatmaps(panels, names, alt=SAYS))
+    )
+
+
 def test_numbers_stand_in_maps_up_to_six_by_six():
     small, large = (plot.heatmap(np.full((n, n), 0.5), alt=SAYS) for n in (6, 7))
     assert small.svg.count(">0.50<") == 36
     assert ">0.50<" not in large.svg
 
 
-def test_a_larger_map_has_a_colour_bar_from_zero_to_one():
+def test_a_larger_map_has_a_legend_from_zero_to_one():
     picture = plot.heatmap(np.full((7, 7), 0.5), alt=SAYS)
     assert {"weight", "0", "1.00"} <= set(words(picture))
 
 
-def test_the_colour_bar_says_what_a_number_is():
+def test_the_legend_says_what_a_number_is():
     waves = np.full((7, 7), 0.5)
     picture = plot.heatmap(waves, alt=SAYS, kind="scores", unit="height")
     assert "height" in words(picture) and "score" not in words(picture)
