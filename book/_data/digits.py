@@ -1,4 +1,4 @@
-"""Train encoders on handwritten digits for chapter 12: python book/_data/digits.py
+"""Train encoders on handwritten digits for chapter 13: python book/_data/digits.py
 
 Ten seeds a cell, about five minutes on one core.
 """

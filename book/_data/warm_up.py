@@ -1,10 +1,11 @@
 """Train deep stacks with and without warm-up: python book/_data/warm_up.py
 
-For chapter 12. Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
+For chapter 13. Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
 about four minutes on one core.
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ N_LAYERS, D_MODEL, N_HEADS = 12, 32, 4
 STEPS, WARM_UP, BATCH = 300, 100, 64
 
 
+@cache
 def split(seed):
     """Return the images and classes to train on, and those to judge by."""
     found = load_digits()

@@ -1,8 +1,12 @@
 """Sphinx extension: what a chapter will take, and a place to tick its exercises.
 
-Under the title stands how long the chapter takes to read, how long its code takes to
-run, and how many exercises it has. The script that keeps the ticks of a reader, in the
-browser and nowhere else, learns those numbers here.
+A line says how long the chapter takes to read, how long with its predictions and
+exercises, how long its code takes to run, and how many exercises it has; opening.py
+puts it under the title. The script that keeps the ticks of a reader, in the browser and
+nowhere else, learns those numbers here.
+
+An exercise takes as many minutes as its first paragraph says in bold or italics, for
+example in "**Warm-up, 5 minutes.** Write …".
 """
 
 import json
@@ -14,7 +18,12 @@ from docutils import nodes
 SECONDS = Path(__file__).parent.parent / "_data" / "seconds.json"
 CHAPTER = re.compile(r"book/(\d\d_\w+)")
 EXERCISE = re.compile(r"Exercise \d+\.\d+:")
-PROSE, CODE = 200, 100  # words a minute, for somebody who follows the argument
+PROSE, CODE = 200, 100  # words per minute, for a reader who follows the argument
+# A prediction is one sentence written down. An exercise that names no time is a
+# function of about ten lines, with its check and a second attempt.
+PREDICTION, UNTIMED = 1, 10  # minutes
+ASKS = re.compile(r"Before you \w[^*]*:")
+TIME = re.compile(r"\b(\d+) min")
 FOLDED = {"tag_solution", "tag_hide-cell", "tag_hide-input", "cell_output"}
 
 
@@ -41,34 +50,60 @@ def minutes(tree):
             code += len(re.findall(r"\w+", node.astext()))
         elif isinstance(node, (nodes.paragraph, nodes.caption)):
             prose += len(node.astext().split())
-    return max(5, 5 * round((prose / PROSE + code / CODE) / 5))
+    return in_fives(prose / PROSE + code / CODE)
+
+
+def in_fives(minutes):
+    """Return minutes in steps of five, and at least five."""
+    return max(5, 5 * round(minutes / 5))
+
+
+def predictions(tree):
+    """Return how many predictions a page asks for."""
+    bold = (node.astext().strip() for node in tree.findall(nodes.strong))
+    return sum(bool(ASKS.fullmatch(text)) for text in bold)
+
+
+def exercises(tree):
+    """Return the minutes of each exercise on a page."""
+    found = []
+    for section in tree.findall(nodes.section):
+        if EXERCISE.match(section[0].astext()):
+            task = section.next_node(nodes.paragraph) or nodes.paragraph()
+            loud = task.findall(
+                lambda node: isinstance(node, (nodes.strong, nodes.emphasis))
+            )
+            times = [int(t[1]) for node in loud if (t := TIME.search(node.astext()))]
+            found.append(times[0] if times else UNTIMED)
+    return found
 
 
 def measure(app, tree):
     """Note what a chapter takes, beside the other facts about the page."""
     if chapter(app.env.docname):
-        titles = (title.astext() for title in tree.findall(nodes.title))
-        facts = app.env.metadata[app.env.docname]
-        facts["minutes"] = minutes(tree)
-        facts["exercises"] = sum(bool(EXERCISE.match(title)) for title in titles)
+        facts, practice = app.env.metadata[app.env.docname], exercises(tree)
+        facts["minutes"], facts["exercises"] = minutes(tree), len(practice)
+        doing = PREDICTION * predictions(tree) + sum(practice)
+        facts["minutes_with_all"] = in_fives(facts["minutes"] + doing)
 
 
 def head(facts, seconds):
     """Return the line under the title."""
-    count = facts["exercises"]
-    parts = [f"About {facts['minutes']} minutes to read"]
+    count, minutes = facts["exercises"], facts["minutes"]
+    parts = [f"About {minutes} minutes to read"]
+    if facts["minutes_with_all"] > minutes:
+        parts[0] += f", {facts['minutes_with_all']} with predictions and exercises"
     parts += [f"{seconds} seconds to run"] if seconds else []
     parts += [f'<span id="solved-here">{count} exercises</span>'] if count else []
     return f'<p class="takes">{" · ".join(parts)}</p>'
 
 
 def show(app, pagename, templatename, context, doctree):
-    """Write the line, and load the script where a reader can tick or erase."""
+    """Hand the line on, and load the script where a reader can tick or erase."""
     name = chapter(pagename)
     if name and doctree:
         seconds = json.loads(SECONDS.read_text(encoding="utf-8")).get(name)
-        line = head(app.env.metadata[pagename], seconds)
-        context["body"] = context["body"].replace("</h1>", f"</h1>\n{line}", 1)
+        context["takes"] = head(app.env.metadata[pagename], seconds)
     if name or pagename == app.config.root_doc:
         known = sorted(page for page in app.env.found_docs if chapter(page))
         counts = {chapter(page): app.env.metadata[page]["exercises"] for page in known}

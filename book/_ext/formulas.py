@@ -6,6 +6,7 @@ and a formula with a mistake stops a strict build.
 """
 
 import importlib.metadata
+import itertools
 import json
 import re
 import shutil
@@ -26,6 +27,9 @@ LICENCE = """The fonts in this folder and the rules in formulas.css come from Ma
 https://www.mathjax.org, copyright The MathJax Consortium, under the Apache License 2.0,
 https://www.apache.org/licenses/LICENSE-2.0.
 """
+TITLE = re.compile(r"\$([^$]+)\$")
+OPENING = re.compile(r"[(\[“‘]*\Z")
+CLOSING = re.compile(r"[)\]”’.,;:!?]*")
 logger = logging.getLogger(__name__)
 
 
@@ -63,6 +67,41 @@ def formulas_of(env):
     return list(dict.fromkeys(formula for page in pages for formula in page))
 
 
+def formulas_of_titles(paths):
+    """Return the formulas in titles of the literature."""
+    texts = (Path(path).read_text(encoding="utf-8") for path in paths)
+    return [(tex, False) for text in texts for tex in TITLE.findall(text)]
+
+
+def read_titles(tree):
+    """Make formulas of the dollars that the bibliography leaves in a title."""
+    for entry in tree.findall(nodes.citation):
+        for text in [text for text in entry.findall(nodes.Text) if "$" in text]:
+            parts = TITLE.split(text.astext())  # text, TeX, text, TeX, ..., text
+            kinds = itertools.cycle([nodes.Text, lambda tex: nodes.math("", tex)])
+            new = [kind(part) for kind, part in zip(kinds, parts, strict=False)]
+            text.parent.replace(text, new)
+
+
+def keep_together(tree):
+    """Keep a formula on the line of the comma behind it and the bracket before it."""
+    for formula in list(tree.findall(nodes.math)):
+        parent = formula.parent
+        at = parent.index(formula)
+        before, after = "", ""
+        if at and isinstance(parent[at - 1], nodes.Text):
+            before = OPENING.search(parent[at - 1])[0]
+        if at + 1 < len(parent) and isinstance(parent[at + 1], nodes.Text):
+            after = CLOSING.match(parent[at + 1])[0]
+        if after:
+            parent[at + 1] = nodes.Text(parent[at + 1][len(after) :])
+        if before:
+            parent[at - 1] = nodes.Text(parent[at - 1][: -len(before)])
+        if before or after:
+            inside = [nodes.Text(before), formula, nodes.Text(after)]
+            parent[at] = nodes.inline("", "", *inside, classes=["together"])
+
+
 def write_styles(css, static):
     """Write the stylesheet and the fonts that it names."""
     static.mkdir(parents=True, exist_ok=True)
@@ -75,9 +114,15 @@ def write_styles(css, static):
 
 def typeset_all(app, tree, docname):
     """Typeset all formulas of the book, before the first page of it is written."""
-    if app.builder.format == "html" and not hasattr(app, "formulas"):
-        css, app.formulas = typeset(formulas_of(app.env), app.config.formula_macros)
+    if app.builder.format != "html":
+        return
+    if not hasattr(app, "formulas"):
+        titles = [Path(app.srcdir) / name for name in app.config.bibtex_bibfiles]
+        found = dict.fromkeys([*formulas_of(app.env), *formulas_of_titles(titles)])
+        css, app.formulas = typeset(list(found), app.config.formula_macros)
         write_styles(css, Path(app.outdir) / "_static")
+    read_titles(tree)
+    keep_together(tree)
 
 
 def html_of(translator, tex, display, node):
@@ -104,10 +149,7 @@ def visit_block(self, node):
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
-    html = html_of(self, displayed(node), True, node)
-    # on a phone a wide formula scrolls in its box, by keyboard too
-    html = html.replace("<mjx-container ", '<mjx-container tabindex="0" ', 1)
-    self.body.append(html + "</div>\n")
+    self.body.append(html_of(self, displayed(node), True, node) + "</div>\n")
     raise nodes.SkipNode
 
 

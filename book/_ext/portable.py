@@ -102,7 +102,7 @@ def fold(found):
         head = f"{{admonition}} {ANSWER}\n:class: dropdown answer"
     else:
         head = f"{{dropdown}} {found[1]}"
-    return f"``````{head}\n{found[2]}\n``````"
+    return f"````````{head}\n{found[2]}\n````````"  # a box may be inside, with six
 
 
 def admonition(found):

@@ -29,6 +29,18 @@ MENDED = {
     ' role="doc-biblioentry"': "",  # a role that is no longer one
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     "styles/theme.css?": "basic.css?",  # which it does nothing but import
+    # without a script a page has the colours of the day, with one those of the reader,
+    # and it need not wait for the theme's own script to learn which
+    ' data-theme="auto"': ' data-theme="light"',
+    'dataset.theme = localStorage.getItem("theme") || "auto";': (
+        """dataset.theme = /light|dark/.exec(document.documentElement.dataset.mode)
+        ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    addEventListener("beforeprint", () => {
+      const { dataset } = document.documentElement, screen = dataset.theme;
+      dataset.theme = "light"; // paper is white
+      addEventListener("afterprint", () => { dataset.theme = screen; }, { once: true });
+    });"""
+    ),
 }
 ICONS = "scripts/fontawesome.js"
 UNUSED = (ICONS, f"{ICONS}.map", "vendor", "sphinx-thebe.js", "sphinx-thebe.css")
@@ -45,6 +57,21 @@ INVALID = (
     (r"<p>(<ul\b)", r"\1"),
     (r"(</ul>\s*)</p>", r"\1"),
 )
+
+
+# What folds code says what is below it, in two versions for two states. The sign beside
+# it shows the state, so one text is enough, and it may say more.
+FOLD = re.compile(
+    r'<span class="collapsed admonition-title">Show code cell (source|content|output)'
+    r'</span>\s*<span class="expanded admonition-title">.*?</span>',
+    re.DOTALL,
+)
+CELL = re.compile(r'<div class="cell ')
+DESCRIPTION = re.compile(
+    r'(<meta (?:property="og:|name=")description" content=")([^"]*)(" />)'
+)
+VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
+NUMBER = re.compile(r'<span class="caption-number">(?:Fig\.|Figure) ([\d.]+\d)')
 
 
 class Icons:
@@ -90,13 +117,56 @@ def keep_script(page, found):
     return found[0].replace("<script", "<script defer", 1)
 
 
+def label(kind, cell):
+    """Return what is said on the bar that folds a part of a cell."""
+    if kind == "output":
+        return "Output"
+    numbers = NUMBER.findall(cell)
+    if numbers:
+        figures = "Figure" if len(numbers) == 1 else "Figures"
+        return f"Code of {figures} {' and '.join(numbers)}"
+    _, _, output = cell.partition('<div class="cell_output')
+    what = " of the table" if "<table" in output else " of the output" if output else ""
+    return f"Code{what}"
+
+
+def name_folds(page):
+    """Let each bar that folds code say which code it is."""
+    start, *cells = CELL.split(page)
+    named = [
+        FOLD.sub(
+            lambda found, cell=cell: (
+                f'<span class="admonition-title">{label(found[1], cell)}</span>'
+            ),
+            cell,
+        )
+        for cell in cells
+    ]
+    return '<div class="cell '.join([start, *named])
+
+
+def whole_sentences(found):
+    """Return the description of a page, cut after a sentence and not within one."""
+    start, text, end = found.groups()
+    whole = re.match(r"(.*[.?!”])\s", text.removesuffix("..."))
+    return start + (whole[1] if text.endswith("...") and whole else text) + end
+
+
+def one_viewport(page):
+    """Return the page with the first of its three settings for phones."""
+    start, first, rest = page.partition('<meta name="viewport"')
+    return start + first + VIEWPORT.sub("", rest)
+
+
 def slim(page, icons):
     """Return the page without what it does not use."""
+    page = one_viewport(page)
     page = ICON.sub(icons.draw, page)
     for pattern, valid in INVALID:
         page = re.sub(pattern, valid, page)
     for old, new in MENDED.items():
         page = page.replace(old, new)
+    page = DESCRIPTION.sub(whole_sentences, name_folds(page))
     page = re.sub(
         r'<script type="text/x-thebe-config">.*?</script>', "", page, flags=re.S
     )

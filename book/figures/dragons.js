@@ -1,7 +1,7 @@
-// Rings are nights, dots the best guesses. The tip of a head's weights (left, right) is
-// dragged in a triangle: on its long side all goes to the dragons, at the origin to the sheep.
+// Left: the weights of a head as a point of a triangle, to drag. Right: rings are nights,
+// dots the best guesses from what the heads see.
 const { nights, names } = data;
-const start = data.looks, UNIT = 62;
+const start = data.looks, SIDE = 200, UNIT = 62;
 const REACH = 1.03 * UNIT * Math.max(1, ...nights.map((s) => Math.max(Math.abs(s[0]), Math.abs(s[1]))));
 const state = { m: 1, looks: structuredClone(start), best: { 1: 0, 2: 0 } };
 const at = (x, y) => `${(x * UNIT).toFixed(1)} ${(-y * UNIT).toFixed(1)}`;
@@ -21,15 +21,21 @@ function fit(A) {
   return { rank: 2, B, C };
 }
 
-const paper = svg("svg", { viewBox: `${-REACH} ${-REACH} ${2 * REACH} ${2 * REACH}` });
-const path = (name, d = "") => paper.appendChild(svg("path", { class: name, d }));
-const note_at = (x, y, text, anchor) => paper.append(svg("text", { x, y, "text-anchor": anchor }, text));
+// the cloud: names of the axes stand outside of it, what the marks mean above it
+const cloud = svg("svg", { viewBox: `${-REACH - 4} ${-REACH - 4} ${2 * REACH + 8} ${2 * REACH + 8}`, "aria-hidden": true });
+const path = (name, d = "") => cloud.appendChild(svg("path", { class: name, d }));
 path("grid", `M${-REACH} 0H${REACH}M0 ${-REACH}V${REACH}`);
 path("night", nights.map((s) => `M${at(s[0], s[1])}m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0`).join(""));
 const [miss, guess] = [path("miss"), path("guess")];
-path("edge", `M0 0L${at(1, 0)}L${at(0, 1)}Z`);
-note_at(REACH - 2, 16, `${names[0]} glow`, "end");
-note_at(6, 12 - REACH, `${names[1]} glow`, "start");
+const legend = html("div", { class: "legend" }, html("span", { class: "ring" }), "a night", html("span", { class: "dot" }), "best guess from the head output");
+
+// the triangle of weights: right corner all to the first, top all to the second, else to the third
+const [first, second, third] = names;
+const paper = svg("svg", { viewBox: `-46 -30 ${SIDE + 116} ${SIDE + 58}` },
+  svg("path", { class: "edge", d: `M0 ${SIDE}H${SIDE}L0 0Z` }),
+  svg("text", { x: 0, y: -14, "text-anchor": "middle" }, `all to ${cut(second, 16)}`),
+  svg("text", { x: SIDE, y: SIDE + 22, "text-anchor": "middle" }, `all to ${cut(first, 16)}`),
+  svg("text", { x: 0, y: SIDE + 22, "text-anchor": "middle" }, `all to ${cut(third, 9)}`));
 
 // keep a tip in the triangle, on a grid of hundredths
 function inside([x, y]) {
@@ -38,16 +44,15 @@ function inside([x, y]) {
   return [x, Math.round(100 * clamp(y - over, 0, 1 - x)) / 100];
 }
 const heads = [0, 1].map((r) => {
-  const line = svg("line", { class: "look" });
-  const tip = svg("g", {}, svg("circle", { class: "hit", r: 16 }), svg("circle", { class: "tip", r: 9 }),
-    svg("text", { y: 4, "text-anchor": "middle" }, r));
+  const tip = svg("g", {}, svg("circle", { class: "hit", r: 18 }), svg("circle", { class: "tip", r: 12 }),
+    svg("text", { y: 5, "text-anchor": "middle" }, r + 1));
   handle(tip, {
-    label: `head ${r}: weights of ${names[0]} and ${names[1]}`, step: 0.02, get: () => state.looks[r],
+    label: `head ${r + 1}: weights of ${first} and ${second}`, step: 0.02, get: () => state.looks[r],
     set: (point) => { state.looks[r] = inside(point); draw(); },
-    toData: (event) => { const [x, y] = spot(event, paper); return [x / UNIT, -y / UNIT]; },
+    toData: (event) => { const [x, y] = spot(event, paper); return [x / SIDE, 1 - y / SIDE]; },
   });
-  // the slider shares out what the sheep leaves
-  const share = slider(`head ${r}: ${names[0]}`, {
+  // the slider shares out what the third leaves
+  const share = slider(`head ${r + 1}: ${first}`, {
     min: 0, max: 1, step: 0.01, value: start[r][0], input(x) {
       const [a, b] = state.looks[r], sum = a + b || 1;
       state.looks[r] = [x * sum, (1 - x) * sum];
@@ -55,18 +60,18 @@ const heads = [0, 1].map((r) => {
       draw();
     },
   });
-  paper.append(line, tip);
-  return { line, tip, share };
+  return { tip, share };
 });
+paper.append(...heads.map(({ tip }) => tip).reverse());
 
 const meter = (label) => {
   const [bar, track, output] = [html("i"), html("div"), html("output")];
   track.append(bar);
   return { bar, track, output, node: html("div", { class: "dial meter" }, html("span", {}, label), track, output) };
 };
-const each = names.map((name) => meter(`R² ${name}`)), both = meter(`R² ${names[0]}, ${names[1]}`);
+const each = names.map((name) => meter(`R² ${name}`)), both = meter("R² of both");
+both.node.classList.add("both");
 const mark = both.track.appendChild(html("u"));
-const counts = html("div", { class: "counts" });
 
 function draw() {
   const A = state.looks.slice(0, state.m).map(([a, b]) => [a, b, Math.max(0, 1 - a - b)]);
@@ -80,13 +85,11 @@ function draw() {
   });
   guess.setAttribute("d", guesses.map(([x, y]) => `M${at(x, y)}h0`).join(""));
   miss.setAttribute("d", guesses.map(([x, y], k) => `M${at(x, y)}L${at(nights[k][0], nights[k][1])}`).join(""));
-  heads.forEach(({ line, tip, share }, r) => {
+  heads.forEach(({ tip, share }, r) => {
     const [a, b] = state.looks[r], used = r < state.m;
-    for (const node of [line, tip]) node.setAttribute("display", used ? "inline" : "none");
-    line.setAttribute("x2", a * UNIT);
-    line.setAttribute("y2", -b * UNIT);
-    tip.setAttribute("transform", `translate(${a * UNIT} ${-b * UNIT})`);
-    share.hidden = !used;
+    tip.setAttribute("display", used ? "inline" : "none");
+    tip.setAttribute("transform", `translate(${a * SIDE} ${(1 - b) * SIDE})`);
+    share.classList.toggle("off", !used);
     if (a + b > 0) share.show(a / (a + b));
   });
   [...each, both].forEach(({ bar, output }, j) => {
@@ -96,18 +99,24 @@ function draw() {
   });
   mark.style.left = `calc(${100 * bound}% - 1px)`;
   state.best[state.m] = Math.max(state.best[state.m], r2);
-  counts.textContent = `Dashed: the bound, ${show(bound)}. Largest so far: ${show(state.best[state.m])}.`;
   note("looks", A);
   note("known", known);
   note("r2", r2);
   note("best", state.best[state.m]);
   Object.assign(root.dataset, { heads: state.m, rank });
-  const given = A.map((row, r) => `Head ${r} gives ${row.map((w, j) => `${show(w)} to ${names[j]}`).slice(0, row[2] > 0.001 ? 3 : 2).join(", ")}.`);
+  aim(r2 > 0.505 ? `Two heads: ${show(r2)}. One head never passes 0.50, wherever its point lies.`
+    : `Largest so far: ${show(state.best[state.m])} with ${state.m === 1 ? "one head" : "two heads"}. The dashed bound is ${show(bound)}.`, r2 > 0.505);
+  const given = A.map((row, r) => `Head ${r + 1} gives ${row.map((w, j) => `${show(w)} to ${names[j]}`).slice(0, row[2] > 0.001 ? 3 : 2).join(", ")}.`);
   const largest = Math.max(...B.map((row) => Math.max(...row.slice(0, 2).map(Math.abs))));
-  say(`${given.join(" ")} Of both dragons R² is ${show(r2)}; all three add up to ${show(known[0] + known[1] + known[2])}. ` + (state.m === 1 ? ""
+  say(`${given.join(" ")} R² of both is ${show(r2)}. ` + (state.m === 1 ? ""
     : rank === 1 ? "The heads are equal: one mixture." : `To unmix them, W_O needs numbers up to ${show(largest, 1)}.`));
 }
 
-mount(choice("heads", [[1, "one"], [2, "two"]], 1, (m) => { state.m = m; draw(); }), paper,
-  ...heads.map(({ share }) => share), ...each.map(({ node }) => node), both.node, counts);
+mount(`with one head, find the point at which R² of both, ${first} and ${second}, is above 0.50. If you give up, take two heads.`,
+  choice("heads", [[1, "one"], [2, "two"]], 1, (m) => { state.m = m; draw(); }),
+  html("div", { class: "scene" },
+    html("div", {}, html("div", { class: "title" }, "attention weights: drag the point"), paper),
+    html("div", {}, html("div", { class: "title" }, `${first} glow →, ${second} glow ↑`), legend, cloud)),
+  html("div", { class: "meters" }, html("div", {}, ...heads.map(({ share }) => share)),
+    html("div", {}, ...each.map(({ node }) => node), both.node)));
 draw();

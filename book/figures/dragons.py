@@ -1,4 +1,4 @@
-"""Turn one or two looks between dragons: what is known? (chapter why_heads)"""
+"""Move the weights of one head or two: what is known? (chapter why_heads)"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +15,9 @@ FEWEST, MOST = 10, 400
 
 def dragons(
     nights: ArrayLike, looks: ArrayLike,
-    names: Sequence[object] = ("left", "right", "sheep"), *, alt: str,
+    names: Sequence[object] = ("left dragon", "right dragon", "sheep"), *, alt: str,
 ) -> View:  # fmt: skip
-    """Show what a reader knows of two creatures from one look, or from two.
+    """Show what a reader knows of two creatures from one head output, or from two.
 
     Equation: R² ≤ min(m, h) / h, with h = 2  (chapter why_heads)
 

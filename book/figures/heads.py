@@ -65,8 +65,8 @@ def heads(
     counts = [h for h in range(1, d_model + 1) if d_model % h == 0]
     data = {"cells": names, "words": words, "counts": counts, "first": n_heads}
     wrong = places.reshape(right.shape)
-    panels = [(head, f"head {r}") for r, head in enumerate(right)]
-    panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong)]
+    panels = [(head, f"head {r}") for r, head in enumerate(right, 1)]
+    panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong, 1)]
     labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for"}
     labels |= {"kind": "scores", "alt": alt}
     look = panels, short(words), [""] * right.shape[-1]

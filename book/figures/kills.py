@@ -8,7 +8,9 @@ from mha.view.base import View
 
 
 def kills(matrix: Any, *, alt: str) -> View:
-    """Show the kill table, to be explored law by law.
+    """Show the kill table, to choose laws until every wrong version is caught.
+
+    It starts with the law that catches most.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ const cells = queries.map((_, i) => keys.map((_, j) => html("button", {
   },
 })));
 const sums = queries.map(() => html("td", {}));
-const choose = choice("start", [...starts.map(([name]) => [name, name]), [OWN, OWN]], starts[0][0], (name) => {
+const choose = choice("mask", [...starts.map(([name]) => [name, name]), [OWN, OWN]], starts[0][0], (name) => {
   mask = copy(name === OWN ? own : starts.find(([other]) => other === name)[1]);
   draw();
 });
@@ -48,15 +48,25 @@ const table = html("table", { onpointermove: over },
     ...cells[i].map((cell) => html("td", {}, cell)), sums[i])));
 for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { paint = null; });
 
+// the task: a sum that is not 1, or, where a row is empty from the start, the way back
+const gap = starts[0][1].findIndex((row) => !row.some(Boolean));
+const told = (A) => {
+  const row = gap < 0 ? mask.findIndex((row) => !row.some(Boolean)) : gap;
+  const open = row < 0 ? [] : mask[row].flatMap((is, j) => (is ? [j] : []));
+  if (gap < 0) aim(row < 0 ? "Every sum is 1: the weights that are left grow." : `The sum of ${word(queries[row])} is 0, the only other value: nothing is left in its row.`, row >= 0);
+  else aim(open.length === 1 ? `${word(keys[open[0]])} gets ${show(A[row][open[0]])}: alone in its row, any score becomes a weight of 1.`
+    : open.length ? `In the row of ${word(queries[row])} ${open.length} keys are open; leave one.` : `The row of ${word(queries[row])} is empty and sums to 0.`, open.length === 1);
+};
+
 function draw() {
   const A = scores.map((row, i) => softmax(row.map((s, j) => (mask[i][j] ? s : -Infinity))));
   A.forEach((row, i) => {
     row.forEach((weight, j) => {
       const cell = cells[i][j];
       cell.textContent = mask[i][j] ? show(weight) : "0";
-      cell.style.setProperty("--weight", `${50 * weight}%`);
+      tint(cell, weight);
       cell.setAttribute("aria-pressed", !!mask[i][j]);
-      cell.setAttribute("aria-label", `${queries[i]} looks at ${keys[j]}: ${mask[i][j] ? show(weight) : "covered, 0"}`);
+      cell.setAttribute("aria-label", `${queries[i]} attends to ${keys[j]}: ${mask[i][j] ? show(weight) : "covered, 0"}`);
     });
     sums[i].textContent = show(row.reduce((a, b) => a + b, 0));
     sums[i].className = mask[i].some(Boolean) ? "" : "empty";
@@ -66,12 +76,15 @@ function draw() {
   note("sums", A.map((row) => row.reduce((a, b) => a + b, 0)));
   root.dataset.mask = mask.map((row) => row.join("")).join(" ");
   root.dataset.empty = empty.length;
+  told(A);
   const open = mask.flat().reduce((a, b) => a + b, 0);
   say(`${open} of ${mask.flat().length} pairs are open; ` + (empty.length
-    ? `${empty.map(word).join(", ")} may look at nothing: weights 0, sum 0.`
+    ? `${empty.map(word).join(", ")} may attend to nothing: weights 0, sum 0.`
     : "every row sums to 1."));
 }
 
 arrows(cells.flat(), keys.length);
-mount(choose, html("div", { class: "grid", role: "group", "aria-label": "the mask: rows look at columns, pressed means may look" }, table));
+mount(gap < 0 ? "paint cells with mouse, finger or space bar until the sum of a row is not 1. What is it then?"
+  : `open one cell in the empty row of ${word(queries[gap])}. Which weight does it get? Guess first.`,
+  choose, html("div", { class: "grid", role: "group", "aria-label": "the mask: rows attend to columns, pressed means may attend" }, table));
 draw();

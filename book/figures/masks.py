@@ -24,9 +24,9 @@ def masks(
     scores : array_like of shape (n_q, n_k)
         Finite scores, scaled if they are to be.
     tokens : sequence of str
-        The n_q words that look.
+        The n_q words that attend.
     keys : sequence of str, optional
-        The n_k words looked at, if they are not the same.
+        The n_k words attended to, if they are not the same.
     starts : dict {name: bool ndarray that broadcasts to (n_q, n_k)}
         Masks to begin with, True = may attend; the first one is shown first.
     alt : str

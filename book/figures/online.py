@@ -17,6 +17,8 @@ def online(
 ) -> View:  # fmt: skip
     """Show an online softmax at work for one query.
 
+    It starts after the first block that makes the old sums shrink.
+
     Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter long)
 
     Parameters
@@ -24,7 +26,7 @@ def online(
     scores : array_like of shape (n,)
         Scores of one query, n >= 4.
     values : array_like of shape (n,)
-        One number for each key to bring home.
+        One number for each key, its value.
     labels : sequence of str
         The n keys.
     alt : str

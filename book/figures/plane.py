@@ -20,6 +20,8 @@ def plane(
 ) -> View:  # fmt: skip
     """Show one query, keys and values in the plane; query and keys can be dragged.
 
+    The reader is asked to give nine tenths of the attention to the key that leads.
+
     Equation: y = softmax(q K^T / √d_k) V, with d_k = d_v = 2  (chapter attention)
 
     Parameters
@@ -29,7 +31,7 @@ def plane(
     keys : array_like of shape (n_k, 2)
         At most 8 of them.
     values : array_like of shape (n_k, 2)
-        What the words hand over; they stay where they are.
+        Value vectors, which stay where they are.
     words : sequence of str
         The n_k words.
     alt : str
@@ -68,7 +70,7 @@ def plane(
             )
     data |= {"words": words, "asks": as_words([asks])[0], "hull": convex_hull(values)}
     data["axes"] = [as_words(pair) for pair in axes or [["x", "y"], ["x", "y"]]]
-    data["reach"] = np.ceil(1.2 * max(abs(query).max(), abs(keys).max(), 0.5))
+    data["reach"] = np.ceil(1.7 * max(abs(query).max(), abs(keys).max(), 0.5))
     output = scaled_dot_product_attention(query[None], keys, values)[0]
     arrows = {**dict(zip(words, values, strict=True)), "output": output}
     look: dict[str, Any] = {"alt": alt, "hull": words}

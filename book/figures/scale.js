@@ -15,6 +15,10 @@ const weights = () => {
 };
 const rows = { raw: weights(), divided: weights() };
 
+// the task: one raw weight takes nearly all, in every draw, and what of the divided ones?
+const tops = scores.map((draw) => Math.max(...softmax(draw.at(-1))));
+const seen = new Set();
+
 function fill({ bars, tops }, p) {
   const best = p.indexOf(Math.max(...p));
   p.forEach((weight, j) => {
@@ -37,18 +41,21 @@ function draw() {
   note("largest", found.map((f) => f[0]));
   note("effective", found.map((f) => f[1]));
   root.dataset.width = d;
+  if (state.width === widths.length - 1) seen.add(state.draw);
+  aim(seen.size === scores.length ? `At dₖ = ${widths.at(-1)} the largest raw weight is ${show(Math.min(...tops))} or more in ${tops.length > 1 ? `all ${tops.length} draws` : "this draw"}: it is the width, not luck.`
+    : `Draws seen at dₖ = ${widths.at(-1)}: ${seen.size} of ${scores.length}.`, seen.size === scores.length);
   const [a, b] = found.map(([top, keys]) => `largest weight ${show(top)}, ${show(keys, 1)} effective keys`);
-  say(`d_k = ${d}. Raw: ${a}, key ${found[0][2] + 1} leads. Divided by ${show(root_d, 1)}: ${b}.`);
+  say(`dₖ = ${d}. Raw: ${a}, key ${found[0][2] + 1} leads. Divided by ${show(root_d, 1)}: ${b}.`);
 }
 
-mount(
+mount(`widen the vectors to the end. How much does the first of ${keys.length} keys get? Then look at ${scores.length > 1 ? "the other draws" : "the divided row"}: is it luck?`,
   html("div", { "aria-hidden": true },
-    html("div", {}, `${keys.length} scores q · k; the band is ±√d_k`), strip,
+    html("div", {}, `${keys.length} scores q · k; the band is ±√dₖ`), strip,
     html("div", { class: "ends" }, html("span", {}, show(-far, 0)), html("span", {}, "0"), html("span", {}, far)),
     html("div", {}, "weights, raw"), rows.raw.node,
-    html("div", {}, "weights, scores divided by √d_k"), rows.divided.node,
-    html("div", { class: "bars" }, ...keys.map((j) => html("span", {}, j + 1)))),
-  slider("width d_k", {
+    html("div", {}, "weights, scores divided by √dₖ"), rows.divided.node,
+    html("div", { class: "bars names" }, ...keys.map((j) => html("span", {}, j + 1)))),
+  slider("width dₖ", {
     min: 0, max: widths.length - 1, step: 1, value: first, say: (i) => `${widths[i]}`,
     input: (i) => { state.width = i; draw(); },
   }),

@@ -1,68 +1,138 @@
-// The nine steps, one at a time; choose a number and read how it came about.
+// The nine steps, one at a time. A product lies as on paper: its left factor to the left,
+// its right factor above, so that a number is where its row and its column cross.
 const { tokens, n_heads, causal, X, W, P, Q, K, V, S, scaled, A, H, C, Y } = data;
-const CLOSED = "−∞";
+const CLOSED = "−∞", FIRST = 3;
 const brief = (x) => (x === null ? CLOSED : Math.abs(x - Math.round(x)) < 1e-4 ? show(x, 0) : show(x));
 const column = (M, c) => M.map((row) => row[c]);
+const flip = (M) => M[0].map((_, c) => column(M, c));
 const dot = (a, b) => a.map((x, l) => `${brief(x)}·${brief(b[l])}`).join(" + ");
 const each = (make) => Array.from({ length: n_heads }, (_, r) => make(r));
-const d_k = Q[0][0].length, root_d = Math.sqrt(d_k);
-const head = (name, r) => `${name} of head ${r}`;
-const product = (name, M, from, by, title) => ({
-  title, M, why: (i, c) => `${name}[${i}, ${c}] = ${dot(from[i], column(by, c))} = ${brief(M[i][c])}`,
-});
-const cutting = (name, M, r) => ({
-  title: head(name, r), M: M[r], r,
-  why: (i, c) => `column ${c} of head ${r} is column ${r * M[r][0].length + c} of ${name}`,
-});
-const STEPS = [
-  ["1. Tokens, one a row", [{ title: "X", M: X, why: (i, c) => `feature ${c} of ${word(tokens[i])}: ${brief(X[i][c])}` }]],
-  ["2. Four matrices, learned", Object.entries(W).map(([name, M]) => ({
-    title: name, M, plain: true, why: (i, c) => `${name}[${i}, ${c}] = ${brief(M[i][c])}` }))],
-  ["3. Rows times columns: Q, K, V", Object.entries(P).map(([name, M]) => product(name, M, X, W[`W_${name}`], name))],
-  ["4. Cut into heads", each((r) => [cutting("Q", Q, r), cutting("K", K, r), cutting("V", V, r)]).flat()],
-  ["5. Scores, divided by √d_k", each((r) => ({ title: head("scores", r), M: S[r], keys: true, r,
-    why: (i, j) => `(${dot(Q[r][i], K[r][j])}) / √${d_k} = ${brief(S[r][i][j])}` }))],
-  ["6. The mask", each((r) => ({ title: head("masked scores", r), M: scaled[r], keys: true, r,
-    why: (i, j) => (scaled[r][i][j] === null ? `${word(tokens[j])} comes after ${word(tokens[i])}: closed`
-      : causal ? `${word(tokens[j])} does not come after ${word(tokens[i])}: open` : "nothing is masked") }))],
-  ["7. Softmax, row by row", each((r) => ({ title: head("weights A", r), M: A[r], keys: true, r,
-    why: (i, j) => scaled[r][i][j] === null ? `e to the power of ${CLOSED} is 0`
-      : `e^${brief(scaled[r][i][j])} / (${scaled[r][i].filter((s) => s !== null).map((s) => `e^${brief(s)}`).join(" + ")}) = ${brief(A[r][i][j])}` }))],
-  ["8. What each head brings home: A V", each((r) => ({ title: head("A V", r), M: H[r], r,
-    why: (i, c) => `${dot(A[r][i], column(V[r], c))} = ${brief(H[r][i][c])}` }))],
-  ["9. Side by side, times W_O", [
-    { title: "side by side", M: C, why: (i, c) => `column ${c % H[0][0].length} of head ${Math.floor(c / H[0][0].length)}` },
-    product("Y", Y, C, W.W_O, "Y")]],
-];
-const title = html("b", { class: "step", tabindex: -1 });
-const tables = html("div", { class: "tables" });
-let at = 0;
+const of = (name, r) => (n_heads > 1 ? name + (n_heads < 10 ? String.fromCharCode(0x2081 + r) : ` ${r + 1}`) : name);
+const d_k = Q[0][0].length, d_v = V[0][0].length;
+const ROLES = { Q: "query", K: "key", V: "value" };
 
-function drawn({ title: name, M, plain, keys, r, why }) {
-  const cells = M.map((row, i) => row.map((x, c) => {
-    const cell = html("button", { type: "button", class: r === undefined ? "" : `head${r % 2}` }, brief(x));
-    cell.addEventListener("focus", () => say(why(i, c)));
-    cell.addEventListener("click", () => say(why(i, c)));
+// a matrix to draw: its rows and columns have words, or none; `map` paints weights
+const matrix = (name, M, role, more = {}) => ({ name, M, role, ...more });
+const input = () => matrix("X", X, "ink", { rows: tokens });
+const learned = (name, role) => matrix(name, W[name], role);
+// a block: what is made, from what, which cells light up, and the sum in words
+const row = (i) => ([a]) => a === i, col = (c) => ([, b]) => b === c, one = (i, c) => ([a, b]) => a === i && b === c;
+const product = (made, left, top, say) => ({ made, left, top, lit: (i, c) => [row(i), col(c)], say });
+const copied = (made, top, lit, say) => ({ made, top, lit: (i, c) => [null, lit(i, c)], say });
+const cellOf = (name, i, c, r) => `${word(tokens[i])} in column ${c + 1} of ${r === undefined ? name : of(name, r)}${n_heads > 1 && r !== undefined ? ` (head ${r + 1})` : ""}`;
+
+const STEPS = [
+  ["Tokens, one per row", [{ made: input(), lit: () => [], say: (i, c) => `${cellOf("X", i, c)}: ${brief(X[i][c])}, given.` }]],
+  ["Four matrices, learned", ["Q", "K", "V", "O"].map((name) => ({ made: learned(`W_${name}`, ROLES[name] || "output"), lit: () => [],
+    say: (i, c) => `row ${i + 1}, column ${c + 1} of W_${name}: ${brief(W[`W_${name}`][i][c])}, learned.` }))],
+  ["Rows times columns: Q, K, V", Object.keys(P).map((name, k) => product(
+    matrix(name, P[name], ROLES[name]), input(), learned(`W_${name}`, ROLES[name]),
+    (i, c) => `${cellOf(name, i, c)}: ${dot(X[i], column(W[`W_${name}`], c))} = ${brief(P[name][i][c])}`))],
+  ["Split into heads", Object.entries({ Q, K, V }).map(([name, parts]) => ({
+    top: matrix(name, P[name], ROLES[name], { rows: name === "Q" ? tokens : null }),
+    made: each((r) => matrix(of(name, r), parts[r], ROLES[name], { rows: name === "Q" && !r ? tokens : null })),
+    lit: (i, c, r) => [null, one(i, r * parts[0][0].length + c)],
+    say: (i, c, r) => `${cellOf(name, i, c, r)} is column ${r * parts[0][0].length + c + 1} of ${name}: ${brief(parts[r][i][c])}` }))],
+  ["Scores: Q Kᵀ, divided by √dₖ", each((r) => product(
+    matrix(of("S", r), S[r], "ink"), matrix(of("Q", r), Q[r], "query", { rows: tokens }), matrix(`${of("K", r)}ᵀ`, flip(K[r]), "key", { columns: tokens }),
+    (i, j) => `score of ${word(tokens[i])} with ${word(tokens[j])}${n_heads > 1 ? ` in head ${r + 1}` : ""}: (${dot(Q[r][i], K[r][j])}) / √${d_k} = ${brief(S[r][i][j])}`))],
+  ["The mask", each((r) => copied(matrix(`${of("S", r)} masked`, scaled[r], "ink", { rows: tokens }),
+    matrix(of("S", r), S[r], "ink", { rows: tokens, columns: tokens }), one,
+    (i, j) => (scaled[r][i][j] === null ? `${word(tokens[j])} comes after ${word(tokens[i])}: covered, ${CLOSED}`
+      : causal ? `${word(tokens[j])} does not come after ${word(tokens[i])}: it stays ${brief(S[r][i][j])}` : `Nothing is masked: it stays ${brief(S[r][i][j])}`)))],
+  ["Softmax, row by row", each((r) => copied(matrix(of("A", r), A[r], "weight", { rows: tokens, map: true }),
+    matrix(`${of("S", r)} masked`, scaled[r], "ink", { rows: tokens, columns: tokens }), (i) => row(i),
+    (i, j) => `${word(tokens[i])} attends to ${word(tokens[j])}: ` + (scaled[r][i][j] === null ? `e to the power of ${CLOSED} is 0`
+      : `e^${brief(scaled[r][i][j])} / (${scaled[r][i].filter((s) => s !== null).map((s) => `e^${brief(s)}`).join(" + ")}) = ${brief(A[r][i][j])}`)))],
+  ["Weighted averages: A times V", each((r) => product(
+    matrix(of("H", r), H[r], "output"), matrix(of("A", r), A[r], "weight", { rows: tokens, map: true }), matrix(of("V", r), V[r], "value"),
+    (i, c) => `${cellOf("H", i, c, r)}: ${dot(A[r][i], column(V[r], c))} = ${brief(H[r][i][c])}`))],
+  ["Concatenate, and times W_O", [product(matrix("Y", Y, "output"), matrix("C", C, "output", { rows: tokens, cut: d_v }), learned("W_O", "output"),
+    (i, c) => `${cellOf("Y", i, c)}: ${dot(C[i], column(W.W_O, c))} = ${brief(Y[i][c])}`)]],
+];
+
+function table({ name, M, role, rows, columns, map, cut: width }, tag) {
+  const cells = M.map((line) => line.map((x, c) => {
+    const cell = html(tag, { class: width && c && c % width === 0 ? "cut" : "", ...(tag === "button" ? { type: "button" } : {}) }, brief(x));
+    if (map) tint(cell, x);
     return cell;
   }));
-  arrows(cells.flat(), M[0].length);
-  const top = keys ? [html("tr", {}, html("td", {}), ...tokens.map((t) => html("th", { scope: "col" }, t)))] : [];
-  return html("table", {}, html("caption", {}, name), ...top, ...cells.map((row, i) => html("tr", {},
-    plain ? null : html("th", { scope: "row" }, tokens[i]), ...row.map((cell) => html("td", {}, cell)))));
+  const head = columns ? [html("tr", {}, rows ? html("td", {}) : null, ...columns.map((t) => html("th", { scope: "col" }, cut(t, 6))))] : [];
+  return { cells, node: html("table", { class: role }, html("caption", {}, name), ...head, ...cells.map((line, i) => html("tr", {},
+    rows ? html("th", { scope: "row" }, rows[i]) : null, ...line.map((cell) => html("td", {}, cell))))) };
 }
 
+// all steps lie in one place, so the tallest sets the height and nothing jumps
+let longest = "";
+const stages = STEPS.map(([, blocks], at) => {
+  const order = [];
+  const nodes = blocks.map(({ made, left, top, lit, say: why }, k) => {
+    const shared = at === 2 && k > 0; // X stands at the left once
+    const from = [left && (shared ? null : table(left, "span")), top && table(top, "span")];
+    if (left && !shared) blocks.left = from[0];
+    if (shared) from[0] = blocks.left;
+    const results = [made].flat().map((one) => table({ ...one, rows: left ? null : one.rows }, "button"));
+    results.forEach(({ cells }, r) => cells.forEach((line, i) => line.forEach((cell, c) => {
+      (order[i] ||= []).push(cell);
+      const choose = () => {
+        root.querySelectorAll(".lit, .on").forEach((node) => node.classList.remove("lit", "on"));
+        cell.classList.add("on");
+        lit(i, c, r).forEach((is, side) => is && from[side]?.cells.forEach((line, a) => line.forEach((node, b) => node.classList.toggle("lit", is([a, b])))));
+        check(at, cell);
+        say(why(i, c, r));
+      };
+      if (why(i, c, r).length > longest.length) longest = why(i, c, r);
+      cell.addEventListener("focus", choose);
+      cell.addEventListener("click", choose);
+    })));
+    return html("div", { class: `block${left && !shared ? " two" : ""}` }, top ? html("div", { class: "above" }, from[1].node) : null,
+      left && !shared ? html("div", { class: "left" }, from[0].node) : null, html("div", { class: "made" }, ...results.map(({ node }) => node)));
+  });
+  const flat = order.flat(), best = at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0];
+  arrows(flat, order[0].length)(flat.indexOf(best));
+  return { node: html("div", { class: "stage" }, ...nodes), best, flat };
+});
+
+// the task: where only one score is open, the weight can only be 1
+const check = (at, cell) => {
+  const i = Math.floor(stages[6].flat.indexOf(cell) / (n_heads * tokens.length));
+  if (causal) aim(at === 6 && i === 0 ? `${word(tokens[0])} may attend to itself only: one score is left in the row, and the softmax of one score is 1.`
+    : "Not found yet.", at === 6 && i === 0 && cell.textContent === "1");
+  else aim(at === 8 ? `${C[0].length} products, each with a number of every head that came before.` : "Not there yet.", at === 8);
+};
+
+// what each step leaves behind, in small; the nine are also the way from step to step
+const small = STEPS.map(([name, blocks], k) => html("button", { type: "button", "aria-label": `step ${k + 1}: ${name}` },
+  html("span", {}, k + 1), html("div", { "aria-hidden": true }, ...blocks.flatMap(({ made }) => made).map(({ M, role }) => {
+    const most = Math.max(...M.flat().map((x) => Math.abs(x ?? 0))) || 1;
+    return svg("svg", { viewBox: `0 0 ${M[0].length} ${M.length}`, style: `width: ${5 * M[0].length}px; height: ${5 * M.length}px` },
+      ...M.flatMap((line, i) => line.map((x, c) => x && svg("rect", { x: c, y: i, width: 1, height: 1, fill: `var(--${role})`, "fill-opacity": 0.15 + (0.85 * Math.abs(x)) / most }))).filter(Boolean),
+      svg("rect", { width: M[0].length, height: M.length, fill: "none", stroke: `var(--${role})`, "stroke-width": 1, "vector-effect": "non-scaling-stroke" }));
+  }))));
+const title = html("b", { class: "step" });
+let at = 0, reached = 0;
+
 function go(to) {
-  at = clamp(to, 0, STEPS.length - 1);
-  const [name, all] = STEPS[at];
-  title.textContent = name;
-  tables.replaceChildren(...all.map(drawn));
+  at = to;
+  reached = Math.max(reached, at);
+  title.textContent = `${at + 1}. ${STEPS[at][0]}`;
+  stages.forEach(({ node }, k) => node.classList.toggle("here", k === at));
+  small.forEach((node, k) => {
+    node.classList.toggle("later", k > reached);
+    node.setAttribute("aria-pressed", k === at);
+  });
   back.disabled = at === 0;
   next.disabled = at === STEPS.length - 1;
-  note("numbers", all.map(({ M }) => M).flat(Infinity).filter((x) => x !== null));
+  note("numbers", STEPS[at][1].flatMap(({ made }) => made).map(({ M }) => M).flat(Infinity).filter((x) => x !== null));
   root.dataset.step = at + 1;
-  say("Choose a number to see how it comes about.");
+  stages[at].best.click();
 }
-const back = html("button", { type: "button", onclick: () => go(at - 1) }, "← back");
-const next = html("button", { type: "button", onclick: () => go(at + 1) }, "next →");
-mount(html("div", { class: "walk" }, back, title, next), tables);
-go(0);
+const back = html("button", { type: "button", onclick: () => pick(at - 1) }, "← back");
+const next = html("button", { type: "button", onclick: () => pick(at + 1) }, "next →");
+const pick = roving(small, go);
+mount(causal ? "find a weight that must be exactly 1, whatever the matrices hold. In which step is it, and why?"
+  : "how many products are behind one number of Y? Guess, then choose one in step 9.",
+  html("div", { class: "map", role: "group", "aria-label": "the nine steps" }, ...small),
+  html("div", { class: "walk" }, back, title, next), html("div", { class: "stages" }, ...stages.map(({ node }) => node)),
+  html("p", { class: "ghost", "aria-hidden": true }, longest)); // it keeps the room for the longest sentence
+pick(FIRST - 1);

@@ -18,6 +18,8 @@ def steps(
 ) -> View:  # fmt: skip
     """Show every number between the tokens and the output, step by step.
 
+    A number that is chosen shows the row and the column that made it.
+
     Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter multi_head)
 
     Parameters
@@ -67,7 +69,7 @@ def steps(
         "S": S, "scaled": np.where(open_, S, -np.inf), "A": A, "H": A @ V,
         "C": np.concatenate([*(A @ V)], axis=-1), "Y": Y,
     }  # fmt: skip
-    panels = [(weights, f"head {r}") for r, weights in enumerate(A)]
+    panels = [(weights, f"head {r}") for r, weights in enumerate(A, 1)]
     look = panels, short(tokens), short(tokens)
     how: dict[str, Any] = {"mask": open_, "alt": alt}
     return View(__file__, data, alt, lambda plot: plot.heatmaps(*look, **how))

@@ -66,7 +66,7 @@ function choice(legend, options, value, input) {
     type: "radio", name, value: key, onchange: () => input(key),
   }));
   const node = html("fieldset", {}, html("legend", {}, legend),
-    ...options.map(([, text], i) => html("label", {}, radios[i], text)));
+    ...options.map(([, text], i) => html("label", {}, radios[i], html("span", {}, text))));
   node.set = (key) => radios.forEach((radio, i) => { radio.checked = options[i][0] === key; });
   node.set(value);
   return node;
@@ -106,7 +106,7 @@ function handle(node, { label, get, set, step = 0.1, toData }) {
   return node;
 }
 
-// many buttons, one stop of the Tab key: arrow keys go on from there, `columns` a row
+// many nodes, one stop of the Tab key: arrow keys go on from there, `columns` a row
 function arrows(nodes, columns = 1, moved = () => {}) {
   const stop = (i) => nodes.forEach((node, j) => { node.tabIndex = i === j ? 0 : -1; });
   nodes.forEach((node, i) => {
@@ -126,24 +126,42 @@ function arrows(nodes, columns = 1, moved = () => {}) {
 }
 
 // buttons of which one is chosen; arrow keys choose the next one
-function roving(nodes, choose) {
+function roving(nodes, choose, columns = 1) {
   const pick = (i) => {
     stop(i);
     nodes.forEach((node, j) => node.setAttribute("aria-pressed", i === j));
     choose(i);
   };
-  const stop = arrows(nodes, 1, pick);
+  const stop = arrows(nodes, columns, pick);
   nodes.forEach((node, i) => node.addEventListener("click", () => pick(i)));
   return pick;
 }
 
-// the line below a figure that says what it shows now, also to a screen reader
-const readout = html("p", { class: "readout", "aria-live": "polite" });
-const say = (text) => { readout.textContent = text; };
+// a cell in the colour of its weight; its number keeps 4.5 : 1 in one of three inks
+function tint(node, weight) {
+  node.classList.add("w");
+  node.style.setProperty("--w", weight.toFixed(3));
+  node.dataset.ink = weight < 0.475 ? 0 : weight < 0.635 ? 1 : 2;
+}
 
-function mount(...nodes) {
+// below the task: how far the reader is from its target, aim(text), or aim(text, true)
+const target = html("p", { class: "aim", hidden: true });
+function aim(text, reached = false) {
+  target.hidden = false;
+  target.textContent = `${reached ? "✓ Reached. " : "○ "}${text}`;
+  target.classList.toggle("reached", reached);
+}
+
+// the line below a figure that says what it shows now, also to a screen reader, which
+// hears there too that the target is reached
+const readout = html("p", { class: "readout", "aria-live": "polite" });
+const say = (text) => readout.replaceChildren(text,
+  ...(target.classList.contains("reached") ? [html("span", { class: "unseen" }, ` ${target.textContent}`)] : []));
+
+function mount(task, ...nodes) {
   root.querySelector(".still").hidden = true;
-  root.append(html("style", {}, css), html("div", { class: "live" }, ...nodes.filter(Boolean), readout));
+  root.append(html("style", {}, css), html("div", { class: "live" },
+    html("p", { class: "task" }, html("b", {}, "Try this: "), task), target, ...nodes.filter(Boolean), readout));
   // JupyterLab would take a key pressed on a button for one of its shortcuts
-  for (const node of root.querySelectorAll("button, input, .handle")) node.dataset.lmSuppressShortcuts = "true";
+  for (const node of root.querySelectorAll("button, input, .handle, [tabindex]")) node.dataset.lmSuppressShortcuts = "true";
 }

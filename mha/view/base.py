@@ -27,9 +27,9 @@ DIGITS = 4  # of the numbers handed to a script; the pages print two or three
 class View:
     """Hold one interactive figure, and the picture that stands for it on paper.
 
-    It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Without
-    scripts, and in a PDF, the picture stands there; where matplotlib is missing, its
-    alt text does.
+    It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Where no
+    script runs, as in a PDF or in a notebook that JupyterLab does not trust yet, it is
+    a picture of its first state; where matplotlib is missing, it is the alt text.
 
     Parameters
     ----------
@@ -70,22 +70,16 @@ class View:
     def _repr_html_(self) -> str:
         """Return the figure as one piece of HTML that needs nothing from outside."""
         name = sha256((self.kind + self.data).encode()).hexdigest()[:8]
-        picture = self._still_if_drawable()
-        still = f"<p>{escape(self.alt)}</p>" if picture is None else picture.svg
+        alt, picture = escape(self.alt), self._still_if_drawable()
+        # an <img> is what JupyterLab leaves of an output that it does not trust
+        still = f"<p>{alt}</p>" if picture is None else STILL % (alt, packed(picture))
         script = f"(() => {{ const root = {FIND % name}; {code(self.path)} }})()"
         return (
             f'<div class="mha-view mha-{self.kind}" data-view="{name}" role="group" '
-            f'aria-label="{escape(self.alt)}">'
-            f'<div class="still">{still}</div>'
+            f'aria-label="{alt}"><div class="still">{still}</div>'
             f'<script type="application/json">{self.data}</script>'
             f"<script>{script}</script></div>"
         )
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        bundle = {"text/plain": repr(self), "text/html": self._repr_html_()}
-        if still := self._still_if_drawable():
-            bundle["image/png"] = base64.b64encode(still.png).decode("ascii")
-        return bundle
 
     def _still_if_drawable(self) -> "Picture | None":
         try:
@@ -102,6 +96,15 @@ FIND = (
     "[...document.querySelectorAll('[data-view=\"%s\"]')]"
     '.find((node) => !node.querySelector(".live"))'
 )
+STILL = (
+    '<img alt="%s" src="data:image/png;base64,%s" '
+    'style="background: #fff; max-width: 100%%" />'
+)
+
+
+def packed(picture: "Picture") -> str:
+    """Return a picture as text that can stand in an address."""
+    return base64.b64encode(picture.png).decode("ascii")
 
 
 def as_json(data: dict[str, Any]) -> str:

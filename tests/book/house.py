@@ -80,7 +80,7 @@ NOT_PORTABLE = {
     "a macro of ours": rf"\\({MACROS})\b",
 }
 GUESS = "> *Your guess (double-click to write it here):*"
-ASKS = r"\*\*Before you \w+[^*]*:\*\*"
+ASKS = r"\*\*Before\s+you\s+\w+[^*]*:\*\*"
 ANSWER = "<details>\n<summary>What happens</summary>\n\n"
 DRAWN = r"(Picture|View):"  # what figures print, before their alt text
 PROSE_IN = ("dropdown", "note", "tip", "admonition", "hint", "exercise", "solution")
@@ -420,33 +420,30 @@ def solutions_are_kept_apart(chapter):
 
 
 @chapter_rule
-def predictions_are_answered_in_a_fold(chapter):
-    """A question, room for a guess, code with folded output, and a folded answer."""
-    cells = chapter.cells
-    for place, cell in enumerate(cells):
-        if cell.cell_type != "markdown" or not re.search(ASKS, cell.source):
+def predictions_have_room_for_a_guess_and_an_answer(chapter):
+    for place, cell in enumerate(chapter.cells):
+        if not asks(cell):
             continue
-        rest = cells[place + 1 :]
+        rest = chapter.cells[place + 1 :]
         if not (rest and rest[0].source == GUESS and tags(rest[0]) == {"guess"}):
             yield f"no room for a guess after\n{cell.source}"
-        following = [c for c in rest[1:] if c.source != GUESS]
-        first = next((c for c in following if "predict" in tags(c)), None)
-        between = following[: following.index(first)] if first else following
-        if first is None or any(c.cell_type == "markdown" for c in between):
+        ends = (k for k, c in enumerate(rest) if asks(c) or begins_a_section(c))
+        if not any("predict" in tags(c) for c in rest[: next(ends, len(rest))]):
             yield f"no cell with the tag predict after\n{cell.source}"
-        after = [c for c in following if c.cell_type == "markdown"]
-        if not (after and after[0].source.startswith(ANSWER)):
-            yield f"no folded answer after\n{cell.source}"
 
 
 @chapter_rule
-def outputs_are_hidden_only_where_a_prediction_is_asked(chapter):
+def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
     asked = False
-    for cell in chapter.cells:
-        if cell.cell_type == "markdown" and not captions(cell):
-            asked = bool(re.search(ASKS, cell.source)) or cell.source == GUESS
-        elif "predict" in tags(cell) and not asked:
-            yield f"the tag predict without a question:\n{cell.source}"
+    for cell, following in pairwise([*chapter.cells, None]):
+        asked = asks(cell) or (asked and not begins_a_section(cell))
+        if "predict" in tags(cell):
+            if not asked:
+                yield f"the tag predict without a question:\n{cell.source}"
+            if following is None or not (
+                "predict" in tags(following) or following.source.startswith(ANSWER)
+            ):
+                yield f"no folded answer after\n{cell.source}"
 
 
 # ---------------------------------------------------------------- the prose
@@ -558,6 +555,15 @@ def is_picture(cell):
 def is_drawn(data):
     """Return whether an output is a Picture, or a View to move."""
     return re.match(DRAWN, data.get("text/plain", "")) is not None
+
+
+def asks(cell):
+    """Return whether a cell asks for a prediction."""
+    return cell.cell_type == "markdown" and bool(re.search(ASKS, cell.source))
+
+
+def begins_a_section(cell):
+    return cell.cell_type == "markdown" and bool(re.search("^## ", cell.source, re.M))
 
 
 def captions(cell):

@@ -373,14 +373,15 @@ BAD = {
         output("check.number(answer_1)", [result("passed: a number")]),
         metadata("check.number(answer_1)", {"tags": ["solution"]}),
     ],
-    "predictions_are_answered_in_a_fold": [
+    "predictions_have_room_for_a_guess_and_an_answer": [
         drop("Your guess"),
         metadata("default_rng(1)", {}),
+    ],
+    "predicted_outputs_are_asked_for_and_answered_in_a_fold": [
+        metadata("three = 1", {"tags": ["predict"]}),
         replace("What happens", "The answer"),
         drop("What happens"),
-    ],
-    "outputs_are_hidden_only_where_a_prediction_is_asked": [
-        metadata("three = 1", {"tags": ["predict"]}),
+        replace("**Before you run it:** is it 1?", "We draw."),
     ],
     "notebook_is_portable": [
         prose("See {doc}`01_dot_product`."),

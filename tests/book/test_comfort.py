@@ -49,12 +49,46 @@ def test_what_is_folded_or_printed_takes_no_time(name):
     assert comfort.minutes(page(nodes.container("", code))) == 5
 
 
+def exercise(task):
+    return nodes.section("", nodes.title("", "Exercise 2.1: Write it"), task)
+
+
+def test_an_exercise_takes_the_minutes_that_it_names():
+    comfort = extension("comfort")
+    level = nodes.strong("", "Warm-up, 7 minutes.")
+    timed = exercise(nodes.paragraph("", "", level, nodes.Text(" Write a softmax.")))
+    plain = exercise(paragraph("Wait 3 minutes, then write it."))
+    assert comfort.exercises(page(timed, plain)) == [7, comfort.UNTIMED]
+    assert comfort.exercises(page(paragraph("Exercise 2.1: is mentioned here."))) == []
+
+
+def test_a_prediction_is_asked_in_bold():
+    comfort = extension("comfort")
+    asks = nodes.strong("", "Before you run it:"), nodes.strong("", "Before you look:")
+    bold = nodes.strong("", "Before you run"), nodes.strong("", "before")
+    tree = page(*(nodes.paragraph("", "", node) for node in (*asks, *bold)))
+    assert comfort.predictions(tree) == len(asks)
+
+
+def test_predictions_and_exercises_add_to_the_minutes():
+    comfort = extension("comfort")
+    asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
+    words = paragraph("word " * 3000)
+    tree = page(words, *[asks.deepcopy() for _ in range(5)], exercise(paragraph("Do.")))
+    env = SimpleNamespace(docname="book/02_softmax", metadata={"book/02_softmax": {}})
+    comfort.measure(SimpleNamespace(env=env), tree)
+    facts = env.metadata["book/02_softmax"]
+    assert facts["minutes"] == 15 and facts["exercises"] == 1
+    assert facts["minutes_with_all"] == 15 + 5 * comfort.PREDICTION + comfort.UNTIMED
+
+
 def test_the_line_names_only_what_there_is():
     comfort = extension("comfort")
-    line = comfort.head({"minutes": 20, "exercises": 4}, 8)
-    assert "About 20 minutes to read · 8 seconds to run · " in line
+    facts = {"minutes": 20, "minutes_with_all": 65, "exercises": 4}
+    line = comfort.head(facts, 8)
+    assert "About 20 minutes to read, 65 with predictions and exercises · 8 sec" in line
     assert ">4 exercises</span>" in line
-    line = comfort.head({"minutes": 20, "exercises": 0}, None)
+    line = comfort.head({"minutes": 20, "minutes_with_all": 20, "exercises": 0}, None)
     assert line == '<p class="takes">About 20 minutes to read</p>'
 
 
@@ -167,10 +201,12 @@ def test_only_a_book_with_an_address_announces_the_picture():
         assert bool(config.ogp_custom_meta_tags) == bool(image)
 
 
-# Weight
+# Weight, in bytes
+
+LIMITS = [("progress.js", 3072), ("words.js", 2048), ("predict.js", 2304)]
 
 
-@pytest.mark.parametrize(("name", "limit"), [("progress.js", 3072), ("words.js", 2048)])
+@pytest.mark.parametrize(("name", "limit"), LIMITS)
 def test_our_scripts_stay_small_and_speak_to_nobody(name, limit):
     script = (STATIC / name).read_text(encoding="utf-8")
     assert len(script.encode()) <= limit

@@ -43,12 +43,12 @@ def portable():
         ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
         (
             "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
-            "``````{dropdown} Hint\n\nCount.\n\n``````",
+            "````````{dropdown} Hint\n\nCount.\n\n````````",
         ),
         (
             "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
-            "``````{admonition} What happens\n:class: dropdown answer\n"
-            "\nIt ends.\n\n``````",
+            "````````{admonition} What happens\n:class: dropdown answer\n"
+            "\nIt ends.\n\n````````",
         ),
         ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
     ],

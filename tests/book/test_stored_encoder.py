@@ -1,4 +1,4 @@
-"""What chapter 12 stores is what its three scripts give."""
+"""What chapters 12 and 13 store is what their three scripts give."""
 
 import importlib.util
 import json

@@ -28,8 +28,10 @@ def head(page):
 
 def test_a_chapter_says_what_it_takes(open_page):
     line = head(open_page(CHAPTER, java_script_enabled=False))
-    shape = r"About \d+ minutes to read · \d+ seconds to run · \d exercises"
-    assert re.fullmatch(shape, line)
+    time = r"About (\d+) minutes to read, (\d+) with predictions and exercises"
+    rest = r"\d+ seconds to run · \d+ figures · \d exercises"
+    found = re.fullmatch(rf"{time} · {rest}", line)
+    assert int(found[1]) < int(found[2])
 
 
 def test_the_way_on_is_the_question_of_the_next_chapter(open_page):
@@ -248,6 +250,25 @@ def test_paper_is_white_for_a_reader_in_the_dark_too(open_page):
         assert ink.evaluate(BRIGHTEST) < 100, part
     paper = page.locator("article .highlight").first
     assert paper.evaluate("node => getComputedStyle(node).backgroundColor") == CLEAR
+
+
+def test_a_print_is_light_and_the_screen_is_dark_again_after_it(open_page):
+    page = open_page(CHAPTER, theme="dark")
+    theme = "document.documentElement.dataset.theme"
+    seen = [page.evaluate(theme)]
+    for event in ("beforeprint", "afterprint"):
+        page.evaluate(f"dispatchEvent(new Event('{event}'))")
+        seen.append(page.evaluate(theme))
+    assert seen == ["dark", "light", "dark"]
+
+
+def test_long_lines_wrap_on_paper(open_page):
+    page = open_page(CHAPTER, width=640)  # A4 between its margins
+    page.emulate_media(media="print")
+    wide = page.locator("article pre").evaluate_all(
+        "all => all.filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    )
+    assert page.locator("article pre").count() > 20 and wide == 0
 
 
 def test_the_way_back_to_the_top_can_be_read(open_page):

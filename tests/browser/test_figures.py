@@ -17,7 +17,7 @@ pytest.importorskip("axe_playwright_python")
 from axe_playwright_python.sync_playwright import Axe
 
 import mha
-from mha import view
+from mha import laws, view
 
 SHOWN = 1.01e-4  # four decimals in, four decimals out
 WORDS = ["dog", "food", "it", "hungry"]
@@ -29,6 +29,11 @@ A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
 WIDTHS = 2 ** np.arange(2, 11)
 WALKS = np.cumsum(rng.normal(size=(3, 16, 1024)), axis=-1)[..., WIDTHS - 1]
 NIGHTS, PAIRS = rng.normal(size=(53, 3)), rng.normal(size=(4, 2))
+KILLED = laws.KillMatrix(
+    ("right", *"abcdef"),
+    ("one", "two_words", "three", "four", "five"),
+    np.vstack([np.zeros(5), np.eye(6, 5) + np.eye(6, 5, -1)]).astype(bool),
+)
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
@@ -49,6 +54,11 @@ FIGURES = {
         NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt="Two looks"
     ),
     "heads": lambda: figures.heads(S, WORDS, alt="16 numbers in two heads"),
+    "steps": lambda: figures.steps(
+        *[np.eye(4)] * 5, 2, tokens=WORDS, is_causal=True, alt="Nine steps"
+    ),
+    "online": lambda: figures.online(SCORES, S[0], WORDS, alt="Four keys in blocks"),
+    "kills": lambda: figures.kills(KILLED, alt="Six wrong versions and five laws"),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -56,7 +66,16 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><style>
 :root {{ color-scheme: light dark; }} body {{ background: #fff; color: #222; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #121212; color: #ccc; }} }}
-</style></head><body><main><h1>Figure</h1>{}</main></body></html>"""
+{}</style></head><body><main><h1>Figure</h1>{}</main></body></html>"""
+DARK = {
+    "query": "#62B4FF", "key": "#FFA552", "value": "#63E6BE", "weight": "#DCDAFF",
+    "output": "#E08BD6", "wrong": "#FF8098", "ink": "#CED6DD", "muted": "#98A2AE",
+    "rest": "#48566B", "paper": "#14181E",
+}  # fmt: skip
+# What a page may hand to a figure: nothing, or the colours of the book when it is dark.
+COLOURS = dict.fromkeys(["light", "dark"], "")
+roles = "".join(f"--mha-{role}: {colour};" for role, colour in DARK.items())
+COLOURS["book, dark"] = f":root {{{roles}}} body {{ background: #14181E }}"
 
 
 class Figure:
@@ -85,6 +104,10 @@ class Figure:
             self.page.keyboard.press(key)
 
     @property
+    def aim(self):
+        return re.sub("[\u2068\u2069]", "", self.root.locator(".aim").inner_text())
+
+    @property
     def says(self):
         return re.sub("[\u2068\u2069]", "", self.root.locator(".readout").inner_text())
 
@@ -96,13 +119,15 @@ def show(chromium):
 
     def show_all(*figures, theme="light", width=800, **options):
         size = {"width": width, "height": 900}
-        context = chromium.new_context(viewport=size, color_scheme=theme, **options)
+        scheme = theme.rpartition(" ")[2]
+        context = chromium.new_context(viewport=size, color_scheme=scheme, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda r: wrong.append(r.url))
-        page.set_content(PAGE.format("".join(f._repr_html_() for f in figures)))
+        page.on("request", lambda r: r.url.startswith("data:") or wrong.append(r.url))
+        drawn = "".join(f._repr_html_() for f in figures)
+        page.set_content(PAGE.format(COLOURS[theme], drawn))
         return Figure(page)
 
     yield show_all
@@ -124,9 +149,12 @@ def middle(node):
 
 
 @every_figure
-@pytest.mark.parametrize(("theme", "width"), [("light", 800), ("dark", 330)])
+@pytest.mark.parametrize(
+    ("theme", "width"), [("light", 800), ("dark", 330), ("book, dark", 390)]
+)
 def test_axe_finds_no_barrier_and_nothing_scrolls_sideways(show, name, theme, width):
     figure = show(FIGURES[name](), theme=theme, width=width)
+    figure.page.wait_for_function("!document.getAnimations().length")
     found = Axe().run(figure.page, options={"resultTypes": ["violations"]})
     assert [v["id"] for v in found.response["violations"]] == []
     assert figure.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -151,18 +179,56 @@ def test_tab_reaches_the_figure_and_leaves_it_and_the_focus_is_seen(show, name):
         look = "getComputedStyle(document.activeElement).outlineStyle"
         assert figure.page.evaluate(look) != "none"
         stops += 1
-    assert 2 <= stops < 12
+    assert 1 <= stops < 12
 
 
 @every_figure
 def test_scripts_replace_the_still_picture_and_without_them_it_stays(show, name):
-    still = ".still svg"
+    still = ".still img"
     assert not show(FIGURES[name]()).root.locator(still).is_visible()
     assert (
         show(FIGURES[name](), java_script_enabled=False)
         .root.locator(still)
         .is_visible()
     )
+
+
+@every_figure
+def test_a_figure_asks_for_one_thing_in_a_frame_of_its_own(show, name):
+    """A dark JupyterLab hands over no colours, so the frame has a background."""
+    figure = show(FIGURES[name](), theme="dark")
+    assert figure.root.locator(".task").inner_text().startswith("Try this: ")
+    live = figure.root.locator(".live")
+    assert live.evaluate("node => getComputedStyle(node).backgroundColor") == (
+        "rgb(255, 255, 255)"
+    )
+    assert live.evaluate("node => getComputedStyle(node).borderTopWidth") == "1px"
+
+
+@every_figure
+def test_nothing_moves_by_itself_and_without_motion_nothing_glides(show, name):
+    figure = show(FIGURES[name](), reduced_motion="reduce")
+    longest = """root => Math.max(...[...root.querySelectorAll("*")].flatMap((node) =>
+        getComputedStyle(node).transitionDuration.split(",").map(parseFloat)))"""
+    assert figure.root.evaluate(longest) == 0
+    figure = show(FIGURES[name]())
+    figure.page.wait_for_timeout(500)
+    assert figure.page.evaluate("document.getAnimations().length") == 0
+
+
+@every_figure
+def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
+    """With forced colours every role is the colour of text, on the reader's paper."""
+    figure = show(FIGURES[name](), theme="dark", forced_colors="active")
+    role = "getComputedStyle(root).getPropertyValue('--weight')"
+    assert figure.root.evaluate(f"root => {role}") == "CanvasText"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    for mark in figure.root.locator("i").all():
+        if mark.is_visible():
+            colours = mark.evaluate(f"""node => [{paper},
+                getComputedStyle(node).backgroundColor,
+                getComputedStyle(node).borderTopColor]""")
+            assert len(set(colours)) > 1
 
 
 @every_figure
@@ -237,8 +303,23 @@ def test_softmax_follows_the_mouse(show):
 def test_what_is_added_to_all_scores_moves_no_share(show):
     figure = show(FIGURES["softmax"]())
     figure.slider("add to all").press("End")
-    assert figure.root.locator(".columns").inner_text().count("10.0") == 1
+    scaled = figure.root.locator(".row .result > span").all_inner_texts()
+    assert scaled == ["s / T", "10.0", "5.0", "8.0", "9.0"]
     agree(figure.numbers("weights"), mha.softmax(SCORES))
+
+
+def test_the_second_word_has_a_temperature_of_its_own(show):
+    figure = show(FIGURES["softmax"]())
+    logs = np.arange(-1, 1.01, 0.02)
+    shares = [mha.softmax(SCORES / 10**log)[3] for log in logs]
+    assert 0 < np.argmax(shares) < len(logs) - 1
+    assert figure.aim == "○ “hungry” has 0.24 at T = 1.00."
+    figure.slider("temperature").fill(f"{logs[np.argmax(shares)]:.2f}")
+    assert figure.aim.startswith("✓ Reached. ")
+    assert f"gives “hungry” its most, {max(shares):.2f}" in figure.aim
+    assert figure.says.endswith(figure.aim)  # heard as well as seen
+    figure.slider("score of “food”").press("ArrowRight")
+    assert figure.aim.startswith("○")
 
 
 # ------------------------------------------------------------------ attention
@@ -249,65 +330,107 @@ def test_attention_follows_the_mouse(show):
     agree(figure.numbers("weights"), A[0, 0, 0])
     figure.button("it").hover()
     agree(figure.numbers("weights"), A[0, 0, 2])
-    figure.button("head 4").click()
-    figure.button("head 2").click()
-    agree(figure.numbers("weights"), A[0, [0, 1, 3], 2])
-    assert figure.root.locator(".key").first.inner_text().split() == [*"124", "dog"]
-    figure.button("head 1").click()
-    agree(figure.numbers("weights"), A[0, [1, 3], 2])
+    figure.button("layer 2, head 4").click()
+    agree(figure.numbers("weights"), A[1, 3, 2])
+    beside = figure.root.locator(".words b").all_inner_texts()
+    assert beside == [f"{w:.2f}" for w in A[1, 3, 2].round(4)]
+    assert figure.says.startswith("layer 2, head 4: “it” attends to ")
 
 
 def test_attention_follows_the_keyboard(show):
     figure = show(FIGURES["attention"]())
-    figure.slider("layer").focus()
-    figure.press("ArrowRight", "Tab", "ArrowRight", "ArrowRight", "Space")
-    figure.press("Tab", "ArrowLeft")  # from the first word round to the last
-    agree(figure.numbers("weights"), A[1, [0, 2], 3])
-    figure.press("Tab", "ArrowRight", "ArrowRight")
-    assert figure.radio("numbers").is_checked()
-    table = figure.root.locator("td").all_inner_texts()
-    assert table == [f"{w:.2f}" for w in A[1, [0, 2], 3].round(4).T.ravel()]
-
-
-def test_one_head_is_always_on(show):
-    figure = show(FIGURES["attention"]())
-    figure.button("head 1").click()
-    assert figure.data("heads") == "0"
+    figure.press("Tab", "ArrowDown", "ArrowRight", "ArrowRight")
+    agree(figure.numbers("weights"), A[1, 2, 0])
+    figure.press("Tab", "Tab", "ArrowUp")  # from the first word round to the last
+    agree(figure.numbers("weights"), A[1, 2, 3])
+    figure.press("Tab")
+    assert not figure.page.evaluate("!!document.activeElement.closest('.mha-view')")
 
 
 def test_attention_follows_a_finger(show):
     figure = show(FIGURES["attention"](), has_touch=True, width=390)
     figure.button("hungry").tap()
-    figure.button("head 5").tap()
-    agree(figure.numbers("weights"), A[0, [0, 4], 3])
+    figure.button("layer 1, head 5").tap()
+    agree(figure.numbers("weights"), A[0, 4, 3])
+
+
+def test_attention_opens_where_it_is_told(show):
+    figure = show(view.attention(A, WORDS, first="it", layer=2, head=3, alt="It"))
+    agree(figure.numbers("weights"), A[1, 2, 2])
+    pressed = figure.root.locator("button[aria-pressed=true]")
+    names = [node.get_attribute("aria-label") for node in pressed.all()]
+    assert names == ["layer 2, head 3", None]
+    assert pressed.last.inner_text() == "it"
+
+
+def test_a_line_is_as_wide_as_its_weight_and_ends_at_its_word(show):
+    figure = show(FIGURES["attention"](), reduced_motion="reduce")
+    figure.button("it").click()
+    lines = figure.root.locator(".ladder path")
+    row = A[0, 0, 2].round(4)
+    for line, weight, token in zip(lines.all(), row, WORDS, strict=True):
+        width = line.evaluate("node => parseFloat(getComputedStyle(node).strokeWidth)")
+        assert width == pytest.approx(1 + 11 * weight, abs=0.01)
+        text = figure.root.locator(".words span").get_by_text(token, exact=True)
+        box = line.bounding_box()
+        ends = [box["y"], box["y"] + box["height"]]
+        assert min(abs(y - middle(text)[1]) for y in ends) < 8
+
+
+def test_heads_that_agree_with_the_first_are_counted(show):
+    """As many are found as there are heads with the same largest weight."""
+    figure = show(FIGURES["attention"]())
+    best = A[:, :, 0].argmax(-1)
+    same = int((best == best[0, 0]).sum())
+    assert 1 < same < 10
+    assert figure.aim == "○ You have found 1."
+    for head in figure.root.locator(".picker button").all():
+        head.click()
+    assert figure.aim.startswith(f"✓ Reached. There are {same} of them")
+    assert figure.root.locator(".picker .found").count() == same
+
+
+def test_the_heads_that_agree_are_shown_on_request(show):
+    figure = show(FIGURES["attention"]())
+    figure.button("show them").click()
+    best = A[:, :, 0].argmax(-1)
+    found = [
+        "found" in (node.get_attribute("class") or "")
+        for node in figure.root.locator(".picker button").all()
+    ]
+    assert found == (best == best[0, 0]).ravel().tolist()
+
+
+def test_one_head_alone_needs_no_picker(show):
+    figure = show(view.attention(A[0, 0], WORDS, alt="One head"))
+    assert figure.root.locator(".picker").count() == 0
+    assert figure.says.startswith("“dog” attends to ")
 
 
 def test_the_map_tells_every_cell_and_takes_a_row(show):
-    figure = show(FIGURES["attention"]())
-    figure.radio("map").check()
-    cells = figure.root.locator(".map rect")
-    assert cells.count() == (A[0, 0].round(4) >= 0.005).sum() + 2
-    frame = cells.nth(cells.count() - 2).bounding_box()
+    figure = show(FIGURES["attention"](), reduced_motion="reduce")
+    frame = figure.root.locator(".map .edge").bounding_box()
     side = frame["width"] / 4
     x, y = frame["x"] + 1.5 * side, frame["y"] + 2.5 * side
     figure.page.mouse.move(x, y)
-    assert figure.says == f"head 1: “it” gives {A[0, 0, 2, 1]:.2f} to “food”."
+    assert figure.says == f"layer 1, head 1: “it” gives {A[0, 0, 2, 1]:.2f} to “food”."
     figure.page.mouse.click(x, y)
     assert figure.data("query") == "2"
+    assert middle(figure.root.locator(".map .frame"))[1] == pytest.approx(y, abs=1.5)
 
 
-def test_words_from_right_to_left_keep_their_order_and_their_arrows(show):
+def test_words_from_right_to_left_are_walked_as_all_others(show):
     words = ["הכלב", "אכל", "את"]
     figure = show(view.attention(np.eye(3), words, alt="Each at itself"))
-    first, second = (middle(figure.button(word))[0] for word in words[:2])
-    assert second < first
-    figure.button(words[0]).press("ArrowLeft")
+    figure.button(words[0]).press("ArrowDown")
     assert figure.data("query") == "1"
 
 
 def test_any_word_is_shown_as_it_is(show):
     figure = show(FIGURES["any words"]())
-    shown = figure.root.locator("[aria-label='who looks'] button").all_inner_texts()
+    shown = figure.root.locator(
+        "[aria-label='the word that attends'] button"
+    ).all_inner_texts()
     assert shown == [word or "∅" for word in ANY]
     assert figure.root.locator("b, i, script").get_by_text("&amp;").count() == 0
 
@@ -337,7 +460,7 @@ def test_masks_follow_the_mouse_and_say_when_a_row_is_empty(show):
     cell(figure, 0, 0).click()
     mask[0, 0] = False
     expect_mask(figure, mask)
-    assert "“dog” may look at nothing: weights 0, sum 0" in figure.says
+    assert "“dog” may attend to nothing: weights 0, sum 0" in figure.says
     assert figure.radio("own").is_checked()
     figure.radio("all open").check()
     expect_mask(figure, np.ones((4, 4), bool))
@@ -364,7 +487,7 @@ def test_masks_follow_the_keyboard(show):
     mask = mha.causal_mask(4)
     mask[0, 1], mask[1, 1] = True, False
     expect_mask(figure, mask)
-    label = "food looks at food: covered, 0"
+    label = "food attends to food: covered, 0"
     assert figure.page.evaluate("document.activeElement.ariaLabel") == label
 
 
@@ -374,6 +497,60 @@ def test_masks_follow_a_finger(show):
     mask = mha.causal_mask(4)
     mask[0, 3] = True
     expect_mask(figure, mask)
+
+
+def test_a_sum_that_is_not_one_is_reached_by_an_empty_row_only(show):
+    figure = show(FIGURES["masks"]())
+    assert figure.aim.startswith("○ Every sum is 1")
+    for i, j in ((3, 0), (3, 2), (2, 1), (2, 2)):
+        cell(figure, i, j).click()
+        assert figure.aim.startswith("○ Every sum is 1")
+    cell(figure, 2, 0).click()
+    assert figure.aim.startswith("✓ Reached. The sum of “it” is 0")
+    figure.radio("causal").check()
+    assert figure.aim.startswith("○")
+
+
+def test_in_an_empty_row_one_open_cell_gets_all(show):
+    mask = mha.causal_mask(4) & (np.arange(4) > 0)
+    figure = show(figures.masks(S, WORDS, starts={"both": mask}, alt="A mask"))
+    assert figure.aim == "○ The row of “dog” is empty and sums to 0."
+    cell(figure, 0, 3).click()
+    assert figure.aim.startswith("✓ Reached. “hungry” gets 1.00")
+    cell(figure, 0, 2).click()
+    assert figure.aim.startswith("○ In the row of “dog” 2 keys are open")
+
+
+# The colours of all cells with a weight and of their numbers, as bytes of sRGB.
+SHADES = """root => {
+    const paint = new OffscreenCanvas(1, 1).getContext("2d");
+    const bytes = (colour) => {
+        paint.fillStyle = colour;
+        paint.fillRect(0, 0, 1, 1);
+        return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    return [...root.querySelectorAll(".w")].map((node) => getComputedStyle(node))
+        .map((style) => [bytes(style.backgroundColor), bytes(style.color)]);
+}"""
+
+
+def luminance(colours):
+    x = np.array(colours) / 255
+    linear = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("theme", ["light", "book, dark"])
+def test_a_number_can_be_read_on_every_weight(show, theme):
+    weights = np.linspace(0.005, 0.995, 100)
+    scores = np.stack([np.log(weights / (1 - weights)), 0 * weights], axis=-1)
+    tokens = [f"{w:.3f}" for w in weights]
+    starts = {"all open": np.ones((100, 2), bool)}
+    drawn = figures.masks(scores, tokens, ["a", "b"], starts=starts, alt="All shades")
+    figure = show(drawn, theme=theme, reduced_motion="reduce")
+    light = np.sort(luminance(figure.root.evaluate(SHADES)), axis=1) + 0.05
+    assert light.shape == (200, 2)
+    assert min(light[:, 1] / light[:, 0]) >= 4.5
 
 
 # ------------------------------------------------------------------ scale
@@ -389,7 +566,7 @@ def expect_width(figure, draw, at):
     agree(figure.numbers("largest"), both.max(-1))
     effective = np.exp(-(both * np.log(both)).sum(-1))
     np.testing.assert_allclose(figure.numbers("effective"), effective, atol=2e-3)
-    assert f"d_k = {WIDTHS[at]}. Raw: largest weight {raw.max():.2f}" in figure.says
+    assert f"dₖ = {WIDTHS[at]}. Raw: largest weight {raw.max():.2f}" in figure.says
 
 
 def test_scale_follows_the_keyboard(show):
@@ -410,3 +587,13 @@ def test_scale_follows_the_mouse(show):
     box = figure.slider("width").bounding_box()
     figure.page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
     expect_width(figure, 2, 0)
+
+
+def test_luck_is_ruled_out_after_all_draws_at_the_last_width(show):
+    figure = show(FIGURES["scale"]())
+    figure.slider("width").press("End")
+    assert figure.aim == "○ Draws seen at dₖ = 1024: 1 of 3."
+    figure.radio("2").check()
+    figure.radio("3").check()
+    least = mha.softmax(WALKS[..., -1]).max(-1).min()
+    assert figure.aim.startswith("✓ Reached. ") and f"{least:.2f} or more" in figure.aim

@@ -81,7 +81,7 @@ def expect_attention(figure):
 def test_the_plane_starts_with_the_numbers_of_the_chapter(show):  # noqa: F811
     figure = show(PLANE)
     expect_attention(figure)
-    assert "“dog” leads with 0.57. “it” takes home (1.55, 0.17)" in figure.says
+    assert "“dog” leads with 0.57. “it” receives (1.55, 0.17)" in figure.says
 
 
 def test_the_query_follows_the_mouse_and_stays_in_the_picture(show):  # noqa: F811
@@ -92,7 +92,7 @@ def test_the_query_follows_the_mouse_and_stays_in_the_picture(show):  # noqa: F8
     expect_attention(figure)
     assert "“food” leads" in figure.says
     drag(figure, query, -900, 900)
-    agree(figure.numbers("query"), [-3, -3])
+    agree(figure.numbers("query"), [-4, -4])
     expect_attention(figure)
 
 
@@ -100,8 +100,8 @@ def test_a_mark_lands_where_it_is_dropped(show):  # noqa: F811
     figure = show(PLANE)
     query = figure.slider("query of it")
     x, y = middle(query)
-    drag(figure, query, -100, 30)
-    assert middle(query) == pytest.approx((x - 100, y + 30), abs=1.5)
+    drag(figure, query, -150, 60)
+    assert middle(query) == pytest.approx((x - 150, y + 60), abs=1.5)
 
 
 def test_query_and_keys_follow_the_keyboard(show):  # noqa: F811
@@ -135,6 +135,48 @@ def test_the_key_in_the_middle_never_leads(show):  # noqa: F811
         assert figure.numbers("weights")[2] <= 0.25 + 1e-4
 
 
+def overlap(one, other):
+    return all(
+        one[start] < other[start] + other[size]
+        and other[start] < one[start] + one[size]
+        for start, size in (("x", "width"), ("y", "height"))
+    )
+
+
+@pytest.mark.parametrize("query", [(2, 1), (2, 2), (0, 0), (-1, 3)])
+def test_the_query_hides_no_key_and_no_name_hides_another(show, query):  # noqa: F811
+    figure = show(
+        figures.plane(query, KEYS, VALUES, WORDS, asks="it", alt="A query to drag")
+    )
+    knob = middle(figure.slider("query of it"))
+    for word in WORDS:
+        x, y = middle(figure.slider(f"key of {word}"))
+        assert np.hypot(knob[0] - x, knob[1] - y) > 24
+        at = "([x, y]) => document.elementFromPoint(x, y).closest('.handle').ariaLabel"
+        assert figure.page.evaluate(at, [x, y]) == f"key of {word}"
+    for part in figure.root.locator(".planes svg").all():
+        names = [node.bounding_box() for node in part.locator("text.name").all()]
+        names = [box for box in names if box and box["width"]]
+        marks = [node.bounding_box() for node in part.locator(".handle path").all()]
+        assert len(names) >= 4
+        for k, name in enumerate(names):
+            assert not any(overlap(name, other) for other in [*names[:k], *marks])
+
+
+def test_nine_tenths_for_dog_need_a_longer_query(show):  # noqa: F811
+    figure = show(PLANE)
+    task = figure.root.locator(".task").inner_text()
+    assert "more than 0.90 of its attention to \u2068“dog”" in task
+    assert figure.aim.startswith("○ “dog” has 0.57")
+    figure.slider("query of it").focus()
+    figure.press(*["ArrowRight"] * 20)
+    assert figure.aim.startswith("○")
+    figure.press(*["ArrowDown"] * 20)
+    agree(figure.numbers("query"), [4, -1])
+    assert figure.numbers("weights")[0] > 0.9
+    assert figure.aim.startswith("✓ Reached. q is 4.1 long now and was 2.2")
+
+
 # ------------------------------------------------------------------ dragons
 
 
@@ -148,25 +190,37 @@ def expect_knowledge(figure, heads):
     np.testing.assert_allclose(figure.numbers("known"), 1 - error / total, **close)
     r2 = 1 - error[:2].sum() / total[:2].sum()
     np.testing.assert_allclose(figure.numbers("r2"), r2, **close)
-    assert f"R² is {r2:.2f}" in figure.says
+    assert f"R² of both is {r2:.2f}" in figure.says
     return r2
 
 
 def test_no_place_of_one_look_passes_one_half(show):  # noqa: F811
     figure = show(DRAGONS)
-    mark, found = figure.slider("head 0: weights"), []
-    for right, down in ((9, 0), (-9, -9), (4, 30), (40, 5), (-90, 90), (7, -70)):
+    mark, found = figure.slider("head 1: weights"), []
+    for right, down in ((9, 0), (-9, -9), (4, 30), (140, 5), (-290, 90), (7, -270)):
         drag(figure, mark, right, down)
         found.append(expect_knowledge(figure, 1))
         assert found[-1] <= 0.5 + 1e-4
     assert max(found) == pytest.approx(0.5, abs=1e-3)
     assert figure.numbers("best") == pytest.approx(max(found), abs=1e-3)
-    assert "Largest so far: 0.50" in figure.root.inner_text()
+    assert figure.aim.startswith("○ Largest so far: 0.50 with one head")
+    figure.radio("two").check()
+    expect_knowledge(figure, 2)
+    assert figure.aim.startswith("✓ Reached. Two heads: 1.00")
+
+
+def test_what_the_marks_mean_stands_outside_of_the_cloud(show):  # noqa: F811
+    figure = show(DRAGONS)
+    legend = figure.root.locator(".legend").bounding_box()
+    cloud = figure.root.locator(".night").bounding_box()
+    assert legend["y"] + legend["height"] <= cloud["y"]
+    triangle = figure.root.locator(".edge").bounding_box()
+    assert min(triangle["width"], triangle["height"]) > 180
 
 
 def test_a_look_that_spares_the_sheep_knows_one_half_everywhere(show):  # noqa: F811
     figure = show(DRAGONS)
-    figure.slider("head 0: weights").focus()
+    figure.slider("head 1: weights").focus()
     figure.press(*["ArrowUp"] * 30)
     for _ in range(12):
         figure.press("ArrowRight", "ArrowRight")
@@ -178,7 +232,7 @@ def test_two_looks_know_all_until_they_are_equal(show):  # noqa: F811
     figure = show(DRAGONS)
     figure.radio("two").check()
     expect_knowledge(figure, 2)
-    figure.slider("head 0: weights").focus()
+    figure.slider("head 1: weights").focus()
     figure.press(*["ArrowUp"] * 30)
     sliders = figure.root.locator("input[type=range]")
     sliders.nth(0).fill("0.71")
@@ -196,7 +250,7 @@ def test_numbers_that_unmix_are_those_of_the_inverse(show):  # noqa: F811
     figure = show(DRAGONS)
     figure.radio("two").check()
     figure.root.locator("input[type=range]").nth(0).fill("0.6")
-    figure.slider("head 0: weights").focus()
+    figure.slider("head 1: weights").focus()
     figure.press(*["ArrowUp"] * 40)  # to the corner: all to the right dragon
     figure.press("ArrowRight", "ArrowRight")
     A = figure.numbers("looks").reshape(2, 3)[:, :2]
@@ -209,13 +263,13 @@ def test_the_sheep_keeps_its_share_when_a_slider_moves(show):  # noqa: F811
     figure.root.locator("input[type=range]").nth(0).fill("0.25")
     agree(figure.numbers("looks"), [0.15, 0.45, 0.4])
     expect_knowledge(figure, 1)
-    mark = figure.slider("head 0: weights")
+    mark = figure.slider("head 1: weights")
     assert mark.get_attribute("aria-valuetext") == "0.15, 0.45"
 
 
 def test_a_look_at_the_sheep_alone_knows_no_dragon(show):  # noqa: F811
     figure = show(DRAGONS)
-    figure.slider("head 0: weights").focus()
+    figure.slider("head 1: weights").focus()
     figure.press(*["ArrowLeft"] * 25, *["ArrowDown"] * 15)
     agree(figure.numbers("looks"), [0, 0, 1])
     assert expect_knowledge(figure, 1) == pytest.approx(0, abs=2e-4)
@@ -223,7 +277,7 @@ def test_a_look_at_the_sheep_alone_knows_no_dragon(show):  # noqa: F811
 
 def test_dragons_follow_a_finger(show):  # noqa: F811
     figure = show(DRAGONS, has_touch=True, width=390)
-    swipe(figure, figure.slider("head 0: weights"), 90, -20)
+    swipe(figure, figure.slider("head 1: weights"), 180, -20)
     assert figure.numbers("looks")[0] == 1
     expect_knowledge(figure, 1)
 
@@ -256,8 +310,8 @@ def test_every_number_goes_where_numpy_puts_it(show, way, n_heads):  # noqa: F81
     owner[right] = np.arange(n_heads)[:, None, None]
     holder = np.arange(n_heads)[:, None, None]
     assert int(figure.data("strays")) == (owner[heads] != holder).sum()
-    dashed = figure.root.locator("table .lost").count()
-    assert dashed == (heads != right).sum()
+    crossed = figure.root.locator("table .lost").count()
+    assert crossed == (heads != right).sum()
 
 
 @pytest.mark.parametrize("way", WAYS[:2])
@@ -269,8 +323,28 @@ def test_one_number_is_followed_with_its_indices(show, way):  # noqa: F811
         (index,) = np.argwhere(goes(way, 3) == place)
         assert figure.data("index") == " ".join(map(str, index))
         steps = figure.root.locator(".steps").inner_text()
-        assert f"{place // 6}·6 + {place % 6} = {place} on the tape" in steps
+        assert f"{place // 6}·6 + {place % 6} = {place} →" in steps
         assert f"[{', '.join(map(str, index))}]" in steps.splitlines()[-1]
+
+
+def test_wrong_numbers_are_marked_by_more_than_a_colour(show):  # noqa: F811
+    figure = show(HEADS)
+    figure.radio("reshape only").check()
+    sign = "node => getComputedStyle(node, '::after').content"
+    for number in figure.root.locator("table .lost").all():
+        assert number.evaluate(sign) == '"✗"'
+    captions = figure.root.locator(".stage caption").all_inner_texts()
+    assert captions[1:] == [f"comes to head {r}" for r in (1, 2, 3)]
+
+
+def test_the_guess_is_answered_for_two_numbers_of_heads(show):  # noqa: F811
+    figure = show(HEADS)
+    assert figure.aim.startswith("○ Choose")
+    figure.radio("reshape only").check()
+    for n_heads, sign in ((3, "○"), (6, "✓ Reached.")):
+        figure.radio(str(n_heads)).check()
+        kept = (goes("reshape only", n_heads) == mha.split_heads(CELLS, n_heads)).sum()
+        assert figure.aim.startswith(f"{sign} With {n_heads} heads {kept} of 24")
 
 
 def test_heads_follow_the_keyboard(show):  # noqa: F811

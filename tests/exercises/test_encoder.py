@@ -131,47 +131,6 @@ def test_a_law_that_does_not_exist_is_named():
     assert "no law is called 'be_nice'" in check.convict_ten(["be_nice"]).text
 
 
-def test_drop_twin_keeps_the_sum_of_both_and_names_each_mistake():
-    def by_loops(W_O, n_heads, keep, drop):
-        width = W_O.shape[0] // n_heads
-        answer = [list(row) for row in W_O]
-        for i in range(width):
-            for j in range(W_O.shape[1]):
-                answer[keep * width + i][j] += answer[drop * width + i][j]
-                answer[drop * width + i][j] = 0.0
-        return answer
-
-    def by_a_matrix(W_O, n_heads, keep, drop):
-        move = np.eye(n_heads)
-        move[keep, drop], move[drop, drop] = 1, 0
-        return np.kron(move, np.eye(len(W_O) // n_heads)) @ W_O
-
-    def by_axes(W_O, n_heads, keep, drop):
-        blocks = W_O.reshape(n_heads, -1, W_O.shape[1]).copy()
-        blocks[keep] += blocks[drop]
-        blocks[drop] = 0
-        return blocks.reshape(W_O.shape)
-
-    def silenced(W_O, n_heads, keep, drop):
-        blocks = W_O.reshape(n_heads, -1, W_O.shape[1]).copy()
-        blocks[drop] = 0
-        return blocks.reshape(W_O.shape)
-
-    prove(
-        check.drop_twin,
-        by_loops,
-        by_a_matrix,
-        by_axes,
-        wrong_ways={
-            "only silenced": [silenced],
-            "columns": [lambda W_O, *which: by_axes(W_O.T.copy(), *which).T],
-            "not silenced": [
-                lambda W_O, *which: by_axes(W_O, *which) + W_O - silenced(W_O, *which)
-            ],
-        },
-    )
-
-
 def test_decoder_masks_names_the_mask_whose_shape_is_wrong():
     verdict = check.decoder_masks(lambda n, lengths: (np.tri(n) > 0, lengths > 0))
     assert "result 2 of 2: the result has shape (1,)" in verdict.text

@@ -29,8 +29,8 @@ DEFAULTS = {
     figures.points: {"names": None},
     figures.vectors: {"roles": None, "angles": (), "hull": ()},
     view.View: {},
-    view.attention: {"keys": None, "names": None, "first": 0},
-    figures.dragons: {"names": ("left", "right", "sheep")},
+    view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
+    figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
     figures.heads: {"n_heads": 2},
     figures.house: {"lit": "overview", "layout": "wide", "is_causal": False},
     figures.kills: {},
@@ -87,7 +87,7 @@ WRITTEN_OUT = {
     ),
     "attention": (
         lambda **o: view.attention(E2, ["a", "b"], **SAYS, **o),
-        {"keys": ["a", "b"], "first": 0},
+        {"keys": ["a", "b"], "first": 0, "layer": 1, "head": 1},
     ),
     "heads": (
         lambda **o: figures.heads(np.ones((2, 4)), ["a", "b"], **SAYS, **o),

@@ -15,6 +15,9 @@ from hypothesis import given, settings
 import figures
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("IPython")
+
+from IPython.core.formatters import DisplayFormatter
 
 import mha
 from mha import laws, plot, view
@@ -22,7 +25,7 @@ from mha.view import base as _view
 
 SAYS = "One sentence with the finding."
 WORDS = ["the", "dog", "ran"]
-LIMIT = 15_000  # characters of script and markup, besides data and still picture
+LIMIT = 25_000  # characters of script and markup, besides data and still picture
 rng = np.random.default_rng(0)
 A = mha.softmax(rng.normal(size=(2, 5, 3, 3)))  # layers, heads, queries, keys
 S = rng.normal(size=(3, 5))
@@ -46,6 +49,12 @@ VIEWS = {
     "online": lambda alt: figures.online(S[0], S[1], FIVE, alt=alt),
     "kills": lambda alt: figures.kills(laws.kill_matrix(), alt=alt),
 }
+
+
+def as_text(picture):
+    return base64.b64encode(picture.png).decode()
+
+
 every_view = pytest.mark.parametrize("name", VIEWS)
 
 
@@ -62,6 +71,14 @@ def test_attention_hands_over_weights_of_every_layer_and_head():
     data = shown(view.attention(A, WORDS, alt=SAYS, first=2))
     np.testing.assert_allclose(data["weights"], A, atol=0.5e-4)
     assert data["queries"] == data["keys"] == WORDS and data["first"] == 2
+
+
+def test_attention_opens_at_the_layer_the_head_and_the_word_that_are_named():
+    figure = view.attention(A, WORDS, alt=SAYS, first="dog", layer=2, head=4)
+    data = shown(figure)
+    assert (data["layer"], data["head"], data["first"]) == (1, 3, 1)
+    drawn = plot.heatmap(A[1, 3], WORDS, WORDS, alt=SAYS)
+    assert figure.still.svg == drawn.svg
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3, 3), (2, 5, 3, 3)])
@@ -122,7 +139,7 @@ def test_comments_do_not_travel():
 def test_a_view_is_small_besides_its_data(name):
     figure = VIEWS[name](SAYS)
     whole = len(figure._repr_html_().encode())
-    besides = whole - len(figure.data.encode()) - len(figure.still.svg.encode())
+    besides = whole - len(figure.data.encode()) - len(as_text(figure.still))
     assert 5_000 < besides <= LIMIT
 
 
@@ -144,18 +161,36 @@ def test_a_view_asks_nobody(name):
 def test_a_view_has_no_id_and_no_style_element(name):
     """Two copies share a page, and a style element may not stand in its body."""
     figure = VIEWS[name](SAYS)
-    html = figure._repr_html_().replace(figure.still.svg, "")
-    assert not re.search(r"<style|\bid=", html)
+    assert not re.search(r"<style|\bid=", figure._repr_html_())
 
 
 @every_view
 def test_a_view_says_what_it_shows_to_everybody(name):
     figure = VIEWS[name]('Less < more & "so"')
-    bundle = figure._repr_mimebundle_()
+    bundle, _ = DisplayFormatter().format(figure)
+    assert set(bundle) == {"text/plain", "text/html"}
     assert bundle["text/plain"] == 'View: Less < more & "so"'
     assert 'aria-label="Less &lt; more &amp; &quot;so&quot;"' in bundle["text/html"]
-    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-    assert figure.still.svg in bundle["text/html"]
+
+
+@every_view
+def test_the_still_is_an_image_that_an_untrusted_notebook_keeps(name):
+    """JupyterLab drops drawings, styles and scripts there, and keeps such an <img>."""
+    figure = VIEWS[name]('Less < more & "so"')
+    (image,) = re.findall("<img[^>]*/>", figure._repr_html_())
+    assert 'alt="Less &lt; more &amp; &quot;so&quot;"' in image
+    assert f'src="data:image/png;base64,{as_text(figure.still)}"' in image
+    assert figure.still.png.startswith(b"\x89PNG")
+
+
+@every_view
+def test_a_view_takes_its_colours_from_the_page(name):
+    """Colours are names of roles, and each name falls back on the light theme."""
+    html = VIEWS[name](SAYS)._repr_html_()
+    roles = "query key value weight output wrong ink muted rest paper".split()
+    assert set(re.findall(r"var\(--mha-(\w+), #\w+\)", html)) == set(roles)
+    parts = re.sub(r"<img[^>]*>|var\(--mha-\w+, #\w+\)", "", html)
+    assert set(re.findall(r"#[0-9A-Fa-f]{3,6}\b", parts)) <= {"#000"}  # on a weight
 
 
 def test_the_still_picture_shows_the_first_state():
@@ -198,7 +233,7 @@ def test_every_script_and_length_is_drawn_without_a_warning(token):
         warnings.simplefilter("error")
         figure = view.attention(np.full((5, 5), 0.2), [token] * 5, alt=SAYS)
         assert shown(figure)["keys"] == [token] * 5
-        figure._repr_mimebundle_()
+        figure._repr_html_()
 
 
 def test_sixty_words_fit():
@@ -259,6 +294,9 @@ def test_numbers_that_are_none_are_refused_and_found(bad):
         ({"names": ["one"]}, "5 heads, got 1"),
         ({"first": 3}, "3 tokens, got 3"),
         ({"first": -1}, "got -1"),
+        ({"first": "cat"}, "3 tokens, got 'cat'"),
+        ({"layer": 0}, r"layer must lie in 1\.\.2, got 0"),
+        ({"head": 6}, r"head must lie in 1\.\.5, got 6"),
         ({"alt": " "}, "alt"),
     ],
 )

@@ -52,7 +52,7 @@ def test_plane_hands_over_its_numbers_and_the_corners_of_the_hull():
     assert data["axes"] == [["a", "b"], ["c", "d"]]
 
 
-@pytest.mark.parametrize(("longest", "reach"), [(2, 3), (10, 12), (0, 1)])
+@pytest.mark.parametrize(("longest", "reach"), [(2, 4), (10, 17), (0, 1)])
 def test_the_plane_has_room_for_the_longest_arrow(longest, reach):
     assert data_of(show_plane(query=[0, -longest], keys=np.zeros((4, 2))))["reach"] == (
         reach
@@ -78,8 +78,8 @@ def test_dragons_stand_still_on_a_line():
     guess = np.outer(s @ a, a) / (a @ a)
     drawn = figures.moves(
         {"one look, 0.4 / 0.2 / 0.4": (s[:, :2], guess[:, :2])},
-        xlabel="left glow",
-        ylabel="right glow",
+        xlabel="left dragon glow",
+        ylabel="right dragon glow",
         names=("the night", "the best guess"),
         alt=SAYS,
     )
@@ -94,8 +94,8 @@ def test_heads_offer_every_number_that_divides_the_width():
 
 def test_heads_stand_still_with_the_swap_and_without():
     right, wrong = mha.split_heads(CELLS, 3), CELLS.reshape(3, 4, 2)
-    panels = [(x, f"head {r}") for r, x in enumerate(right)]
-    panels += [(x, f"head {r}, no swap") for r, x in enumerate(wrong)]
+    panels = [(x, f"head {r}") for r, x in enumerate(right, 1)]
+    panels += [(x, f"head {r}, no swap") for r, x in enumerate(wrong, 1)]
     names = {"xlabel": "column", "ylabel": "taken for"}
     drawn = plot.heatmaps(panels, WORDS, ["", ""], kind="scores", alt=SAYS, **names)
     assert show_heads(n_heads=3).still.svg == drawn.svg

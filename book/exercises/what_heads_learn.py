@@ -1,0 +1,533 @@
+"""Exercises on trained heads: silence one, measure one, drop one, count the spare."""
+
+import numpy as np
+
+from exercises import section
+from mha.check import Exercise, Mistake
+
+_BREAK_IT = section("what_heads_learn", "Break it")
+_EQUATION = section("what_heads_learn", "The equation")
+_CAN_GO = section("what_heads_learn", "Experiment: which heads can go?")
+_TWINS = section("what_heads_learn", "Can a head be redundant?")
+
+
+def _matrix(n_heads, width, d_model, seed):
+    """Return W_O for heads that together need not be as wide as the tokens."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, 10, size=(n_heads * width, d_model)).astype(float)
+
+
+# ------------------------------------------------------- a head less
+
+
+def _zero(W_O, block):
+    answer = np.array(W_O, dtype=float)
+    answer[block] = 0
+    return answer
+
+
+def _rows(W_O, n_heads, head):
+    width = len(W_O) // n_heads
+    return slice(head * width, (head + 1) * width)
+
+
+def _others(W_O, n_heads, head):
+    return np.arange(len(W_O)) // (len(W_O) // n_heads) != head
+
+
+def _columns(W_O, n_heads, head):
+    width = W_O.shape[1] // n_heads
+    return slice(None), slice(head * width, (head + 1) * width)
+
+
+def _silence_in_place(W_O, n_heads, head):
+    W_O[_rows(W_O, n_heads, head)] = 0
+    return W_O
+
+
+silence_head = Exercise(
+    task="W_O for a layer in which one head is silent",
+    right=lambda W_O, n_heads, head: _zero(W_O, _rows(W_O, n_heads, head)),
+    cases=(
+        (_matrix(2, 1, 2, 0), 2, 1),
+        (_matrix(3, 2, 6, 1), 3, 0),
+        (_matrix(2, 3, 5, 2), 2, 1),
+        (_matrix(4, 2, 8, 3), 4, 2),
+    ),
+    names=("W_O", "n_heads", "head"),
+    mistakes=(
+        Mistake(
+            "columns",
+            "a head owns rows of W_O; a column belongs to the output, and all heads "
+            "write into it",
+            lambda W_O, n_heads, head: _zero(W_O, _columns(W_O, n_heads, head)),
+        ),
+        Mistake(
+            "one row",
+            "a head owns as many rows of W_O as it is wide, not one",
+            lambda W_O, n_heads, head: _zero(W_O, head),
+        ),
+        Mistake(
+            "every n_heads-th row",
+            "the rows of a head lie next to each other in W_O",
+            lambda W_O, n_heads, head: _zero(W_O, slice(head, None, n_heads)),
+        ),
+        Mistake(
+            "counted from 1",
+            "heads are counted from 0 here, and you silenced the one before",
+            lambda W_O, n_heads, head: _zero(
+                W_O, _rows(W_O, n_heads, (head - 1) % n_heads)
+            ),
+        ),
+        Mistake(
+            "the others",
+            "you silenced all other heads; the head that was named still writes",
+            lambda W_O, n_heads, head: _zero(W_O, _others(W_O, n_heads, head)),
+        ),
+        Mistake(
+            "from the head on",
+            "the heads behind it are silent as well: where does its block end?",
+            lambda W_O, n_heads, head: _zero(
+                W_O, slice(head * (len(W_O) // n_heads), None)
+            ),
+        ),
+        Mistake(
+            "width and heads exchanged",
+            "W_O has n_heads blocks, and you cut it into blocks of n_heads rows",
+            lambda W_O, n_heads, head: _zero(
+                W_O, slice(head * n_heads, (head + 1) * n_heads)
+            ),
+        ),
+        Mistake(
+            "the square block",
+            "the head writes into all columns of the output, so its rows are zero in "
+            "their whole length",
+            lambda W_O, n_heads, head: _zero(
+                W_O,
+                (_rows(W_O, n_heads, head), _columns(W_O, n_heads, head)[1]),
+            ),
+        ),
+        Mistake(
+            "rows deleted",
+            "keep the shape: the silent head stays in its place, with zeros",
+            lambda W_O, n_heads, head: W_O[_others(W_O, n_heads, head)],
+        ),
+        Mistake(
+            "scaled up",
+            "the others are not dropout: they keep the size that they have",
+            lambda W_O, n_heads, head: (
+                _zero(W_O, _rows(W_O, n_heads, head)) * n_heads / (n_heads - 1)
+            ),
+        ),
+        Mistake(
+            "in place",
+            "return a new matrix and leave W_O as it came",
+            _silence_in_place,
+        ),
+    ),
+    reread=_BREAK_IT,
+    praise="its term is gone from the sum, and the other terms are what they were.",
+)
+
+
+# ------------------------------------------------------- how many keys a query sees
+
+
+def _entropy(A, axis=-1):
+    logs = np.log(A, out=np.zeros_like(A), where=A > 0)
+    return -(A * logs).sum(axis)
+
+
+def _weights(shape, seed):
+    """Return rows that sum to one, some of their weights exactly 0."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(0, 4, size=shape) + np.eye(*shape[-2:])
+    return A / A.sum(-1, keepdims=True)
+
+
+effective_keys = Exercise(
+    task="how many keys each query attends to",
+    right=lambda A: np.exp(_entropy(A)),
+    cases=(
+        (np.array([[0.5, 0.5], [0.75, 0.25]]),),
+        (np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]]),),
+        (np.array([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]),),
+        (_weights((2, 3, 5, 5), 0),),
+    ),
+    names=("A",),
+    mistakes=(
+        Mistake(
+            "the entropy",
+            "that is the entropy; equal weights on two keys should give 2",
+            _entropy,
+        ),
+        Mistake(
+            "in bits",
+            "that is the entropy in bits; equal weights on two keys should give 2",
+            lambda A: _entropy(A) / np.log(2),
+        ),
+        Mistake(
+            "two logarithms",
+            "the logarithm and the power need the same base, here e and e",
+            lambda A: np.exp(_entropy(A) / np.log(2)),
+        ),
+        Mistake(
+            "two powers",
+            "the logarithm and the power need the same base, here e and 2",
+            lambda A: 2 ** _entropy(A),
+        ),
+        Mistake(
+            "the sign",
+            "the logarithm of a weight is negative: a minus is missing, and so you "
+            "have one divided by the number of keys",
+            lambda A: np.exp(-_entropy(A)),
+        ),
+        Mistake(
+            "zero times infinity",
+            "a weight of 0 adds nothing to the entropy, and 0 · log 0 is NaN",
+            lambda A: np.exp(-(A * np.log(A)).sum(-1)),
+        ),
+        Mistake(
+            "down the columns",
+            "a row holds the weights of one query: sum along the last axis",
+            lambda A: np.exp(_entropy(A, -2)),
+        ),
+        Mistake(
+            "one number for all",
+            "you have one number for the whole array, and each query needs its own",
+            lambda A: np.exp(_entropy(A).sum()),
+        ),
+        Mistake(
+            "the mean",
+            "that is the mean over all queries; expected one number per query",
+            lambda A: np.exp(_entropy(A)).mean(),
+        ),
+        Mistake(
+            "a mean in the entropy",
+            "the entropy is a sum over the keys, not a mean",
+            lambda A: np.exp(_entropy(A) / A.shape[-1]),
+        ),
+        Mistake(
+            "the keys with weight",
+            "you counted every key with a weight above 0, however small; a key with "
+            "little weight should count little",
+            lambda A: (A > 0).sum(-1).astype(float),
+        ),
+        Mistake(
+            "one over the squares",
+            "one divided by the sum of squares counts keys too, but another way: here "
+            "the entropy is asked for",
+            lambda A: 1 / (A**2).sum(-1),
+        ),
+        Mistake(
+            "one over the largest",
+            "that looks at the largest weight alone; the entropy looks at all",
+            lambda A: 1 / A.max(-1),
+        ),
+        Mistake(
+            "all keys",
+            "that is how many keys there are, whatever their weights",
+            lambda A: np.full(A.shape[:-1], float(A.shape[-1])),
+        ),
+        Mistake(
+            "an axis too many",
+            "expected one number per query: the axis of the keys should be gone",
+            lambda A: np.exp(_entropy(A))[..., None],
+        ),
+    ),
+    reread=_EQUATION,
+    praise="one number per query, between 1 and the number of keys.",
+)
+
+
+# ------------------------------------------------------- a head too many
+
+
+def _blocks(W_O, n_heads, *heads):
+    width = len(W_O) // n_heads
+    return [slice(r * width, (r + 1) * width) for r in heads]
+
+
+def _change(W_O, n_heads, keep, drop, change):
+    """Put the two blocks that `change` makes of them in the place of both."""
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    answer = np.array(W_O, dtype=float)
+    answer[kept], answer[dropped] = change(answer[kept].copy(), answer[dropped].copy())
+    return answer
+
+
+def _drop(W_O, n_heads, keep, drop, change):
+    return _change(W_O, n_heads, keep, drop, lambda a, b: (change(a, b), 0))
+
+
+def _interleaved(W_O, n_heads, keep, drop):
+    blocks = W_O.reshape(-1, n_heads, W_O.shape[1]).copy()
+    blocks[:, keep] += blocks[:, drop]
+    blocks[:, drop] = 0
+    return blocks.reshape(W_O.shape)
+
+
+def _drop_columns(W_O, n_heads, keep, drop):
+    return _drop(W_O.T, n_heads, keep, drop, lambda a, b: a + b).T
+
+
+def _drop_in_place(W_O, n_heads, keep, drop):
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    W_O[kept] += W_O[dropped]
+    W_O[dropped] = 0
+    return W_O
+
+
+def _drop_rows(W_O, n_heads, keep, drop):
+    kept, dropped = _blocks(W_O, n_heads, keep, drop)
+    answer = np.array(W_O, dtype=float)
+    answer[kept] += answer[dropped]
+    return np.delete(answer, dropped, axis=0)
+
+
+def _square(n_heads, width, seed):
+    rng = np.random.default_rng(seed)
+    d_model = n_heads * width
+    return rng.integers(-9, 10, size=(d_model, d_model)).astype(float)
+
+
+drop_twin = Exercise(
+    task="W_O for a layer that has lost one of two equal heads",
+    right=lambda W_O, n_heads, keep, drop: _drop(
+        W_O, n_heads, keep, drop, lambda a, b: a + b
+    ),
+    cases=(
+        (_square(2, 1, 0), 2, 0, 1),
+        (_square(3, 2, 1), 3, 2, 0),
+        (_square(4, 2, 2), 4, 1, 2),
+    ),
+    mistakes=(
+        Mistake(
+            "only silenced",
+            "its block is 0, but what it used to write is now missing from the sum",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: a
+            ),
+        ),
+        Mistake(
+            "doubled",
+            "twice the block of the one that stays is right only if both blocks of W_O "
+            "were equal",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: 2 * a
+            ),
+        ),
+        Mistake(
+            "mean",
+            "the output adds what the heads write; a mean keeps half of it",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: (a + b) / 2
+            ),
+        ),
+        Mistake(
+            "columns",
+            "a head owns rows of W_O; its columns are shared by all heads",
+            _drop_columns,
+        ),
+        Mistake(
+            "the wrong one went",
+            "you have silenced the head that should stay",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, drop, keep, lambda a, b: a + b
+            ),
+        ),
+        Mistake(
+            "not silenced",
+            "what it wrote is added to the other block, and it still writes it too",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: (a + b, b)
+            ),
+        ),
+        Mistake(
+            "both share",
+            "the output stays, but head `drop` is not silent: its block must be 0",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: ((a + b) / 2, (a + b) / 2)
+            ),
+        ),
+        Mistake(
+            "replaced",
+            "the block of the head that stays is lost: the output needs both",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: b
+            ),
+        ),
+        Mistake(
+            "subtracted",
+            "two equal heads write the sum of their blocks, not the difference",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, n_heads, keep, drop, lambda a, b: a - b
+            ),
+        ),
+        Mistake(
+            "exchanged",
+            "you exchanged the two blocks; both heads still write",
+            lambda W_O, n_heads, keep, drop: _change(
+                W_O, n_heads, keep, drop, lambda a, b: (b, a)
+            ),
+        ),
+        Mistake(
+            "one row each",
+            "a head owns as many rows of W_O as it is wide, not one",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O, len(W_O), keep, drop, lambda a, b: a + b
+            ),
+        ),
+        Mistake(
+            "every n_heads-th row",
+            "the rows of a head lie next to each other in W_O",
+            lambda W_O, n_heads, keep, drop: _interleaved(W_O, n_heads, keep, drop),
+        ),
+        Mistake(
+            "counted from 1",
+            "heads are counted from 0 here",
+            lambda W_O, n_heads, keep, drop: _drop(
+                W_O,
+                n_heads,
+                (keep - 1) % n_heads,
+                (drop - 1) % n_heads,
+                lambda a, b: a + b,
+            ),
+        ),
+        Mistake(
+            "rows deleted",
+            "keep the shape: the silent head stays in its place, with zeros",
+            _drop_rows,
+        ),
+        Mistake(
+            "in place",
+            "return a new matrix and leave W_O as it came",
+            _drop_in_place,
+        ),
+    ),
+    reread=_TWINS,
+    praise="the layer computes what it did, with one head less.",
+)
+
+
+# ------------------------------------------------------- how many heads can go
+
+
+def _first_loss(curve, tolerance):
+    """Return the first number of heads whose removal costs more than allowed."""
+    lost = np.flatnonzero(_costs(curve) > tolerance + 1e-9)
+    return lost[0] if len(lost) else len(curve)
+
+
+def _costs(curve):
+    return curve[0] - np.asarray(curve)
+
+
+_DIPS = np.array([0.95, 0.94, 0.9, 0.93, 0.92, 0.4])  # up again with three heads off
+_RISES = np.array([0.9, 0.92, 0.89, 0.85, 0.6])  # better with one head off
+
+heads_to_spare = Exercise(
+    task="how many heads can go within a tolerance",
+    right=lambda curve, tolerance: _first_loss(curve, tolerance) - 1,
+    cases=(
+        (np.array([0.9, 0.8]), 0.05),
+        (np.array([0.97, 0.96, 0.91, 0.9, 0.79]), 0.05),
+        (_DIPS, 0.035),
+        (_RISES, 0.015),
+        (np.array([0.5, 0.45, 0.4]), 0.12),
+        (np.array([0.6, 0.58, 0.3, 0.05]), 0.1),
+        (np.array([0.75, 0.5, 0.25]), 0.25),
+    ),
+    names=("curve", "tolerance"),
+    mistakes=(
+        Mistake(
+            "the first that is too many",
+            "that is the first number of heads that costs too much: one fewer can go",
+            _first_loss,
+        ),
+        Mistake(
+            "the last that is good enough",
+            "the accuracy recovers later, but before that it fell too far: stop at "
+            "the first fall",
+            lambda curve, tolerance: np.flatnonzero(
+                _costs(curve) <= tolerance + 1e-9
+            ).max(),
+        ),
+        Mistake(
+            "how many are good enough",
+            "you counted every place of the curve that is good enough, also those "
+            "behind the first fall, and the place with no head off",
+            lambda curve, tolerance: (_costs(curve) <= tolerance + 1e-9).sum(),
+        ),
+        Mistake(
+            "good enough behind the fall",
+            "you counted places behind the first fall too; the heads go one after "
+            "the other",
+            lambda curve, tolerance: (_costs(curve) <= tolerance + 1e-9).sum() - 1,
+        ),
+        Mistake(
+            "compared with the best",
+            "the tolerance counts from the whole model, curve[0], not from the best "
+            "place of the curve",
+            lambda curve, tolerance: (
+                np.flatnonzero(np.append(curve.max() - curve, 2) > tolerance + 1e-9)[0]
+                - 1
+            ),
+        ),
+        Mistake(
+            "step by step",
+            "you compared each place with the one before; small steps add up, so "
+            "compare with curve[0]",
+            lambda curve, tolerance: np.flatnonzero(
+                np.append(-np.diff(curve), 2) > tolerance + 1e-9
+            )[0],
+        ),
+        Mistake(
+            "an accuracy",
+            "you compared the accuracy itself with the tolerance; what it may not "
+            "exceed is the loss of accuracy",
+            lambda curve, tolerance: (
+                np.flatnonzero(np.append(curve, -1) < tolerance)[0] - 1
+            ),
+        ),
+        Mistake(
+            "a share of the accuracy",
+            "the tolerance is a difference of accuracies, not a share of curve[0]",
+            lambda curve, tolerance: _first_loss(curve, tolerance * curve[0]) - 1,
+        ),
+        Mistake(
+            "exactly the tolerance",
+            "a loss of exactly the tolerance is still within it",
+            lambda curve, tolerance: (
+                np.flatnonzero(np.append(_costs(curve), 2) >= tolerance - 1e-9)[0] - 1
+            ),
+        ),
+        Mistake(
+            "a gain is no loss",
+            "you took the size of the change: an accuracy that rises costs nothing",
+            lambda curve, tolerance: (
+                np.flatnonzero(np.append(abs(_costs(curve)), 2) > tolerance + 1e-9)[0]
+                - 1
+            ),
+        ),
+        Mistake(
+            "a share of the heads",
+            "that is the share of the heads; expected how many",
+            lambda curve, tolerance: (
+                (_first_loss(curve, tolerance) - 1) / (len(curve) - 1)
+            ),
+        ),
+        Mistake(
+            "the accuracy that is left",
+            "that is the accuracy that is left; expected how many heads are off then",
+            lambda curve, tolerance: curve[_first_loss(curve, tolerance) - 1],
+        ),
+        Mistake(
+            "every head",
+            "the last place of the curve has no head left: is it still good enough?",
+            lambda curve, tolerance: len(curve) - 1,
+        ),
+    ),
+    reread=_CAN_GO,
+    praise="and a tolerance had to be named before the curve was seen.",
+)
