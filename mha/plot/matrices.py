@@ -17,7 +17,7 @@ KINDS = ("weights", "scores", "mask")
 Kind = Literal["weights", "scores", "mask"]
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 LETTER = 5.9  # points; a typical letter of a token
-TIGHT = 26  # in a smaller cell 0.57 becomes .57, and -0.57 has no room
+TIGHT = 26  # in a smaller cell 0.57 becomes .57
 LINE = 10  # a smaller cell has no room for the name of its row
 NUMBER = 20  # a smaller cell has no room for a number
 WIDEST = 366  # points; on a phone, letters still have nine pixels
@@ -113,7 +113,7 @@ def heatmaps(
     values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
     tint = _tint(values, kind)
     numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
-    room = NUMBER if kind == "weights" or not tint.digits else TIGHT
+    room = NUMBER if kind == "weights" else max(NUMBER, 4 + 5.3 * tint.longest)
     smallest = room if numbered else 0 if cols is None else LINE
     plan = _plan(len(matrices), down, across, smallest, (xlabel, ylabel))
     under = [textwrap.wrap(words, max(8, int(plan.step / 5.2))) for _, words in panels]
@@ -146,6 +146,7 @@ class Tint(NamedTuple):
     role: str
     top: float  # what has the darkest tint
     digits: int
+    longest: int  # number, in characters
 
     def of(self, value: float) -> float:
         """Return how densely a cell with a number is filled."""
@@ -204,14 +205,16 @@ def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
 def _tint(values: Array, kind: Kind) -> Tint:
     if kind != "weights":
         top = float(np.abs(values).max(initial=0)) or 1.0
-        whole = np.array_equal(values, np.round(values))
-        return Tint(kind, "ink", top, 0 if whole else 2)  # 3 says as much as 3.00
+        # 3 says as much as 3.00
+        digits = 0 if np.array_equal(values, np.round(values)) else 2
+        longest = max((len(number(x, digits)) for x in values), default=1)
+        return Tint(kind, "ink", top, digits, longest)
     if np.any(values < -1e-6) or np.any(values > 1 + 1e-6):
         raise ValueError(
             f"weights lie between 0 and 1, got {values.min():.3g} to "
             f'{values.max():.3g}; use kind="scores" for signed numbers'
         )
-    return Tint(kind, "weight", 1.0, 2)
+    return Tint(kind, "weight", 1.0, 2, len("0.57"))
 
 
 def _plan(
@@ -250,7 +253,8 @@ def _numbered(
     """Draw cells with their numbers; a masked one has a number if it has a weight."""
     x, y, cell = place
     gap = min(1.25, cell / 16)
-    side, size = cell - 2 * gap, min(11, max(SIZE, 0.36 * cell))
+    side, letters = cell - 2 * gap, tint.longest - (cell < TIGHT)
+    size = min(11, max(SIZE, 0.36 * cell), (cell - 3) / (0.58 * letters))
     for (i, j), value in np.ndenumerate(A):
         box = x + j * cell + gap, y + i * cell + gap, side, side
         shown = value != 0 or not blocked[i, j]
