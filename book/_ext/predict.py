@@ -18,7 +18,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-ASKS = re.compile(r"Before you \w[^*]*:")
+ASKS = re.compile(r"Before\s+you\s+\w[^*]*:")
 NOTE = "Your guess stays in this browser and is sent to nobody."
 
 
