@@ -88,13 +88,13 @@ def pieces(paragraph):
         if rest is not None or not isinstance(node, nodes.Text):
             (found[-1] if rest is None else rest).append(node)
             continue
-        for part in re.split(r"(\.\s|\.$|,?\s+and\s|,\s|[()])", node):
+        for part in re.split(r"(\.\s|\.$|,?\s+and,?\s|,\s|[()])", node):
             depth += {"(": 1, ")": -1}.get(part, 0)
             if rest is not None:
                 rest.append(nodes.Text(part))
             elif depth == 0 and re.fullmatch(r"\.\s?", part):
                 rest = []
-            elif depth == 0 and re.fullmatch(r",?\s+and\s|,\s", part):
+            elif depth == 0 and re.fullmatch(r",?\s+and,?\s|,\s", part):
                 found.append([nodes.Text(part)])
             elif part:
                 found[-1].append(nodes.Text(part))
@@ -116,14 +116,29 @@ def in_one_line(paragraph):
 
 
 def together(found):
-    """Join pieces without a link to those before them; drop the commas in between."""
-    joined = []
-    for piece in found:
-        if not joined or (has_link(piece) and has_link(joined[-1])):
-            joined.append(piece[1:] if joined else piece)
+    """Return the pieces as chips, each with a link if there is one.
+
+    A relative clause belongs to what it follows, and so does what stands at the end.
+    Another piece without a link belongs to the next one, as in "heads and W_O (8)".
+    """
+    chips, waiting = [], []
+    for at, piece in enumerate(found):
+        text = "".join(node.astext() for node in piece)
+        is_clause = re.match(r"\W*(which|who|whose|where)\b", text)
+        if chips and not has_link(piece) and (is_clause or not any_link(found[at:])):
+            chips[-1] += piece
+        elif has_link(piece) or not any_link(found[at:]):
+            chips.append(waiting + piece)
+            waiting = []
         else:
-            joined[-1] += piece
-    return joined
+            waiting = waiting + piece
+    # a comma or an "and" in front separates two chips, and is part of neither
+    return [chip[1:] if count else chip for count, chip in enumerate(chips)]
+
+
+def any_link(pieces):
+    """Return whether one of these pieces has a link."""
+    return any(map(has_link, pieces))
 
 
 def has_link(piece):

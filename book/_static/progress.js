@@ -37,7 +37,7 @@
     make("button", { type: "button", onclick: erase }, "Erase all ticks"));
   const marks = new Map();
   for (const link of document.querySelectorAll(".bd-docs-nav a")) {
-    const found = totals.find(([name]) => link.href.includes(`/${name}.html`));
+    const found = totals.find(([name]) => link.href.includes(`/book/${name}.html`));
     if (found) marks.set(found[0], link.appendChild(make("small", { hidden: true })));
   }
   for (const title of document.querySelectorAll("article h3")) {

@@ -113,6 +113,24 @@ def test_what_has_no_link_stays_with_what_it_explains():
     assert chips == ["Python, NumPy and some patience"]
 
 
+def test_what_has_no_link_waits_for_the_next_link():
+    chips, _ = need("You need masks (", "@4", "), heads and W_O (", "@8", ").")
+    assert chips == ["masks (4)", "heads and W_O (8)"]
+    chips, _ = need(
+        "You need a scale (", "@3", ") and, in one place, masks (", "@4", ")."
+    )
+    assert chips == ["a scale (3)", "in one place, masks (4)"]
+    chips, _ = need("You need Python and ", "@chapter 1", ".")
+    assert chips == ["Python and chapter 1"]
+
+
+def test_a_relative_clause_stays_with_its_noun():
+    chips, _ = need(
+        "You need words (", "@1", "), which are rows, and masks (", "@4", ")."
+    )
+    assert chips == ["words (1), which are rows", "masks (4)"]
+
+
 def test_the_sentences_after_the_first_are_kept_as_they_are():
     chips, rest = need(
         "You need ", "@chapter 5", ". Read ", "@chapter 2", " too, (once)."
