@@ -24,7 +24,7 @@ const boxes = buttons.map((button) => html("td", {}, button));
 const table = html("table", { class: "whole" }, caption, groups_,
   ...words.map((name, i) => html("tr", {}, html("th", { scope: "row" }, name), ...boxes.slice(i * d, (i + 1) * d))));
 const features = places.map(() => html("i"));
-const origin = html("div", { "aria-hidden": true }, html("div", {}, "made from these of X"),
+const origin = html("div", { "aria-hidden": true }, html("div", {}, "made from these numbers of X"),
   html("div", { class: "words", style: `grid-template-columns: repeat(${d}, 14px)` }, ...features));
 const tape = html("div", { class: "tape" });
 const line = html("div", { class: "line", "aria-hidden": true }, html("div", {}, "as it lies in memory, row after row"), tape);
