@@ -31,7 +31,7 @@ const legend = html("div", { class: "legend" }, html("span", { class: "ring" }),
 
 // the triangle of weights: right corner all to the first, top all to the second, else to the third
 const [first, second, third] = names;
-const paper = svg("svg", { viewBox: `-46 -30 ${SIDE + 116} ${SIDE + 58}` },
+const paper = svg("svg", { viewBox: `-68 -30 ${SIDE + 138} ${SIDE + 58}` },
   svg("path", { class: "edge", d: `M0 ${SIDE}H${SIDE}L0 0Z` }),
   svg("text", { x: 0, y: -14, "text-anchor": "middle" }, `all to ${cut(second, 16)}`),
   svg("text", { x: SIDE, y: SIDE + 22, "text-anchor": "middle" }, `all to ${cut(first, 16)}`),

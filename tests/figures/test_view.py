@@ -25,7 +25,7 @@ from mha.view import base as _view
 
 SAYS = "One sentence with the finding."
 WORDS = ["the", "dog", "ran"]
-LIMIT = 25_000  # characters of script and markup, besides data and still picture
+LIMIT = 27_000  # characters of script and markup, besides data and still picture
 rng = np.random.default_rng(0)
 A = mha.softmax(rng.normal(size=(2, 5, 3, 3)))  # layers, heads, queries, keys
 S = rng.normal(size=(3, 5))
