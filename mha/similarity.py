@@ -12,7 +12,7 @@ from mha.arguments import validated
 def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the dot product of every query with every key.
 
-    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]  (chapter similarity)
+    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]  (chapter dot_product)
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
 def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the cosine of the angle between every query and every key.
 
-    Equation: cos θ = q · k / (‖q‖ ‖k‖)  (chapter similarity)
+    Equation: cos θ = q · k / (‖q‖ ‖k‖)  (chapter dot_product)
 
     Parameters
     ----------

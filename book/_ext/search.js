@@ -7,6 +7,7 @@
   const TITLE = 2000, LEAD = 1000, ENTRY = 900, HEADING = 500; // steps of the order
   const LEADS = 3, CLOSE = 0.7; // chapters that may come first, if nearly as good
   const MOST = 2; // headings shown of one page
+  const SHOWN = 25; // results: whoever needs more had better type another word
   const NAME = 100; // a name of the package comes last, unless it is what was asked for
   const stemmer = new Stemmer();
   const stem = (word) => stemmer.stemWord(word.toLowerCase());
@@ -124,17 +125,23 @@
       name[4] += last === query.trim().toLowerCase() ? HEADING : NAME / 10;
     }
     const results = [...rank(query, terms, excluded), ...names];
-    return results.sort(_orderResultsByScoreThenName); // the last is shown first
+    results.sort(_orderResultsByScoreThenName); // the last is shown first
+    return results.slice(-SHOWN);
   };
 
   // What is quoted from a page: its text, without its contents, code bars and formulas.
   const UNQUOTED = ".headerlink, script, style, summary, mjx-container, .takes";
-  Search.htmlToText = (html, anchor) => {
+  const parsed = new Map(); // a page has several results
+  function article(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
     const text = page.querySelector("article") ?? page.body;
-    const part = anchor && text.querySelector(anchor);
+    text.querySelectorAll(UNQUOTED).forEach((node) => node.remove());
+    return text;
+  }
+  Search.htmlToText = (html, anchor) => {
+    if (!parsed.has(html)) parsed.set(html, article(html));
+    const text = parsed.get(html), part = anchor && text.querySelector(anchor);
     const found = part?.closest("dt")?.parentNode ?? part ?? text;
-    found.querySelectorAll(UNQUOTED).forEach((node) => node.remove());
     return found.textContent.replace(/\s+/g, " ");
   };
 

@@ -15,7 +15,8 @@ COLUMN, STEP = 160, 38  # points
 BOX, AROUND = (104, 24), 70  # width and height of a box; how far a path goes around
 RISE = {"(": 0.5}  # steps upwards; a fork needs less room than the 1 of all others
 DEPTH = np.array([0.55, -0.42])  # where one step into the picture leads on paper
-CELL, ACROSS, DOWN = 22, np.array([1.0, 0]), np.array([0.0, 1.0])
+ACROSS, DOWN = np.array([1.0, 0]), np.array([0.0, 1.0])
+WIDEST, LARGEST, BESIDE = 366, 22, 46  # of all blocks, of a cell, beside a block
 
 
 def paths(
@@ -110,16 +111,18 @@ def blocks(
             )
     if not named:
         raise ValueError("panels must hold at least one block")
-    sizes = [_size(block.shape) for block in named.values()]
-    step = max(width for width, _ in sizes) + 46
+    across = max(_size(block.shape)[0] for block in named.values())
+    cell = min(LARGEST, (WIDEST / len(named) - BESIDE) / across)
+    sizes = [np.multiply(cell, _size(block.shape)) for block in named.values()]
+    step = cell * across + BESIDE
     high = max(height for _, height in sizes)
-    scene = Scene(step * len(named), high + 40)
+    scene = Scene(step * len(named), high + 46)
     for k, ((label, block), (width, height)) in enumerate(
         zip(named.items(), sizes, strict=True)
     ):
         x = step * (k + 0.5) - width / 2 + 8
-        _draw_block(scene, block, (x, 8 + high - height), axes)
-        scene.text(step * (k + 0.5), high + 34, label)
+        _draw_block(scene, block, (x, 14 + high - height, cell), axes)
+        scene.text(step * (k + 0.5), high + 40, label)
     return Picture(scene, alt)
 
 
@@ -160,8 +163,9 @@ def _draw_path(scene: Scene, x: float, bottom: float, steps: Iterable[str]) -> N
 
 
 def _size(shape: tuple[int, ...]) -> tuple[float, float]:
+    """Return width and height of a block on paper, in cells."""
     a, b, c = shape
-    return CELL * (c + a * DEPTH[0]), CELL * (b - a * DEPTH[1])
+    return c + a * DEPTH[0], b - a * DEPTH[1]
 
 
 def _faces(block: Array) -> Iterator[tuple[bool, Array, Array, Array]]:
@@ -176,19 +180,19 @@ def _faces(block: Array) -> Iterator[tuple[bool, Array, Array, Array]]:
 
 
 def _draw_block(
-    scene: Scene, block: Array, corner: tuple[float, float], axes: Sequence[str]
+    scene: Scene, block: Array, place: tuple[float, float, float], axes: Sequence[str]
 ) -> None:
-    a, b, c = block.shape
-    front = np.add(corner, (0, -a * DEPTH[1] * CELL))  # its upper left corner
+    (a, b, c), (left, top, cell) = block.shape, place
+    front = np.array([left, top - a * DEPTH[1] * cell])  # its upper left corner
     for together, start, u, v in _faces(block):
-        cell = [start, start + u, start + u + v, start + v]
-        points = [tuple((front + CELL * p).tolist()) for p in cell]
+        face = [start, start + u, start + u + v, start + v]
+        points = [tuple((front + cell * p).tolist()) for p in face]
         look = {"fill": "ink", "alpha": 0.45} if together else {}
         scene.shape(points, closed=True, stroke="ink", width=0.9, **look)
     batch, token, feature = axes
-    x, y = (front + CELL * (a / 2 * DEPTH)).tolist()
+    x, y = (front + cell * (a / 2 * DEPTH)).tolist()
     slope = math.degrees(math.atan2(DEPTH[1], DEPTH[0]))
     (left, top), size = front.tolist(), 9.5
-    scene.text(left + CELL * c / 2, top + CELL * b + 12, feature, size=size)
-    scene.text(left - 5, top + CELL * b / 2, token, size=size, turn=-90)
+    scene.text(left + cell * c / 2, top + cell * b + 12, feature, size=size)
+    scene.text(left - 5, top + cell * b / 2, token, size=size, turn=-90)
     scene.text(x - 3, y - 3, batch, size=size, turn=slope)

@@ -112,7 +112,7 @@ function draw() {
     : rank === 1 ? "The heads are equal: one mixture." : `To unmix them, W_O needs numbers up to ${show(largest, 1)}.`));
 }
 
-mount(`with one head, find the point at which R² of both, ${first} and ${second}, is above 0.50. If you give up, take two heads.`,
+mount(`with one head, find the point at which R² of both (${first} and ${second}) is above 0.50. If you give up, take two heads.`,
   choice("heads", [[1, "one"], [2, "two"]], 1, (m) => { state.m = m; draw(); }),
   html("div", { class: "scene" },
     html("div", {}, html("div", { class: "title" }, "attention weights: drag the point"), paper),

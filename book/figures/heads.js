@@ -24,7 +24,7 @@ const boxes = buttons.map((button) => html("td", {}, button));
 const table = html("table", { class: "whole" }, caption, groups_,
   ...words.map((name, i) => html("tr", {}, html("th", { scope: "row" }, name), ...boxes.slice(i * d, (i + 1) * d))));
 const features = places.map(() => html("i"));
-const origin = html("div", { "aria-hidden": true }, html("div", {}, "made from these of X"),
+const origin = html("div", { "aria-hidden": true }, html("div", {}, "made from these numbers of X"),
   html("div", { class: "words", style: `grid-template-columns: repeat(${d}, 14px)` }, ...features));
 const tape = html("div", { class: "tape" });
 const line = html("div", { class: "line", "aria-hidden": true }, html("div", {}, "as it lies in memory, row after row"), tape);
@@ -56,7 +56,7 @@ function draw() {
   tape.replaceChildren(...places.map((q) => cell(q, q % d ? "" : " first")));
   const heads = Array.from({ length: h }, () => words.map(() => []));
   places.forEach((q) => { const [a, b, e] = goes(q); heads[a][b][e] = q; });
-  result.replaceChildren(...heads.map((rows, a) => html("table", {}, html("caption", {}, `comes to head ${a + 1}`),
+  result.replaceChildren(...heads.map((rows, a) => html("table", {}, html("caption", {}, `lands in head ${a + 1}`),
     ...rows.map((line, b) => html("tr", {}, html("th", { scope: "row" }, words[b]),
       ...line.map((q) => html("td", {}, cell(q))))))));
 
@@ -74,16 +74,16 @@ function draw() {
   if (way === "reshape") seen.add(h);
   const others = counts.filter((h) => h > 1).length;
   const done = [...seen].filter((h) => h > 1).length >= Math.min(2, others);
-  aim(way === "reshape" ? `With ${h} ${h === 1 ? "head" : "heads"} ${held} of ${places.length} are in their place.${others > 1 && !done ? " And with another number of heads?" : ""}`
+  aim(way === "reshape" ? `With ${h} ${h === 1 ? "head" : "heads"} ${held} of ${places.length} are in the right place.${others > 1 && !done ? " And with another number of heads?" : ""}`
     : "Choose “reshape only” once you have a guess.", done && way === "reshape");
   say(way === "input"
     ? `${text(p)} is in its place, but it is made from ${from[1] - from[0]} of ${d} features of ${word(words[row])}.`
-    : `${text(p)}, made for head ${owner + 1} from ${word(words[row])}, comes to head ${r + 1}${i === row ? "" : ` and is taken for ${word(words[i])}`}. `
-      + `${held} of ${places.length} numbers are in their place, ${strays} in a wrong head.`);
+    : `${text(p)}, made for head ${owner + 1} from ${word(words[row])}, lands in head ${r + 1}${i === row ? "" : ` and is taken for ${word(words[i])}`}. `
+      + `${held} of ${places.length} numbers are in the right place, ${strays} in a wrong head.`);
 }
 
 const stop = arrows(buttons, d, pick);
-mount(`leave out the swap (“reshape only”). How many of the ${places.length} numbers still come to their head and row? Guess first.`,
+mount(`leave out the swap (“reshape only”). How many of the ${places.length} numbers still end up in the right head and row? Guess first.`,
   choice("cut", [["swap", "reshape and swap"], ["reshape", "reshape only"], ["input", "cut the input"]], "swap", (way) => { state.way = way; draw(); }),
   choice("heads", counts.map((h) => [h, `${h}`]), first, (h) => { state.h = h; draw(); }),
   html("div", { class: "stage" }, table, origin),

@@ -239,7 +239,7 @@ def draw_matrix(
             scene.hatched(*place)
             continue
         alpha = value if role == "weight" else 0.06 + 0.26 * abs(value) / top
-        size = 11 if w < 25 else (0.38 if digits == 1 else 0.404) * w
+        size = 11 if w < 25 else 0.404 * w
         scene.cell(*place, short(value, digits), role, max(alpha, 0.035), size=size)
     scene.box(x, y, wide, high, radius=4, stroke=role)
 

@@ -23,7 +23,7 @@ const heads = members.map((name) => cell("columnheader", { "aria-label": plain(n
 const lines = laws.map((name, l) => {
   const [more, law] = [html("small"), html("span", {}, plain(name))];
   const head = cell("rowheader", {}, law, more);
-  const cells = members.map((member, m) => cell("gridcell", { class: killed[m][l] ? "kill" : "" }, html("i")));
+  const cells = members.map((member, m) => cell("gridcell", killed[m][l] ? { class: "kill", "aria-label": "caught" } : { "aria-label": "missed" }, html("i")));
   return { head, more, cells, node: html("div", { role: "row", class: "law" }, head, ...cells) };
 });
 const corner = cell("columnheader", { class: "corner" }, "law");

@@ -209,7 +209,7 @@ def _draw_concatenated(scene: Scene, x: float, y: float) -> None:
         left = x - D_MODEL / 2 + k * D_K
         _draw_sheets(scene, left, y - N / 2, D_K, N, "output", 1)
         name = f"*H*_{k + 1}" if k < HEADS - 1 else "*H*_h"
-        scene.text(left + D_K / 2, y + 4, name, size=9.5, role="output", math=True)
+        scene.text(left + D_K / 2, y + 4, name, size=10, role="output", math=True)
     left = x + D_MODEL / 2 + 9
     scene.text(
         left,

@@ -48,7 +48,7 @@ function draw() {
   say(`dₖ = ${d}. Raw: ${a}, key ${found[0][2] + 1} leads. Divided by ${show(root_d, 1)}: ${b}.`);
 }
 
-mount(`widen the vectors to the end. How much does the first of ${keys.length} keys get? Then look at ${scores.length > 1 ? "the other draws" : "the divided row"}: is it luck?`,
+mount(`widen the vectors to the end. How much of the weight does one of the ${keys.length} keys get? Then look at ${scores.length > 1 ? "the other draws" : "the divided row"}: is it luck?`,
   html("div", { "aria-hidden": true },
     html("div", {}, `${keys.length} scores q · k; the band is ±√dₖ`), strip,
     html("div", { class: "ends" }, html("span", {}, show(-far, 0)), html("span", {}, "0"), html("span", {}, far)),

@@ -3,6 +3,8 @@
 const { tokens, n_heads, causal, X, W, P, Q, K, V, S, scaled, A, H, C, Y } = data;
 const CLOSED = "−∞", FIRST = 3;
 const brief = (x) => (x === null ? CLOSED : Math.abs(x - Math.round(x)) < 1e-4 ? show(x, 0) : show(x));
+// W_Q with its letter below
+const low = (name) => name.split("_").map((part, k) => (k ? html("sub", {}, part) : part));
 const column = (M, c) => M.map((row) => row[c]);
 const flip = (M) => M[0].map((_, c) => column(M, c));
 const dot = (a, b) => a.map((x, l) => `${brief(x)}·${brief(b[l])}`).join(" + ");
@@ -58,7 +60,7 @@ function table({ name, M, role, rows, columns, map, cut: width }, tag) {
     return cell;
   }));
   const head = columns ? [html("tr", {}, rows ? html("td", {}) : null, ...columns.map((t) => html("th", { scope: "col" }, cut(t, 6))))] : [];
-  return { cells, node: html("table", { class: role }, html("caption", {}, name), ...head, ...cells.map((line, i) => html("tr", {},
+  return { cells, node: html("table", { class: role }, html("caption", {}, ...low(name)), ...head, ...cells.map((line, i) => html("tr", {},
     rows ? html("th", { scope: "row" }, rows[i]) : null, ...line.map((cell) => html("td", {}, cell))))) };
 }
 
@@ -90,7 +92,9 @@ const stages = STEPS.map(([, blocks], at) => {
   });
   const flat = order.flat(), best = at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0];
   arrows(flat, order[0].length)(flat.indexOf(best));
-  return { node: html("div", { class: "stage" }, ...nodes), best, flat };
+  // columns of one width, so that a product is exactly below and beside its factors
+  const digits = Math.max(...nodes.flatMap((node) => [...node.querySelectorAll("td > *")]).map((cell) => cell.textContent.length));
+  return { node: html("div", { class: "stage", style: `--wide: ${0.6 * digits + 0.4}em` }, ...nodes), best, flat };
 });
 
 // the task: where only one score is open, the weight can only be 1
@@ -115,7 +119,7 @@ let at = 0, reached = 0;
 function go(to) {
   at = to;
   reached = Math.max(reached, at);
-  title.textContent = `${at + 1}. ${STEPS[at][0]}`;
+  title.replaceChildren(...low(`${at + 1}. ${STEPS[at][0]}`));
   stages.forEach(({ node }, k) => node.classList.toggle("here", k === at));
   small.forEach((node, k) => {
     node.classList.toggle("later", k > reached);

@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike
 
 from mha._arrays import Array
 from mha.plot._checks import as_matrix, as_names
-from mha.plot.picture import WIDTH, Picture
+from mha.plot.picture import Picture
 from mha.plot.scene import Scene, corners
 
 KINDS = ("weights", "scores", "mask")
 Kind = Literal["weights", "scores", "mask"]
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 LETTER = 5.9  # points; a typical letter of a token
+TIGHT = 26  # in a smaller cell 0.57 becomes .57
 LINE = 10  # a smaller cell has no room for the name of its row
-NUMBER = 21.6  # a smaller cell has no room for a number
+NUMBER = 20  # a smaller cell has no room for a number
+WIDEST = 366  # points; on a phone, letters still have nine pixels
 NARROWEST = 190  # a sheet on which there is room for what the tints mean
 SHADES = 20  # of a map without numbers
 SIZE = 9.5  # of names
@@ -42,20 +44,20 @@ def heatmap(
     alt : str
         One sentence with the finding, for readers who do not see the picture.
     kind : {"weights", "scores", "mask"}
-        Weights have the fixed limits 0 and 1. Scores have limits symmetric about 0;
-        a score of ``-inf`` counts as blocked. In a mask True means *may look*.
+        Weights run from the background (0) to one hue (1). Scores are tinted by their
+        size; a score of ``-inf`` counts as masked. In a mask True means *may attend*.
     mask : bool ndarray that broadcasts to (n_q, n_k), optional
-        Where it is False the cell is drawn as blocked.
+        Where it is False the cell is hatched.
     xlabel, ylabel : str
         What a column and a row stand for.
     unit : str, optional
-        What a number is, for the colour bar; "weight" or "score" by default.
+        What a number is, for the legend; "weight" or "score" by default.
 
     Returns
     -------
     picture : Picture
         Up to 6 by 6 each cell holds its number, to two decimals unless all scores are
-        whole; a larger map gets a colour bar.
+        whole, and a masked cell only if its weight is not 0. A larger map has a legend.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def heatmaps(
     mask: Any = None, xlabel: str = "key", ylabel: str = "query",
     unit: str | None = None,
 ) -> Picture:  # fmt: skip
-    """Show matrices of one shape side by side, with the same colours and limits.
+    """Show matrices of one shape side by side, with the same tints.
 
     Parameters
     ----------
@@ -111,7 +113,8 @@ def heatmaps(
     values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
     tint = _tint(values, kind)
     numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
-    smallest = NUMBER if numbered else 0 if cols is None else LINE
+    room = NUMBER if kind == "weights" else max(NUMBER, 4 + 5.3 * tint.longest)
+    smallest = room if numbered else 0 if cols is None else LINE
     plan = _plan(len(matrices), down, across, smallest, (xlabel, ylabel))
     under = [textwrap.wrap(words, max(8, int(plan.step / 5.2))) for _, words in panels]
     block = plan.top + plan.cell * n_q + 13 * max(map(len, under)) + 9
@@ -143,6 +146,7 @@ class Tint(NamedTuple):
     role: str
     top: float  # what has the darkest tint
     digits: int
+    longest: int  # number, in characters
 
     def of(self, value: float) -> float:
         """Return how densely a cell with a number is filled."""
@@ -201,14 +205,16 @@ def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
 def _tint(values: Array, kind: Kind) -> Tint:
     if kind != "weights":
         top = float(np.abs(values).max(initial=0)) or 1.0
-        whole = np.array_equal(values, np.round(values))
-        return Tint(kind, "ink", top, 0 if whole else 2)  # 3 says as much as 3.00
+        # 3 says as much as 3.00
+        digits = 0 if np.array_equal(values, np.round(values)) else 2
+        longest = max((len(number(x, digits)) for x in values), default=1)
+        return Tint(kind, "ink", top, digits, longest)
     if np.any(values < -1e-6) or np.any(values > 1 + 1e-6):
         raise ValueError(
             f"weights lie between 0 and 1, got {values.min():.3g} to "
             f'{values.max():.3g}; use kind="scores" for signed numbers'
         )
-    return Tint(kind, "weight", 1.0, 2)
+    return Tint(kind, "weight", 1.0, 2, len("0.57"))
 
 
 def _plan(
@@ -220,7 +226,7 @@ def _plan(
     longest, gap = LETTER * max(map(len, cols)), 16.0
 
     def largest(across: int) -> float:
-        return ((72 * WIDTH - left) / across - gap) / len(cols)
+        return ((WIDEST - left) / across - gap) / len(cols)
 
     most = max((m for m in (2, 3, 4) if largest(m) > smallest), default=1)
     lines = -(-count // most)
@@ -247,12 +253,15 @@ def _numbered(
     """Draw cells with their numbers; a masked one has a number if it has a weight."""
     x, y, cell = place
     gap = min(1.25, cell / 16)
-    side, size = cell - 2 * gap, min(11, 0.36 * cell)
+    side, letters = cell - 2 * gap, tint.longest - (cell < TIGHT)
+    size = min(11, max(SIZE, 0.36 * cell), (cell - 3) / (0.58 * letters))
     for (i, j), value in np.ndenumerate(A):
         box = x + j * cell + gap, y + i * cell + gap, side, side
         shown = value != 0 or not blocked[i, j]
         if shown:
             words = number(value, tint.digits)
+            if cell < TIGHT:
+                words = words.removesuffix(".00").replace("0.", ".", 1)
             scene.cell(*box, words, tint.role, tint.of(value), size=size)
         if blocked[i, j]:
             scene.hatched(*box, middle=not shown)

@@ -334,7 +334,7 @@ def test_wrong_numbers_are_marked_by_more_than_a_colour(show):  # noqa: F811
     for number in figure.root.locator("table .lost").all():
         assert number.evaluate(sign) == '"✗"'
     captions = figure.root.locator(".stage caption").all_inner_texts()
-    assert captions[1:] == [f"comes to head {r}" for r in (1, 2, 3)]
+    assert captions[1:] == [f"lands in head {r}" for r in (1, 2, 3)]
 
 
 def test_the_guess_is_answered_for_two_numbers_of_heads(show):  # noqa: F811

@@ -233,6 +233,10 @@ def test_a_finger_slides_along_the_versions(show):  # noqa: F811
     assert figure.says == "a breaks 1: one."
     swipe(figure, head, head.bounding_box()["width"], 0)
     assert figure.says == "b breaks 2: one, two."
+
+
+def test_a_finger_chooses_a_law(show):  # noqa: F811
+    figure = show(KILLS, has_touch=True, width=390)
     row(figure, "one").tap()
     assert figure.data("left") == "0"
 

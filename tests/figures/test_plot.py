@@ -3,6 +3,7 @@
 import base64
 import functools
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -25,8 +26,10 @@ from figures.hull import convex_hull
 from figures.vectors import label_side
 from mha import plot
 from mha.plot import picture as _picture
+from mha.plot.marks import Shape, Text
 from mha.plot.matrices import SHADES, number
 from mha.plot.palette import LIGHT, paint
+from tests.figures.test_contrast import scene_of
 
 A = np.array([[0.1, 0.9, 0.0], [0.5, 0.25, 0.25]])
 QUERIES, KEYS = ["it", "was"], ["the", "dog", "ran"]
@@ -162,18 +165,46 @@ def test_whole_scores_need_no_decimals():
     assert {"2.50", "−1.50"} <= set(words(broken))
 
 
+@pytest.mark.parametrize("panels", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("kind", "value"), [("weights", 0.57), ("scores", -1.25), ("scores", -12.0)]
+)
+def test_a_number_has_room_in_its_cell(kind, value, panels):
+    """A digit is a little more than half as wide as high."""
+    shown = [(np.full((2, 5), value), "panel")] * panels
+    scene = scene_of(plot.heatmaps, shown, ["a long name"] * 2, kind=kind, alt=SAYS)
+    pairs = [
+        (cell, text)
+        for cell, text in itertools.pairwise(scene.marks)
+        if isinstance(cell, Shape) and cell.fill and isinstance(text, Text)
+    ]
+    assert len(pairs) == 10 * panels
+    for cell, text in pairs:
+        across = np.ptp([x for x, _ in cell.lines[0]])
+        assert 0.58 * text.size * len(text.words) <= across + 0.5
+        assert text.size > 8.9
+
+
+def test_a_tight_cell_leaves_out_what_is_not_needed():
+    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "weights")] * 4
+    names = ["a long name of a row"]
+    assert {".50", "1", ".25", "0"} <= set(
+        words(plot.heatmaps(panels, names, alt=SAYS))
+    )
+
+
 def test_numbers_stand_in_maps_up_to_six_by_six():
     small, large = (plot.heatmap(np.full((n, n), 0.5), alt=SAYS) for n in (6, 7))
     assert small.svg.count(">0.50<") == 36
     assert ">0.50<" not in large.svg
 
 
-def test_a_larger_map_has_a_colour_bar_from_zero_to_one():
+def test_a_larger_map_has_a_legend_from_zero_to_one():
     picture = plot.heatmap(np.full((7, 7), 0.5), alt=SAYS)
     assert {"weight", "0", "1.00"} <= set(words(picture))
 
 
-def test_the_colour_bar_says_what_a_number_is():
+def test_the_legend_says_what_a_number_is():
     waves = np.full((7, 7), 0.5)
     picture = plot.heatmap(waves, alt=SAYS, kind="scores", unit="height")
     assert "height" in words(picture) and "score" not in words(picture)
