@@ -2,11 +2,15 @@
 
 import json
 import re
+import threading
+from functools import partial
+from http.server import ThreadingHTTPServer
 from itertools import pairwise
 
 import pytest
 
 from tests.book import prediction
+from tests.browser.conftest import SUBPATH, Quiet
 from tests.browser.test_pages import CHAPTERS, TOC, barriers
 
 SOFTMAX = next(name for name in CHAPTERS if name.endswith("softmax"))
@@ -164,7 +168,11 @@ def predictions(tmp_path_factory):
     pytest.importorskip("myst_nb")
     folder = tmp_path_factory.mktemp("predictions")
     prediction.build(folder)
-    return (folder / "html" / "index.html").as_uri()
+    handler = partial(Quiet, directory=str(folder / "html"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{SUBPATH}index.html"
+        server.shutdown()
 
 
 @pytest.fixture
