@@ -22,7 +22,7 @@ PROSE, CODE = 200, 100  # words per minute, for a reader who follows the argumen
 # A prediction is one sentence written down. An exercise that names no time is a
 # function of about ten lines, with its check and a second attempt.
 PREDICTION, UNTIMED = 1, 10  # minutes
-ASKS = re.compile(r"Before you \w[^*]*:")
+ASKS = re.compile(r"Before\s+you\s+\w[^*]*:")
 TIME = re.compile(r"\b(\d+) min")
 FOLDED = {"tag_solution", "tag_hide-cell", "tag_hide-input", "cell_output"}
 

@@ -178,7 +178,7 @@ def visit_guess(translator, node):
     """Write the box, hidden until the script knows where to keep the guess."""
     name = escape(f"guess-{node['name']}")
     translator.body.append(
-        f'<div class="guess" hidden><label for="{name}">Your guess</label>'
+        f'<div class="your-guess" hidden><label for="{name}">Your guess</label>'
         f'<textarea id="{name}" rows="1" aria-describedby="{name}-note"></textarea>'
         f'<p id="{name}-note">{NOTE}</p></div>\n'
     )

@@ -16,7 +16,7 @@
     area.style.height = "auto";
     area.style.height = `${area.scrollHeight + area.offsetHeight - area.clientHeight}px`;
   }
-  document.querySelectorAll(".guess").forEach((box, count) => {
+  document.querySelectorAll(".your-guess").forEach((box, count) => {
     const area = box.querySelector("textarea");
     const name = area.id.replace(/^guess-/, "");
     area.value = keep(name);

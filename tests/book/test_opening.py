@@ -250,6 +250,7 @@ def test_the_line_links_to_the_first_of_the_figures(opening):
 
 def test_where_a_page_can_be_launched_stands_before_its_notebook(opening):
     launch = {"label": "launch-buttons", "buttons": [
+        {"text": "Binder", "url": "https://binder.example/"},
         {"text": "Colab", "url": "https://colab.example/?a=1&b=2"},
     ]}  # fmt: skip
     context = {"header_buttons": [{"label": "other", "buttons": []}, launch]}
@@ -260,9 +261,10 @@ def test_where_a_page_can_be_launched_stands_before_its_notebook(opening):
     html = opening.runs(context)
     assert re.findall(r'href="([^"]+)"', html) == [
         "https://colab.example/?a=1&amp;b=2",
+        "https://binder.example/",
         "../_sources/book/02_softmax.ipynb",
     ]
-    assert words(html) == "Colab Notebook"
+    assert words(html) == "Colab Binder Notebook"
     assert opening.runs({"sourcename": "book/glossary.md"}) == ""
 
 

@@ -2,11 +2,15 @@
 
 import json
 import re
+import threading
+from functools import partial
+from http.server import ThreadingHTTPServer
 from itertools import pairwise
 
 import pytest
 
 from tests.book import prediction
+from tests.browser.conftest import SUBPATH, Quiet
 from tests.browser.test_pages import CHAPTERS, TOC, barriers
 
 SOFTMAX = next(name for name in CHAPTERS if name.endswith("softmax"))
@@ -164,7 +168,11 @@ def predictions(tmp_path_factory):
     pytest.importorskip("myst_nb")
     folder = tmp_path_factory.mktemp("predictions")
     prediction.build(folder)
-    return (folder / "html" / "index.html").as_uri()
+    handler = partial(Quiet, directory=str(folder / "html"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{SUBPATH}index.html"
+        server.shutdown()
 
 
 @pytest.fixture
@@ -244,7 +252,7 @@ def test_a_browser_that_keeps_nothing_lets_the_reader_guess(guess):
 
 def test_without_scripts_a_fold_works_and_no_box_shows(guess):
     page = guess(java_script_enabled=False)
-    assert not page.locator(".guess").locator("visible=true").count()
+    assert not page.locator(".your-guess").locator("visible=true").count()
     page.locator("details.reveal summary").first.click()
     assert page.get_by_text("know.").is_visible()
 
@@ -258,6 +266,17 @@ def test_a_link_to_a_figure_opens_its_fold(guess):
     page.locator("details.reveal").first.evaluate("fold => { fold.open = false; }")
     page.locator("a[href='#fig-1']").first.click()
     page.locator("#fig-1").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_prediction_of_a_chapter_has_its_box_and_its_fold(open_page, name):
+    page = open_page(name)
+    names = page.locator(".your-guess:visible textarea").evaluate_all(
+        "boxes => boxes.map(box => box.id)"
+    )
+    assert names and len(set(names)) == len(names)
+    assert page.locator("details.reveal").count() >= len(names)
+    assert page.locator("details.reveal > summary:only-child").count() == 0
 
 
 def test_what_a_search_has_found_is_not_hidden(guess):
@@ -277,7 +296,7 @@ def test_paper_shows_what_happens(guess):
     assert opened(page) == [False] * 3
     page.emulate_media(media="print")
     assert page.get_by_text("know.").is_visible()
-    assert not page.locator(".guess, details.reveal > summary").first.is_visible()
+    assert not page.locator(".your-guess, details.reveal > summary").first.is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -285,7 +304,7 @@ def test_paper_shows_what_happens(guess):
 def test_axe_finds_no_barrier_around_a_prediction(guess, theme, width):
     page = guess("#fig-1", theme=theme, width=width)
     page.locator(BOX).fill("six")
-    found = barriers(page, {}, {"include": [[".guess"], ["details.reveal"]]})
+    found = barriers(page, {}, {"include": [[".your-guess"], ["details.reveal"]]})
     assert found == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
