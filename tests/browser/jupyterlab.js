@@ -42,6 +42,14 @@ window.book = (() => {
     await settled();
   }
 
+  async function run() {
+    const { sessionContext } = panel();
+    await sessionContext.ready;
+    await until(() => sessionContext.session?.kernel?.status === "idle");
+    await commands.execute("notebook:run-all-cells");
+    await settled();
+  }
+
   async function close() {
     const documents = [...shell.widgets("main")].filter((widget) => widget.context);
     for (const each of documents) {
@@ -91,5 +99,5 @@ window.book = (() => {
     return top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
   }
 
-  return { open, close, unfold, look, settled, arrived };
+  return { open, run, close, unfold, look, arrived };
 })();

@@ -42,7 +42,7 @@ def lab(chromium, server):
 
 @pytest.fixture(scope="module")
 def look(lab, request):
-    """Return the cells of a notebook, what is seen at first, and with all folds open."""
+    """Return the cells of a notebook, what is seen at first, and what when unfolded."""
     lab.evaluate("path => book.open(path)", f"book/{request.param}.ipynb")
     first = lab.evaluate("book.look()")
     lab.evaluate("book.unfold()")
@@ -174,9 +174,9 @@ def test_not_even_the_first_line_of_a_folded_answer_is_seen(look):
 def opened(lab):
     """Return a function that opens a notebook in JupyterLab, to be closed again."""
 
-    def open_one(name, **kernel):
+    def open_one(notebook, **kernel):
         script = "([path, kernel]) => book.open(path, kernel)"
-        lab.evaluate(script, [f"book/{name}.ipynb", kernel])
+        lab.evaluate(script, [f"book/{notebook}.ipynb", kernel])
         return lab.locator(".jp-NotebookPanel:visible")
 
     yield open_one
@@ -212,13 +212,12 @@ def test_a_link_to_another_file_opens_it_in_jupyterlab(lab, opened, name, href, 
 
 def test_after_run_all_figures_are_images_and_views_are_alive(lab, opened):
     notebook = opened(RUN, name="python3", shouldStart=True)
-    lab.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    lab.evaluate("book.settled()")
+    lab.evaluate("book.run()")
     seen = lab.evaluate("book.look()")
     cells = stored(RUN)
+    assert seen["errors"] == seen["wide"] == seen["dialogs"] == []
     printing = [c["id"] for c in cells if c.get("outputs")]
     assert [each for each in printing if not seen["cells"][each]["outputs"]] == []
-    assert seen["errors"] == seen["wide"] == seen["dialogs"] == []
     views = notebook.locator(".mha-view .live")
     images = [image for each in figures(cells) for image in pictures(seen, each)]
     assert len(images) + views.count() == len(figures(cells))
