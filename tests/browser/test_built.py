@@ -8,6 +8,7 @@ import pytest
 
 from tests.book.load import ROOT, extension
 from tests.browser import built, chromium
+from tests.browser.skips import JUPYTERLAB
 from tests.conftest import PAGE
 
 stamp = extension("stamp")
@@ -212,6 +213,13 @@ def test_without_chromium_the_tests_skip(pytester, monkeypatch, test):
     monkeypatch.setattr(chromium, "find", lambda: None)
     pytester.makeconftest(HOOKS)
     pytester.makepyfile(test)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(skipped=1)
+
+
+def test_jupyterlab_may_be_missing_where_chromium_is(pytester, monkeypatch):
+    monkeypatch.setattr(chromium, "find", lambda: "/usr/bin/chromium")
+    pytester.makeconftest(HOOKS)
+    pytester.makepyfile(f"{MODULE[:-1]}, reason={JUPYTERLAB!r})")
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(skipped=1)
 
 
