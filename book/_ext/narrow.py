@@ -1,7 +1,7 @@
 """Sphinx extension: the house picture has a narrow layout for phones.
 
 A notebook stores the wide layout. The page gets both, and its style sheet shows the one
-that fits; where there is no style sheet, as in an e-book, the wide one stands alone.
+that fits; where there is no style sheet, the wide one stands alone.
 """
 
 import re

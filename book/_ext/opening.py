@@ -167,7 +167,7 @@ def chips(paragraph):
 def mark(app, tree, page):
     """Mark the paragraph that promises, and the one that says what one needs."""
     title = tree.next_node(nodes.title)
-    if not slug(page) or title is None or app.builder.name == "epub":
+    if not slug(page) or title is None:
         return
     after = title.parent.children[title.parent.index(title) + 1 :]
     for count, node in enumerate(after):
@@ -357,7 +357,7 @@ def compose(body, **given):
 def show(app, pagename, templatename, context, doctree):
     """Write the opening of a chapter."""
     chapter = slug(pagename)
-    if not chapter or not doctree or app.builder.name == "epub":
+    if not chapter or not doctree:
         return
     context["body"] = compose(
         context["body"],
@@ -372,7 +372,7 @@ def show(app, pagename, templatename, context, doctree):
 
 def load(app, pagename, templatename, context, doctree):
     """Load the style where there is an opening."""
-    if slug(pagename) and app.builder.name != "epub":
+    if slug(pagename):
         app.add_css_file("opening.css")
 
 

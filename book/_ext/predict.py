@@ -186,16 +186,13 @@ def visit_guess(translator, node):
 
 
 def visit_reveal(translator, node):
-    """Open the fold; an e-book has no need to hide."""
-    still = translator.builder.name == "epub"
-    begin = "<div>" if still else '<details class="reveal"><summary>Reveal</summary>'
-    translator.body.append(f"{begin}\n")
+    """Open the fold."""
+    translator.body.append('<details class="reveal"><summary>Reveal</summary>\n')
 
 
 def depart_reveal(translator, node):
     """Close the fold."""
-    still = translator.builder.name == "epub"
-    translator.body.append("</div>\n" if still else "</details>\n")
+    translator.body.append("</details>\n")
 
 
 def skip(translator, node):

@@ -23,17 +23,10 @@ PAGES = [
 ]
 
 
-FORMER = {  # a chapter may still have the name of the first edition
-    "dot_product": "similarity",
-    "what_heads_learn": "encoder",
-    "misstatements": "errata",
-}
-
-
 def page_of(slug):
     """Return the page of a chapter, or of the back matter."""
     known = {re.sub(r"book/(\d\d_)?", "", page): page for page in PAGES}
-    return known.get(slug) or known[FORMER[slug]]
+    return known[slug]
 
 
 def watch(page, host):
