@@ -96,7 +96,7 @@ window.book = (() => {
   function arrived(anchor) {
     const [place] = all(`[data-jupyter-id="${anchor}"]`);
     const top = place?.getBoundingClientRect().top;
-    return top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
+    return place?.checkVisibility() && top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
   }
 
   return { open, run, close, unfold, look, arrived };

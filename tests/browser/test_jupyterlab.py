@@ -234,5 +234,5 @@ def pictures(seen, name):
 def moves(view):
     """Tell whether the weights change with the temperature, by keyboard."""
     before = view.get_attribute("data-weights")
-    view.get_by_label("temperature").first.press("ArrowRight")
+    view.get_by_role("slider", name="temperature").press("ArrowRight")
     return before and view.get_attribute("data-weights") != before
