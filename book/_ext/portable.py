@@ -190,6 +190,8 @@ def for_a_page(cell):
     """Change a cell into what the page shows."""
     if cell["cell_type"] == "markdown":
         cell["source"] = to_myst(source(cell))
+    if "outputs" in cell:  # an empty one hides the answer from JupyterLab's preview
+        cell["outputs"] = [o for o in cell["outputs"] if o.get("data", True)]
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
         if "image/svg+xml" in data:  # within the page it follows the theme

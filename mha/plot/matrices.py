@@ -253,7 +253,7 @@ def _numbered(
     """Draw cells with their numbers; a masked one has a number if it has a weight."""
     x, y, cell = place
     gap = min(1.25, cell / 16)
-    side, letters = cell - 2 * gap, tint.longest - (cell < TIGHT)
+    side, letters = cell - 2 * gap, max(1, tint.longest - (cell < TIGHT))
     size = min(11, max(SIZE, 0.36 * cell), (cell - 3) / (0.58 * letters))
     for (i, j), value in np.ndenumerate(A):
         box = x + j * cell + gap, y + i * cell + gap, side, side

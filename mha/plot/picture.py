@@ -113,8 +113,8 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     return (
         '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
         'xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {width} {height}" width="100%" '
-        f'style="{CSS}; max-width: {pixels:.0f}px" '
+        f'viewBox="0 0 {width} {height}" width="{pixels:.0f}" '
+        f'style="{CSS}; max-width: 100%" '
         f'role="img" aria-label="{escape(alt)}">{_own_ids(inside).strip()}'
     )
 

@@ -134,13 +134,13 @@ class Scene:
         """Return an SVG element without ids, so that several can share a page."""
         marks = "".join(mark.svg() for mark in self.marks)
         size = f"{short(self.width)} {short(self.height)}"
-        wide = f"max-width: {self.width * 4 / 3:.0f}px"  # from points
+        wide = f"{self.width * 4 / 3:.0f}"  # pixels, from points
         key = f' data-key="{escape(self.key)}"' if self.key else ""
         return (
             '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
-            f'viewBox="0 0 {size}" width="100%" style="display: block; height: auto; '
+            f'viewBox="0 0 {size}" width="{wide}" style="display: block; height: auto; '
             f"margin: 0 auto; font-family: {SANS}; font-variant-numeric: tabular-nums; "
-            f'background: var(--mha-ground, white); {wide}" role="{role}" '
+            f'background: var(--mha-ground, white); max-width: 100%" role="{role}" '
             f'aria-label="{escape(alt)}"{key}>{marks}</svg>'
         )
 

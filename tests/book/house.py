@@ -352,7 +352,7 @@ def figures_have_caption_and_name(chapter):
         if cell.cell_type == "code" and is_picture(cell):
             if not (following and captions(following)):
                 yield f"no caption in the cell below a picture:\n{cell.source}"
-            if len(cell.outputs) > 1:
+            if len([o for o in cell.outputs if o.get("data", True)]) > 1:
                 yield f"a picture shares its cell with another output:\n{cell.source}"
         elif following and following.cell_type == "markdown" and captions(following):
             yield f"a caption without a picture:\n{following.source}"

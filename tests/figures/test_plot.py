@@ -530,3 +530,15 @@ def test_alt_is_a_keyword_that_must_be_given(name):
 def test_misfits_are_refused_by_name_and_number(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+def test_numbers_of_one_digit_are_written_into_three_tight_maps():
+    ones = np.ones((4, 4))
+    picture = plot.heatmaps(
+        [(ones, "a"), (ones, "b"), (ones, "c")],
+        list("abcd"),
+        list("abcd"),
+        kind="scores",
+        alt="Three maps of ones.",
+    )
+    assert picture.svg.count(">1</text>") == 48
