@@ -287,7 +287,7 @@ fold_value_bias = Exercise(
             lambda b_V, W_O, b_O: b_O + b_V.mean() * W_O.sum(0),
         ),
     ),
-    reread=section("output", "Experiment: does b_V do anything?"),
+    reread=section("output", "Experiment: does the bias of the values do anything?"),
     praise="d_model numbers saved, and no output has moved.",
 )
 
