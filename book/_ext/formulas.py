@@ -119,6 +119,8 @@ def typeset_all(app, tree, docname):
     if not hasattr(app, "formulas"):
         titles = [Path(app.srcdir) / name for name in app.config.bibtex_bibfiles]
         found = dict.fromkeys([*formulas_of(app.env), *formulas_of_titles(titles)])
+        for title in (*app.env.titles.values(), *app.env.tocs.values()):
+            keep_together(title)  # in the contents, too
         css, app.formulas = typeset(list(found), app.config.formula_macros)
         write_styles(css, Path(app.outdir) / "_static")
     read_titles(tree)

@@ -370,17 +370,10 @@ def show(app, pagename, templatename, context, doctree):
     )
 
 
-def load(app, pagename, templatename, context, doctree):
-    """Load the style where there is an opening."""
-    if slug(pagename):
-        app.add_css_file("opening.css")
-
-
 def setup(app):
     """Register with Sphinx."""
     # words.py looks for words at 500, and finds none in what has become chips
     app.connect("doctree-resolved", mark, priority=400)
-    app.connect("html-page-context", load)
     # publish.py sends the launch buttons elsewhere at 900
     app.connect("html-page-context", show, priority=950)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

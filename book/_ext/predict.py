@@ -205,9 +205,8 @@ def pass_through(translator, node):
 
 
 def load(app, pagename, templatename, context, doctree):
-    """Load style and script where there is something to reveal."""
+    """Load the script where there is something to reveal."""
     if '<details class="reveal">' in context.get("body", ""):
-        app.add_css_file("predict.css")
         app.add_js_file("predict.js", loading_method="defer", **{"data-page": pagename})
 
 

@@ -71,7 +71,7 @@ DESCRIPTION = re.compile(
     r'(<meta (?:property="og:|name=")description" content=")([^"]*)(" />)'
 )
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
-NUMBER = re.compile(r'<span class="caption-number">(?:Fig\.|Figure) ([\d.]+\d)')
+NUMBER = re.compile(r'<span class="caption-number">Figure ([\d.]+\d)')
 
 
 class Icons:

@@ -269,7 +269,7 @@ def _draw_steps(scene: Scene, layout: dict[str, Any]) -> None:
     for part, role, name, x, y in layout["learned"]:
         scene.part(part)
         draw_plate(scene, x - 18, y - 12, 36, 24, 5, role)
-        look: dict[str, Any] = {"size": 10, "math": True, "bold": True}
+        look: dict[str, Any] = {"size": 10.8, "math": True, "bold": True}
         scene.text(x - 1, y + 4.2, f"*{name}*", role=role, **look)
     for part, name, x, y, w in layout["pills"]:
         scene.part(part)
@@ -278,7 +278,7 @@ def _draw_steps(scene: Scene, layout: dict[str, Any]) -> None:
     scene.part("residual")
     for name, x, y in layout["chips"]:
         draw_plate(scene, x - 10, y, 20, 18, 4, "ink")
-        scene.text(x, y + 13.5, f"*{name}*", size=10, math=True)
+        scene.text(x, y + 13.5, f"*{name}*", size=10.8, math=True)
     for x, y in layout["sums"]:
         draw_sum(scene, x, y)
     scene.part("feed-forward")

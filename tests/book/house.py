@@ -362,7 +362,7 @@ def figures_have_caption_and_name(chapter):
 def figures_are_pictures_with_alt_text(chapter):
     for cell, following in pairwise([*chapter.cells, None]):
         caption = captions(following) if following else ""
-        for data in (output.get("data", {}) for output in cell.get("outputs", ())):
+        for data in filter(None, (o.get("data") for o in cell.get("outputs", ()))):
             alt = re.sub(DRAWN, "", data.get("text/plain", "")).strip()
             alt = alt if is_drawn(data) else ""
             drawn = {"image/png", "image/svg+xml", "image/jpeg"} & set(data)

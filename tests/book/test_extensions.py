@@ -190,7 +190,7 @@ def test_the_front_door_is_a_whole_page():
 
 def test_each_word_that_folds_code_is_named_by_what_the_code_draws():
     slim = extension("slim")
-    number = '<span class="caption-number">Fig. 2.3 </span>'
+    number = '<span class="caption-number">Figure 2.3 </span>'
     output = '<div class="cell_output docutils">'
     assert slim.label("source", f"{output}{number}") == "Code of Figure 2.3"
     assert slim.label("source", f"{output}<table>") == "Code of the table"
@@ -208,7 +208,7 @@ BAR = """<div class="cell tag_hide-input"><summary>
 def test_a_bar_takes_the_number_of_its_own_cell():
     slim = extension("slim")
     numbers = ("4.1", "4.2")
-    captions = [f'<span class="caption-number">Fig. {n} </span>' for n in numbers]
+    captions = [f'<span class="caption-number">Figure {n} </span>' for n in numbers]
     page = slim.name_folds("".join(map(BAR.format, captions)))
     assert re.findall(r"Code of Figure ([\d.]+)", page) == list(numbers)
     assert "code cell" not in page

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from exercises import similarity as check
+from exercises import dot_product as check
 from tests.exercises.proof import prove
 
 
