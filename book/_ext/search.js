@@ -64,8 +64,17 @@
   // A short heading is more about a word than a long one.
   const focus = (text, words) => words.length / Math.max(1, stems(text).length);
 
-  function headings(words) {
+  // The titles of pages in letters: where one has a formula, `titles` holds drawn signs.
+  function inLetters() {
     const { titles, alltitles } = Search._index;
+    const plain = [...titles];
+    for (const [text, places] of Object.entries(alltitles))
+      for (const [page, id] of places) if (!id) plain[page] = text;
+    return plain;
+  }
+
+  function headings(words) {
+    const { alltitles } = Search._index, titles = inLetters();
     const found = [];
     for (const [text, places] of Object.entries(alltitles))
       if (holds(text, words))
@@ -77,7 +86,7 @@
 
   function rank(query, terms, excluded) {
     const { docnames, filenames, titles, indexentries } = Search._index;
-    const words = [...terms], results = [];
+    const words = [...terms], results = [], plain = inLetters();
     if (!words.length) return results;
     const weights = weigh(words), below = headings(words);
     const strict = weights.some(({ all }) => all);
@@ -96,10 +105,10 @@
     strength.forEach((own, page) => {
       const ahead = chapters[page] && own >= CLOSE * best[0] && own >= (best[LEADS - 1] ?? 0);
       const named = called(docnames[page], words, query.toLowerCase());
-      const titled = named || holds(titles[page], words);
+      const titled = named || holds(plain[page], words);
       const about = !titled ? 0
         : TITLE * (0.5 + 0.5 * Math.max(named, chapters[page]))
-          + LEAD * focus(named ? nameOf(docnames[page]).replace(/_/g, " ") : titles[page], words);
+          + LEAD * focus(named ? nameOf(docnames[page]).replace(/_/g, " ") : plain[page], words);
       if (own || titled) add(page, titles[page], "", own + (about || (ahead ? LEAD : 0)));
     });
     for (const [entry, places] of Object.entries(indexentries))

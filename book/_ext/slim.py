@@ -26,6 +26,9 @@ MENDED = {
     '<div id="pst-primary-sidebar" ': (
         '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" '
     ),
+    '<summary><span class="toctree-toggle"': (
+        '<summary aria-label="Pages of this part"><span class="toctree-toggle"'
+    ),
     ' role="doc-biblioentry"': "",  # a role that is no longer one
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     "styles/theme.css?": "basic.css?",  # which it does nothing but import

@@ -134,7 +134,7 @@ SIDEWAYS = """() => {
         .getBoundingClientRect().right;
     const wide = [...document.querySelectorAll(`article :is(pre, .output, div.math,
             mjx-container, .pst-scrollable-table-container)`)]
-        .filter((node) => node.getClientRects().length
+        .filter((node) => node.getClientRects().length && !node.closest(".mha-view")
                 && (node.getBoundingClientRect().right > edge
                     || (!node.matches("mjx-container:not([display])")
                         && node.scrollWidth > node.clientWidth + 1)))
