@@ -13,17 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha import scaled_dot_product_attention, split_heads
+from figures.house import numbers as numbers_of_the_house
+from mha.plot.marks import SERIF
+from mha.plot.palette import paint
 
-# What a page shows that does not say otherwise: the light theme.
-LIGHT = {
-    "query": "#0B63C5", "key": "#B04E00", "value": "#007C66", "weight": "#25215F",
-    "output": "#A0288A", "wrong": "#8A0F2E", "ink": "#222832", "rest": "#C3C9D1",
-    "paper": "#FFFFFF", "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",
-}  # fmt: skip
 THREE = ("query", "key", "value")
 WIDTH, HEIGHT, MIDDLE = 52, 36, (26, 18)
-SERIF = "'Iowan Old Style','Palatino Linotype',Palatino,P052,Georgia,serif"
 
 
 class Part(NamedTuple):
@@ -75,19 +70,7 @@ LIT = {
 }
 
 
-@cache
-def numbers() -> dict[str, np.ndarray]:
-    """Return the matrices of the drawings, of shapes (4, 4), (2, 4, 2) and (2, 4, 4).
-
-    They are the four words of the book and the two heads of the chapter on splitting.
-    """
-    X = np.array([[2.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 1, 0], [1, 0, 2, 0]])
-    W_Q = np.array([[0.0, 0, 0, 1], [0, 1, 0, 0], [2, 0, 1, 0], [0, 0, 0, 0]])
-    W_K = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
-    W_V = np.array([[1.0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
-    Q, K, V = (split_heads(X @ W, 2) for W in (W_Q, W_K, W_V))
-    H, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
-    return {"X": X, "Q": Q, "K": K, "V": V, "S": Q @ K.swapaxes(1, 2), "A": A, "H": H}
+numbers = cache(numbers_of_the_house)  # the four words are the same on every page
 
 
 def short(x: float) -> str:
@@ -114,8 +97,7 @@ class Pen:
 
     def colour(self, role: str) -> str:
         """Return the colour of a role, as the page has it."""
-        role = role if self.lit else "rest"
-        return f"var(--mha-{role},{LIGHT[role]})"
+        return paint(role if self.lit else "rest")
 
     def fill(self, outline: str, role: str, alpha: float = 1) -> None:
         """Fill an outline; at rest it is pale."""
@@ -183,7 +165,8 @@ def draw_words(pen: Pen) -> None:
 
 def draw_three(pen: Pen) -> None:
     for x, name, role in zip((6, 20.5, 35), "QKV", THREE, strict=True):
-        pen.map(numbers()[name][0], x, 7, 5.5, role)
+        matrix = numbers()[name][0]
+        pen.map(matrix.T if name == "K" else matrix, x, 7, 5.5, role)
 
 
 def draw_scores(pen: Pen) -> None:

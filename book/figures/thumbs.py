@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from figures.strip import SERIF, Pen, box, line, numbers
+from figures.strip import Pen, box, line, numbers
 from mha import laws, merge_heads, sinusoidal_positional_encoding, softmax, zoo
-from mha import scaled_dot_product_attention as attention
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import NotApplicable
+from mha.plot.marks import SERIF
+from mha.plot.palette import ink_on
 
 WIDTH, HEIGHT = 200, 112
 DATA = Path(__file__).parents[1] / "_data"
@@ -33,11 +34,6 @@ QUICK = (
 def stored(name):
     """Return what an experiment of the book has stored."""
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def ink_on(weight):
-    """Return the role of a number on a weight, so that it can be read."""
-    return "on0" if weight < 0.475 else "on1" if weight < 0.635 else "on2"
 
 
 def shade(pen, boxes, role):
@@ -150,9 +146,8 @@ def scale(pen):
 
 def causal():
     """Return the weights of both heads under a causal mask, and the mask."""
-    n, mask = numbers(), np.tri(4, dtype=bool)
-    _, A = attention(n["Q"], n["K"], n["V"], mask=mask, return_weights=True)
-    return A, mask
+    found = numbers(is_causal=True)
+    return found["A"], found["mask"]
 
 
 def masks(pen):
