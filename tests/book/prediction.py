@@ -16,7 +16,7 @@ nb_execution_mode = "off"
 numfig = True
 html_theme = "sphinx_book_theme"
 html_static_path = [{str(ROOT / "book" / "_static")!r}]
-html_css_files = ["book.css", "figures.css", "comfort.css"]
+html_css_files = ["book.css", "figures.css", "comfort.css", "predict.css"]
 """
 
 
