@@ -203,11 +203,15 @@ def experiments_ask_for_a_prediction(chapter):
 
 
 @chapter_rule
-def cells_are_short(chapter):
+def no_cell_is_long(chapter):
+    for cell in chapter.code:
+        if len(cell.source.split("\n")) > MAX_LINES:
+            yield f"more than {MAX_LINES} lines:\n{cell.source}"
+
+
+@chapter_rule
+def most_cells_are_short(chapter):
     sources = [c.source.split("\n") for c in chapter.code]
-    for lines in sources:
-        if len(lines) > MAX_LINES:
-            yield f"{len(lines)} lines, at most {MAX_LINES}:\n" + "\n".join(lines)
     usual = sum(sum(map(bool, map(str.strip, x))) <= USUAL_LINES for x in sources)
     if usual < USUAL_SHARE * len(sources):
         share = f"{usual} of {len(sources)} cells"

@@ -23,6 +23,7 @@ CHAPTERS = sorted(BOOK.glob("[0-9]*.ipynb"))
 SOLUTIONS = sorted(BOOK.glob("solutions/[0-9]*.ipynb"))
 PAGES = [*CHAPTERS, *sorted(BOOK.glob("*.md")), *ROOT.glob("README.md")]
 FOR_SOLUTIONS = [
+    house.no_cell_is_long,
     house.code_keeps_to_itself,
     house.names_of_the_package_are_not_taken,
     house.random_numbers_have_a_seed,
@@ -273,9 +274,11 @@ BAD = {
     "experiments_ask_for_a_prediction": [
         replace("**Before you run it:** is it 1?", "We draw.")
     ],
-    "cells_are_short": [
+    "no_cell_is_long": [
         replace("assert seconds < 9", "\n".join(["assert True"] * 21)),
         replace("assert seconds < 9", "\n".join(["assert True", ""] * 10 + ["1"])),
+    ],
+    "most_cells_are_short": [
         both(
             replace("three = 1 + 1 + 1", "\n".join(["three = 3"] * 13)),
             replace("assert seconds < 9", "\n".join(["assert True"] * 13)),
