@@ -43,7 +43,7 @@ PROMISES = {
     "Sources": (r"\]\((https://|bibliography\.md#)", "a citation"),
 }
 FREE_TO_DEFINE = ("Break it", "The law", "Experiment", "In practice")
-MAX_LINES, USUAL_LINES, USUAL_SHARE = 20, 12, 0.85
+MAX_LINES, USUAL_LINES, USUAL_SHARE = 20, 12, 0.9
 MAX_CODE_IN_A_ROW = 3
 MAX_WORDS = 40
 MAX_DECIMALS = 4
