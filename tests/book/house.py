@@ -8,7 +8,7 @@ refuse.
 import ast
 import re
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import nbformat
@@ -29,10 +29,13 @@ HEADINGS = (
     "The law",
     "Experiment",
     "In practice",
+    "Deeper",
     "On your own",
     "What you can now say",
     "Sources",
 )
+SEVERAL = {"Experiment", "Deeper"}  # any number of sections, each with a title
+OPTIONAL = {*SEVERAL, "In practice"}
 # What a section cannot do without, looked for in the text of all its cells.
 PROMISES = {
     "The picture": (r"\b(plot|view|figures)\b", "a picture"),
@@ -42,7 +45,7 @@ PROMISES = {
     "The law": (r"\blaws\b", "a law of mha.laws"),
     "Sources": (r"\]\((https://|bibliography\.md#)", "a citation"),
 }
-FREE_TO_DEFINE = ("Break it", "The law", "Experiment", "In practice")
+FREE_TO_DEFINE = ("Break it", "The law", "Experiment", "In practice", "Deeper")
 MAX_LINES, USUAL_LINES, USUAL_SHARE = 20, 12, 0.9
 MAX_CODE_IN_A_ROW = 3
 MAX_WORDS = 40
@@ -165,17 +168,21 @@ def title_is_followed_by_a_promise(chapter):
 @chapter_rule
 def headings_stand_in_order(chapter):
     found = [part(heading) for heading, _ in chapter.sections[1:]]
-    merged = [h for k, h in enumerate(found) if h != "Experiment" or h not in found[:k]]
-    if merged != list(HEADINGS) or not experiments_stand_together(found):
-        yield f"wanted {list(HEADINGS)}, got {found}"
+    wanted = [h for h in HEADINGS if h in found or h not in OPTIONAL]
+    if [name for name, _ in groupby(found)] != wanted:
+        yield f"wanted {wanted}, got {found}"
     for heading, _ in chapter.sections:
-        if part(heading) == "Experiment" and ":" not in heading:
-            yield f"{heading!r} must say which experiment, after a colon"
+        if part(heading) in SEVERAL and not re.search(r": \S", heading):
+            yield f"{heading!r} must say what it is about, after a colon"
 
 
-def experiments_stand_together(found):
-    places = [k for k, heading in enumerate(found) if heading == "Experiment"]
-    return all(b == a + 1 for a, b in pairwise(places))
+@chapter_rule
+def deeper_sections_begin_with_what_they_answer(chapter):
+    for heading, cells in chapter.sections:
+        if part(heading) == "Deeper":
+            paragraphs = cells[0].source.strip().split("\n\n")
+            if cells[0].cell_type != "markdown" or len(paragraphs) != 2:
+                yield f"{heading!r}: its first cell is the title and one paragraph"
 
 
 @chapter_rule

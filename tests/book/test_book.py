@@ -181,6 +181,8 @@ def good_chapter():
             tags=["nbval-ignore-output"],
         ),
         code("assert seconds < 9"),
+        new_markdown_cell("## Deeper: why three?\n\nFor counters: it is after two."),
+        new_markdown_cell("One, two, three."),
         new_markdown_cell("## On your own\n\nNow you."),
         *(cell for number in (1, 2, 3) for cell in exercise(number)),
         new_markdown_cell("## What you can now say\n\nThree."),
@@ -262,6 +264,12 @@ BAD = {
         replace("## The law", "## The equation"),
         replace("## Experiment: is it random?", "## Experiment"),
         replace("## In practice", "## In practice\n\n## Experiment: late"),
+        replace("## Deeper: why three?", "## Deeper"),
+        replace("## Deeper: why three?", "## Check"),
+    ],
+    "deeper_sections_begin_with_what_they_answer": [
+        replace("\n\nFor counters: it is after two.", ""),
+        replace("it is after two.", "it is after two.\n\nNo."),
     ],
     "sections_keep_their_promise": [
         replace("plot.bars", "draw"),
