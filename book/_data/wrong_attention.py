@@ -102,8 +102,8 @@ class Translator(nn.Module):
         return self.guess(self.encoder(self.embed(tokens) + self.places))
 
 
-def train(member, task, seed, steps=None):
-    """Return a model trained on fresh sequences."""
+def train(member, task, seed, steps=None, losses=None):
+    """Return a model trained on fresh sequences; `losses` collects its losses."""
     torch.manual_seed(seed)
     model = Translator(member, LAYERS[task])
     adam = torch.optim.Adam(model.parameters(), 3e-3)
@@ -114,6 +114,8 @@ def train(member, task, seed, steps=None):
         adam.zero_grad()
         loss.backward()
         adam.step()
+        if losses is not None:
+            losses.append(loss.item())
     return model
 
 

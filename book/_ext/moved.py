@@ -12,6 +12,7 @@ from posixpath import basename
 from sphinx.util import logging
 
 MOVED = {
+    "book/intro": "book/index",
     "book/01_similarity": "book/01_dot_product",
     "book/13_real_encoder": "book/14_real_encoder",
     "book/14_laws": "book/15_laws",

@@ -1,19 +1,24 @@
-"""Sphinx extension: pictures of the logo, drawn while the book is built.
+"""Sphinx extension: the emblem and the logo as pictures, drawn in the build.
 
-A picture stands beside a link to a published page, only for a book with an address:
-without one nobody can ask for it. Two small ones are icons for what reads no SVG.
+The emblem stands beside a link to a published page, only for a book with an address:
+without one nobody can ask for it. The logo becomes two icons
+for what reads no SVG.
 """
 
 import struct
-import textwrap
+import sys
 import xml.etree.ElementTree as ElementTree
 import zlib
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+
+from mha.plot.picture import house_style
+
+sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
+from figures.ten import alt, card
 
 LOGO = Path(__file__).parent.parent / "_static" / "logo.svg"
 PICTURE = "_static/preview.png"
@@ -23,9 +28,6 @@ LINKS = (
     '<link rel="apple-touch-icon" href="{root}_static/apple-touch-icon.png" />'
 )
 WIDTH, HEIGHT = 1200, 630
-SUBTITLE = (
-    "Multi-head attention, built from a dot product upwards and taught by its laws"
-)
 TAGS = (
     f'<meta property="og:image:width" content="{WIDTH}" />',
     f'<meta property="og:image:height" content="{HEIGHT}" />',
@@ -41,20 +43,11 @@ def squares(svg):
         yield *numbers, square.get("fill", group.get("fill"))
 
 
-def draw(title, path):
-    """Draw the logo with the title beside it."""
-    figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(HEIGHT, 0))
-    axes.set_axis_off()
-    for x, y, side, radius, colour in squares(LOGO.read_text("utf-8")):
-        corner = (75 + 24 * (x + radius), 123 + 24 * (y + radius))
-        inner, style = 24 * (side - 2 * radius), f"round,pad={24 * radius}"
-        axes.add_patch(FancyBboxPatch(corner, inner, inner, style, fc=colour, lw=0))
-    axes.text(530, 270, title, fontsize=53, weight="bold", va="bottom")
-    text = textwrap.fill(SUBTITLE, 32)
-    axes.text(533, 315, text, fontsize=24, va="top", linespacing=1.4, color="#444")
+def draw(path):
+    """Draw the emblem of the book, with its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    with house_style(), rc_context({"savefig.bbox": "standard"}):
+        card().figure().savefig(path, dpi=72)
 
 
 def raster(svg, side, *, margin=0.0, fine=4):
@@ -123,14 +116,14 @@ def announce(app, config):
     """Name the picture in every page of a book that has an address."""
     if config.html_baseurl:
         config.ogp_image = PICTURE
-        config.ogp_image_alt = f"The logo of {config.project}: {SUBTITLE}"
+        config.ogp_image_alt = alt()
         config.ogp_custom_meta_tags = [*config.ogp_custom_meta_tags, *TAGS]
 
 
 def paint(app, exception):
     """Draw the picture of a book that has an address."""
     if not exception and app.config.ogp_image == PICTURE:
-        draw(app.config.project, Path(app.outdir) / PICTURE)
+        draw(Path(app.outdir) / PICTURE)
 
 
 def setup(app):

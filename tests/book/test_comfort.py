@@ -10,6 +10,7 @@ pytest.importorskip("sphinx")
 
 from docutils import nodes
 
+from mha.plot.palette import LIGHT
 from tests.book.load import ROOT, extension, load
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("[0-9]*.ipynb"))
@@ -173,21 +174,19 @@ def test_a_word_that_most_chapters_use_stays_plain():
     assert words.rare_words(SimpleNamespace(env=env), ["mask", "gain"]) == {"gain"}
 
 
-# The logo
+# The picture for links
 
 
-def test_the_picture_for_links_shows_the_squares_of_the_logo(tmp_path):
+def test_the_picture_for_links_shows_the_emblem(tmp_path):
     from matplotlib.image import imread
 
     preview = extension("preview")
-    squares = list(preview.squares(preview.LOGO.read_text(encoding="utf-8")))
-    assert len(squares) == 6  # three tokens and the ones before them
-    preview.draw("Head by Head", tmp_path / "preview.png")
+    preview.draw(tmp_path / "preview.png")
     picture = imread(tmp_path / "preview.png")
     assert picture.shape[:2] == (preview.HEIGHT, preview.WIDTH)
     pixels = (255 * picture[::8, ::8, :3]).round().astype(int).reshape(-1, 3)
-    colours = {f"#{r:02x}{g:02x}{b:02x}" for r, g, b in pixels}
-    assert {colour for *_, colour in squares} <= colours
+    colours = {f"#{r:02X}{g:02X}{b:02X}" for r, g, b in pixels}
+    assert {LIGHT[role] for role in ("weight", "wrong", "paper")} <= colours
 
 
 def test_only_a_book_with_an_address_announces_the_picture():

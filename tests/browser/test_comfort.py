@@ -69,7 +69,7 @@ def test_a_tick_is_made_by_keyboard_and_by_its_name(open_page):
 def test_the_front_page_adds_up_and_erases(open_page):
     page = open_page(CHAPTER)
     page.locator(BOXES).first.check()
-    page.goto(page.url.replace("05_attention", "intro"))
+    page.goto(page.url.replace("05_attention", "index"))
     total = page.locator("article .takes")
     assert re.fullmatch(r"1 of \d\d exercises solved", total.inner_text())
     page.once("dialog", lambda dialog: dialog.dismiss())
@@ -116,7 +116,7 @@ def test_only_chapters_and_the_front_page_load_the_script(open_page):
     def loads(name):
         return open_page(name).locator("script[src*='progress.js']").count() == 1
 
-    assert loads(CHAPTER) and loads("book/intro")
+    assert loads(CHAPTER) and loads("book/index")
     assert not loads("book/glossary")
 
 
@@ -221,7 +221,7 @@ def test_a_copy_button_stands_at_code_and_copies_it(open_page, site):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_logo_is_drawn_once_beside_the_name(open_page, theme):
-    page = open_page("book/intro", theme=theme)
+    page = open_page("book/glossary", theme=theme)
     logo = page.locator(".navbar-brand img:visible")
     assert logo.count() == 1
     assert logo.evaluate("image => image.naturalWidth > 0")

@@ -1,0 +1,199 @@
+"""The emblem of the book: ten wrong attentions and the laws that each of them breaks.
+
+python -m figures.ten       in book: draws book/_static/ten.png, for the README
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from mha import laws, zoo
+from mha._chapters import chapter_number
+from mha.plot.picture import Picture
+from mha.plot.scene import Scene
+
+BOOK = Path(__file__).parents[1]
+STORE = BOOK / "_data" / "wrong_attention.json"
+PICTURE = BOOK / "_static" / "ten.png"
+RIGHT = "right"
+NAMES = {  # for a column of text, and for a phone
+    RIGHT: ("correct attention", "correct"),
+    "no_scale": ("no scale", "no scale"),
+    "scale_sqrt_n": ("divides by √n", "√n"),
+    "scale_sqrt_d_model": ("divides by √d_model", "√d_model"),
+    "scale_after_softmax": ("scale after softmax", "scale late"),
+    "softmax_over_queries": ("softmax over queries", "wrong axis"),
+    "merge_without_transpose": ("merge, no transpose", "bad merge"),
+    "split_without_transpose": ("split, no transpose", "bad split"),
+    "input_split_before_projection": ("split before *W*", "early split"),
+    "tied_query_key": ("same *W* for *Q* and *K*", "*W*_Q = *W*_K"),
+    "no_output_projection": ("no *W*_O", "no *W*_O"),
+}
+
+# The squares of the logo, by row and column, and how dense each is.
+LOGO = {(0, 0): 1, (1, 0): 0.45, (1, 1): 1, (2, 0): 0.2, (2, 1): 0.45, (2, 2): 1}
+
+
+class Row(NamedTuple):
+    """One attention: its worst accuracy of five trainings, and the laws it breaks."""
+
+    name: str
+    accuracy: float
+    broken: tuple[str, ...]
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return the rows as chapter 12 stored them and as the laws find them now.
+
+    Examples
+    --------
+    >>> [len(row.broken) for row in rows()]
+    [0, 2, 4, 3, 5, 8, 9, 8, 5, 5, 3]
+    """
+    stored = json.loads(STORE.read_text(encoding="utf-8"))["reverse"]
+    members = [getattr(zoo, name) for name in NAMES]
+    found = laws.kill_matrix(members=members)
+    return tuple(Row(n, min(stored[n]), found.killed_by(n)) for n in NAMES)
+
+
+def alt() -> str:
+    """Return what the emblem shows, in words."""
+    counts = [str(len(row.broken)) for row in rows()[1:]]
+    return (
+        f"{len(rows())} attention layers in {len(rows())} rows. The accuracy of all of "
+        f"them on reversing letters is {worst()} when rounded to three decimals. Of "
+        f"{len(laws.ALL)} laws, correct attention breaks none, and the ten bugs break "
+        f"{', '.join(counts[:-1])} and {counts[-1]}, each another set."
+    )
+
+
+def worst() -> str:
+    """Return the worst accuracy of all, as the emblem prints it."""
+    return f"{min(row.accuracy for row in rows()):.3f}"
+
+
+def ten(layout: str = "wide") -> Scene:
+    """Draw the emblem for a column of text ("wide") or for a phone ("narrow")."""
+    wide = layout == "wide"
+    width, x_bar, bar, side, gap, high = (
+        (800, 184, 140, 13.4, 7, 25) if wide else (358, 74, 42, 7.4, 2.6, 23)
+    )
+    x_law, top, small = x_bar + bar + (56 if wide else 42), 48, 12.5 if wide else 11
+    scene = Scene(width, top + len(rows()) * high + 12)
+    _columns(scene, x_bar, x_law, top, small, wide)
+    places = dict(_places(x_law, side, gap))
+    for chapter, x in _chapters(x_law, side, gap):
+        scene.text(x, top - 10, chapter, size=small, role="muted")
+    for k, row in enumerate(rows()):
+        y, middle = top + k * high, top + (k + 0.5) * high
+        if row.name == RIGHT:
+            scene.box(2, y + 1, width - 4, high - 2, radius=6, fill="ink", alpha=0.06)
+        name, size = NAMES[row.name][not wide], 13.5 if wide else 11
+        x = x_bar - (12 if wide else 6)
+        look = {"anchor": "end", "size": size, "bold": row.name == RIGHT, "math": True}
+        scene.text(x, middle + 4.5, name, **look)
+        _accuracy(scene, row, x_bar, middle, bar, 13, 12.5 if wide else 10.6, 6)
+        _tiles(scene, row, places, middle, side, 1)
+        if wide:
+            count = str(len(row.broken) or "none")
+            role = "wrong" if row.broken else "ink"
+            place = width - 14, middle + 4.5, count
+            scene.text(*place, anchor="end", size=13, bold=True, role=role)
+    return scene
+
+
+def card() -> Scene:
+    """Draw what a link to the book carries: 1200 by 630."""
+    scene = Scene(1200, 630)
+    scene.box(0, 0, 1200, 630, radius=0, fill="paper")
+    title = {"size": 58, "serif": True, "bold": True, "anchor": "start"}
+    scene.text(64, 104, f"Ten bugs. All score {worst()}.", **title)
+    scene.text(64, 172, "No two break the same laws.", **title)
+    quiet = {"size": 23, "anchor": "start", "role": "muted"}
+    scene.text(64, 222, "accuracy, reversing letters", **quiet)
+    scene.text(500, 222, "laws that each bug breaks", **quiet)
+    places = dict(_places(500, 24, 12))
+    for k, row in enumerate(rows()[1:]):
+        middle = 238 + 31 * (k + 0.5)
+        _accuracy(scene, row, 64, middle, 300, 20, 23, 14)
+        _tiles(scene, row, places, middle, 24, 1.5)
+    for (i, j), alpha in LOGO.items():
+        place = 64 + 15 * j, 566 + 15 * i, 13, 13
+        scene.box(*place, radius=2.5, fill="weight", alpha=alpha)
+    scene.text(122, 601, "Head by Head", **{**title, "size": 30})
+    says = "attention, built by hand and tested by laws"
+    scene.text(1136, 601, says, **{**quiet, "anchor": "end"})
+    return scene
+
+
+def _columns(
+    scene: Scene, x_bar: float, x_law: float, top: float, size: float, wide: bool
+) -> None:
+    """Write what the columns are."""
+    look = {"size": size, "anchor": "start", "role": "muted"}
+    if wide:
+        scene.text(x_bar, top - 27, "accuracy on", **look)
+        scene.text(x_bar, top - 10, "reversing letters", **look)
+    else:
+        scene.text(x_bar, top - 27, "accuracy", **look)
+    scene.text(x_law, top - 27, "laws broken, by chapter", **look)
+
+
+def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
+    """Yield each chapter that has laws, and the middle of its columns."""
+    for chapter, group in groupby(laws.ALL, key=lambda law: law.chapter):
+        count = sum(1 for _ in group)
+        yield str(chapter_number(chapter)), x + side * count / 2
+        x += side * count + gap
+
+
+def _places(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
+    """Yield each law, and where its column begins."""
+    for _, group in groupby(laws.ALL, key=lambda law: law.chapter):
+        for law in group:
+            yield law.slug, x
+            x += side
+        x += gap
+
+
+def _accuracy(
+    scene: Scene, row: Row, x: float, middle: float, long: float, high: float,
+    size: float, gap: float,
+) -> None:  # fmt: skip
+    """Draw a bar and write its number beside it."""
+    place = x, middle - high / 2, long * row.accuracy, high
+    scene.box(*place, radius=high / 5, fill="weight")
+    place = x + long + gap, middle + 0.34 * size, f"{row.accuracy:.3f}"
+    scene.text(*place, size=size, anchor="start")
+
+
+def _tiles(
+    scene: Scene, row: Row, places: dict[str, float], middle: float, side: float,
+    gap: float,
+) -> None:  # fmt: skip
+    """Draw a square for each law, red for a broken one."""
+    for broken, role, alpha in ((False, "ink", 0.09), (True, "wrong", 1)):
+        d = gap / 2 if broken else gap
+        squares = [
+            _square(x + d, middle - side / 2 + d, side - 2 * d)
+            for slug, x in places.items()
+            if (slug in row.broken) == broken
+        ]
+        scene.shape(*squares, fill=role, alpha=alpha, closed=True)
+
+
+def _square(x: float, y: float, a: float) -> list[tuple[float, float]]:
+    return [(x, y), (x + a, y), (x + a, y + a), (x, y + a)]
+
+
+def main() -> None:
+    """Draw the picture of the README."""
+    PICTURE.write_bytes(Picture(ten(), alt()).png)
+
+
+if __name__ == "__main__":
+    main()
