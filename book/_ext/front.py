@@ -20,16 +20,15 @@ import yaml
 from docutils import nodes
 from sphinx.util import logging
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-sys.path.append(str(HERE))  # other extensions
-sys.path.append(str(HERE.parent))  # the book's own figures
+sys.path.append(str(Path(__file__).parent))  # the other extensions
+sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from comfort import minutes
 from opening import CHAPTER, NUMERALS, parts
 from publish import addresses
 
 from figures import front
 
+ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"\{\{ ?(\w+) ?\}\}")
 LATE = ("map", "overview_door", "overview_minutes", "fast", "hours", "hours_all")
 # What the fast path reads: a section of a chapter, or all of it.
@@ -157,19 +156,17 @@ def title_of(node):
 
 def plain(node):
     """Return a part of a title as HTML, formulas such as √d_k included."""
-    text = escape(node.astext())
-    if not isinstance(node, nodes.math):
-        return text
-    text = re.sub(r"\\sqrt\{(.*)\}", r"√\1", text)
-    return re.sub(r"_\{?(\w)\}?", r"<sub>\1</sub>", text)
+    text = re.sub(r"\\sqrt\{(.*?)\}", r"√\1", escape(node.astext()))
+    return re.sub(r"(?<=\w)_\{?(\w)\}?", r"<sub>\1</sub>", text)
 
 
 def the_map(app):
     """Return the chapters as stairs: the order is that of the table of contents."""
     toc = yaml.safe_load((Path(app.srcdir) / "_toc.yml").read_text("utf-8"))
     pages, flights = chapters(app), []
+    steps = {page for slug, page in pages.items() if slug != "overview"}
     for caption, listed in parts(toc):
-        tiles = [tile(app, page) for page in listed if page != pages.get("overview")]
+        tiles = [tile(app, page) for page in listed if page in steps]
         if tiles:
             numeral = NUMERALS[len(flights)]
             name = f"<span>Part {numeral}</span> {escape(caption)}"
@@ -256,7 +253,7 @@ def copy(app, exception):
     path.write_text(page, encoding="utf-8")
     if folder := posixpath.dirname(root):
         door = Path(app.outdir) / "index.html"
-        door.write_text(at_root(page, folder), encoding="utf-8")
+        door.write_text(at_root(page, folder).lstrip(), encoding="utf-8")
 
 
 def setup(app):

@@ -176,17 +176,6 @@ def slim(page, icons):
     return SCRIPT.sub(lambda found: keep_script(page, found), page)
 
 
-def redirect(page, title):
-    """Return the front door, which leads to the first page, as a whole page."""
-    target = re.search(r'url=([^"]+)"', page)[1]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{title}</title>"
-        f'<meta http-equiv="refresh" content="0; url={target}"></head>'
-        f'<body><a href="{target}">{title}</a></body></html>\n'
-    )
-
-
 def slim_all(app, exception):
     """Rewrite every page, then drop the files that no page names."""
     static = Path(app.outdir) / "_static"
@@ -196,10 +185,6 @@ def slim_all(app, exception):
     for path in Path(app.outdir).rglob("*.html"):
         page = path.read_text(encoding="utf-8")
         path.write_text(slim(page, icons), encoding="utf-8")
-    door = Path(app.outdir) / "index.html"
-    page = door.read_text(encoding="utf-8")
-    if not page.startswith("<!DOCTYPE"):
-        door.write_text(redirect(page, app.config.project), encoding="utf-8")
     for name in UNUSED:
         path = static / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -207,6 +192,5 @@ def slim_all(app, exception):
 
 def setup(app):
     """Register with Sphinx."""
-    # the front door is written at the default priority, so this must come last
     app.connect("build-finished", slim_all, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

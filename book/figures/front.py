@@ -68,7 +68,8 @@ def _arcs(word: str, row: np.ndarray, places: dict[str, int]) -> str:
     found, start = [], places[word]
     for (other, end), weight in zip(places.items(), row, strict=True):
         if other == word:
-            path = f"M{start - 7} {LINE}C{start - 24} 92 {start + 24} 92 {start + 7} {LINE}"
+            left, right = f"{start - 7} {LINE}", f"{start + 7} {LINE}"
+            path = f"M{left}C{start - 24} 92 {start + 24} 92 {right}"
             x, y, least = start, 92.0, 0.3
         else:
             high = 26 + abs(end - start) * 0.33
@@ -102,8 +103,8 @@ def sayings() -> dict[str, str]:
 
     Examples
     --------
-    >>> sayings()["it"]
-    'The word “it” gives 0.57 of its attention to “dog”, so it receives mostly “animal”: 1.55, against 0.17 of “edible”.'
+    >>> sayings()["hungry"][:57]
+    'The word “hungry” gives 0.89 of its attention to “dog”, s'
     """
     weights, outputs = numbers()["A"][0], numbers()["H"][0]
     return {
@@ -199,9 +200,10 @@ def piles() -> str:
         seams = "".join(f"M0 {12 * r}h48" for r in range(5))
         cells = "".join(_cells(tall)).replace("<path ", '<path transform="scale(4 1)" ')
         found.append(
-            f'<figure><svg viewBox="-1 -1 50 50" role="img" aria-label="Layer {letter}: '
-            f'{says[letter]}">{cells}<path d="{seams}" fill="none" '
-            f'stroke="{paint("ink")}" stroke-width="0.4"/></svg>'
+            '<figure><svg viewBox="-1 -1 50 50" role="img" '
+            f'aria-label="Layer {letter}: {says[letter]}">{cells}'
+            f'<path d="{seams}" fill="none" stroke="{paint("ink")}" '
+            'stroke-width="0.4"/></svg>'
             f"<figcaption>{letter}</figcaption></figure>"
         )
     return f'<div class="piles">{"".join(found)}</div>'
@@ -359,9 +361,9 @@ def tile(number: int, term: str, question: str, slug: str, address: str) -> str:
     picture = thumb(slug)
     asked = f'<span class="tile-q">{question}</span>' if question else ""
     return (
-        f'<a href="{escape(address)}"><span class="picture" aria-hidden="true">{picture}'
-        f'</span><span class="tile-text"><span class="tile-term"><b>{number}</b> '
-        f"{term}</span>{asked}</span></a>"
+        f'<a href="{escape(address)}"><span class="picture" aria-hidden="true">'
+        f'{picture}</span><span class="tile-text"><span class="tile-term">'
+        f"<b>{number}</b> {term}</span>{asked}</span></a>"
     )
 
 

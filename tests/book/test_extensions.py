@@ -181,13 +181,6 @@ def test_scripts_wait_for_the_page_but_the_options_do_not():
     assert '<script src="_static/documentation_options.js">' in page
 
 
-def test_the_front_door_is_a_whole_page():
-    slim = extension("slim")
-    door = slim.redirect('<meta http-equiv="Refresh" content="0; url=a/b.html" />', "A")
-    assert door.startswith("<!DOCTYPE html>") and "<title>A</title>" in door
-    assert door.count("a/b.html") == 2
-
-
 def test_each_word_that_folds_code_is_named_by_what_the_code_draws():
     slim = extension("slim")
     number = '<span class="caption-number">Figure 2.3 </span>'
