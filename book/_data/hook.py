@@ -44,10 +44,10 @@ def answer(model, tokens):
     return model(tokens[None]).argmax(-1)[0].tolist()
 
 
-def run(member):
+def run(member, steps=STEPS):
     """Return what one layer learns, and what is left of it once its code is right."""
     losses = []
-    model = train(member, "reverse", SEED, STEPS, losses)
+    model = train(member, "reverse", SEED, steps, losses)
     found = {"accuracy": round(accuracy(model, "reverse"), 5)}
     found |= {"loss": [round(x, 4) for x in losses], "maps": maps(model)}
     example = letters(1, seed=7)[0]

@@ -43,14 +43,12 @@ def hook():
     torch.set_num_threads(before)
 
 
-def test_training_layer_b_again_gives_what_is_stored(hook):
-    again, stored = hook.run(zoo.merge_without_transpose), front.hook()[front.B]
-    assert abs(again["accuracy"] - stored["accuracy"]) < 1e-3
-    assert abs(again["repaired"] - stored["repaired"]) < 0.05
-    np.testing.assert_allclose(again["loss"], stored["loss"], atol=0.05)
-    np.testing.assert_allclose(again["maps"], stored["maps"], atol=0.05)
-    assert again["example"] == stored["example"]
-    assert again["answer"] == stored["answer"] == stored["example"][::-1]
+def test_training_layer_b_again_begins_as_it_is_stored(hook):
+    """Chapter 12 trains to the end, and the test after the next compares the two."""
+    again, stored = hook.run(zoo.merge_without_transpose, 60), front.hook()[front.B]
+    np.testing.assert_allclose(again["loss"], stored["loss"][:60], atol=0.02)
+    assert again["example"] == stored["example"] == stored["answer"][::-1]
+    assert again.keys() == stored.keys()
 
 
 def test_the_table_stands_as_its_script_writes_it(hook):
@@ -150,7 +148,7 @@ def test_no_two_bugs_of_the_emblem_break_the_same_laws():
 
 
 def test_the_emblem_says_what_a_report_says():
-    for row in ten.rows()[::3]:
+    for row in ten.rows()[::5]:
         report = laws.check(getattr(zoo, row.name))
         assert tuple(finding.law.slug for finding in report.broken) == row.broken
 
