@@ -57,6 +57,16 @@ def test_the_table_stands_as_its_script_writes_it(hook):
     assert list(json.loads(text)) == list(hook.LAYERS)
 
 
+def test_as_many_sequences_and_letters_are_judged_as_the_page_says(hook):
+    module = load(ROOT / "book" / "_data" / "wrong_attention.py")
+    letters = module.TEST * module.N
+    assert (
+        f"{module.TEST:,} new sequences" in PAGE and f"{letters:,} new letters" in PAGE
+    )
+    heads = len(front.hook()[front.B]["maps"])
+    assert heads == module.N_HEADS and f"so B has {heads * module.N}" in PAGE
+
+
 def test_the_front_page_says_what_chapter_12_found():
     notebook = json.loads((ROOT / "book" / "12_encoder.ipynb").read_text("utf-8"))
     said = "".join(
