@@ -139,10 +139,11 @@ def hours(minutes):
 def times(facts_of):
     """Return the times that the doors promise."""
     known = facts_of.values()
+    deeper = sum(facts.get("minutes_deeper", 0) for facts in known)
     return {
         "fast": str(10 * round(fast_minutes(facts_of) / 10)),
-        "hours": hours(sum(facts["minutes"] for facts in known)),
-        "hours_all": hours(sum(facts["minutes_with_all"] for facts in known)),
+        "hours": hours(deeper + sum(facts["minutes"] for facts in known)),
+        "hours_all": hours(deeper + sum(facts["minutes_with_all"] for facts in known)),
         "overview_minutes": str(facts_of.get("overview", {}).get("minutes", "")),
     }
 

@@ -65,7 +65,7 @@ def _places() -> list[int]:
 
 def _arcs(word: str, row: np.ndarray, places: dict[str, int]) -> str:
     """Return the arcs of one word, the larger the weight the wider."""
-    found, start = [], places[word]
+    lines, labels, start = [], [], places[word]
     for (other, end), weight in zip(places.items(), row, strict=True):
         if other == word:
             left, right = f"{start - 7} {LINE}", f"{start + 7} {LINE}"
@@ -77,14 +77,14 @@ def _arcs(word: str, row: np.ndarray, places: dict[str, int]) -> str:
             path = f"M{start} {LINE}C{start} {top} {end} {top} {end} {LINE}"
             x, y, least = (start + end) / 2, LINE - 0.94 * high, 0.045
             y -= max(1, 7.5 * weight) + 5
-        found.append(
+        lines.append(
             f'<path d="{path}" fill="none" stroke="{paint("weight")}" '
             f'stroke-width="{max(0.6, 15 * weight):.1f}" '
             f'stroke-opacity="{0.25 + 0.75 * weight:.2f}"/>'
         )
         if weight >= least:
-            found.append(f'<text x="{x:.0f}" y="{y:.0f}">{weight:.2f}</text>')
-    return "".join(found)
+            labels.append(f'<text x="{x:.0f}" y="{y:.0f}">{weight:.2f}</text>')
+    return "".join(lines + labels)
 
 
 def _word(word: str, x: int) -> str:

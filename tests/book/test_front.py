@@ -18,6 +18,7 @@ from mha import laws, multi_head_attention, scaled_dot_product_attention, zoo
 from tests.book.load import ROOT, extension, load
 from tests.tolerances import assert_close
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 
 
@@ -181,6 +182,11 @@ def test_the_picture_of_the_readme_is_small_and_shows_the_emblem(tmp_path, monke
         assert old.size == new.size
         pixels = [np.asarray(each.convert("L"), float) for each in (old, new)]
     assert np.mean(np.abs(pixels[0] - pixels[1])) < 4  # of 255: fonts may differ
+
+
+def test_the_readme_says_of_the_emblem_what_it_shows():
+    alt = re.search(r"!\[(.*?)\]\(book/_static/ten.png\)", README)[1]
+    assert ten.worst() in alt and f"none of {len(laws.ALL)} laws" in alt
 
 
 def test_the_card_has_the_size_that_links_show():
