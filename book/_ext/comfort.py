@@ -1,9 +1,9 @@
 """Sphinx extension: what a chapter will take, and a place to tick its exercises.
 
 A line says how long the chapter takes to read, how long with its predictions and
-exercises, how long its code takes to run, and how many exercises it has; opening.py
-puts it under the title. The script that keeps the ticks of a reader, in the browser and
-nowhere else, learns those numbers here.
+exercises, what its deeper sections add (deeper.py), how long its code takes to run, and
+how many exercises it has; opening.py puts it under the title. The script that keeps the
+ticks of a reader, in the browser and nowhere else, learns those numbers here.
 
 An exercise takes as many minutes as its first paragraph says in bold or italics, for
 example in "**Warm-up, 5 minutes.** Write …".
@@ -42,10 +42,24 @@ def is_folded(node):
     return False
 
 
+def is_deeper(node):
+    """Return whether a node is the folded part of a section, see deeper.py."""
+    return "deeper" in getattr(node, "attributes", {}).get("classes", ())
+
+
+def on_the_main_road(tree, wanted):
+    """Yield what is wanted of a tree, except in sections that may stay closed."""
+    for node in tree.children:
+        if isinstance(node, wanted):
+            yield node
+        if not is_deeper(node):
+            yield from on_the_main_road(node, wanted)
+
+
 def minutes(tree):
     """Return how long a page takes to read, in steps of five minutes."""
     prose = code = 0
-    for node in tree.findall(nodes.TextElement):
+    for node in on_the_main_road(tree, nodes.TextElement):
         if isinstance(node, nodes.literal_block) and not is_folded(node):
             code += len(re.findall(r"\w+", node.astext()))
         elif isinstance(node, (nodes.paragraph, nodes.caption)):
@@ -60,7 +74,7 @@ def in_fives(minutes):
 
 def predictions(tree):
     """Return how many predictions a page asks for."""
-    bold = (node.astext().strip() for node in tree.findall(nodes.strong))
+    bold = (node.astext().strip() for node in on_the_main_road(tree, nodes.strong))
     return sum(bool(ASKS.fullmatch(text)) for text in bold)
 
 
@@ -83,6 +97,7 @@ def measure(app, tree):
     if chapter(app.env.docname):
         facts, practice = app.env.metadata[app.env.docname], exercises(tree)
         facts["minutes"], facts["exercises"] = minutes(tree), len(practice)
+        facts["minutes_deeper"] = sum(n["minutes"] for n in tree.findall(is_deeper))
         doing = PREDICTION * predictions(tree) + sum(practice)
         facts["minutes_with_all"] = in_fives(facts["minutes"] + doing)
 
@@ -93,6 +108,8 @@ def head(facts, seconds):
     parts = [f"About {minutes} minutes to read"]
     if facts["minutes_with_all"] > minutes:
         parts[0] += f", {facts['minutes_with_all']} with predictions and exercises"
+    if facts["minutes_deeper"]:
+        parts.append(f"deeper sections {facts['minutes_deeper']} minutes more")
     parts += [f"{seconds} seconds to run"] if seconds else []
     parts += [f'<span id="solved-here">{count} exercises</span>'] if count else []
     return f'<p class="takes">{" · ".join(parts)}</p>'

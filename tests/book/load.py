@@ -1,10 +1,12 @@
 """Load a script or a Sphinx extension of the book, which no package holds."""
 
 import importlib.util
+import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "book" / "_ext"))  # they import each other
 
 
 def load(path, name=None):

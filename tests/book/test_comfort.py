@@ -86,10 +86,13 @@ def test_predictions_and_exercises_add_to_the_minutes():
 def test_the_line_names_only_what_there_is():
     comfort = extension("comfort")
     facts = {"minutes": 20, "minutes_with_all": 65, "exercises": 4}
+    facts["minutes_deeper"] = 15
     line = comfort.head(facts, 8)
-    assert "About 20 minutes to read, 65 with predictions and exercises · 8 sec" in line
+    assert "About 20 minutes to read, 65 with predictions and exercises · " in line
+    assert " · deeper sections 15 minutes more · 8 seconds to run · " in line
     assert ">4 exercises</span>" in line
-    line = comfort.head({"minutes": 20, "minutes_with_all": 20, "exercises": 0}, None)
+    facts = {"minutes": 20, "minutes_with_all": 20, "exercises": 0, "minutes_deeper": 0}
+    line = comfort.head(facts, None)
     assert line == '<p class="takes">About 20 minutes to read</p>'
 
 
