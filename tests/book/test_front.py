@@ -202,6 +202,26 @@ def facts_of(minutes):
     return {"minutes": 60, "minutes_with_all": 120, "sections": sections}
 
 
+def test_a_chapter_knows_how_long_each_of_its_sections_takes(page):
+    short = nodes.section("", nodes.title("", "The law"), nodes.paragraph("", "So."))
+    prose = nodes.paragraph("", "one two three four " * 500)
+    long = nodes.section("", nodes.title("", "Break it: by hand"), prose)
+    tree = nodes.container("", nodes.section("", nodes.title("", "T"), short, long))
+    env = SimpleNamespace(docname="book/02_softmax", metadata={"book/02_softmax": {}})
+    app = SimpleNamespace(env=env, config=SimpleNamespace(root_doc="book/index"))
+    page.mark(app, tree)
+    found = env.metadata["book/02_softmax"]["sections"]
+    assert found == {"The law": 5, "Break it: by hand": 10}
+
+
+def test_the_sections_of_the_front_page_have_names_for_its_style(page):
+    section = nodes.section("", nodes.title("", "Run it"), ids=["run-it", "run"])
+    env = SimpleNamespace(docname="book/index")
+    app = SimpleNamespace(env=env, config=SimpleNamespace(root_doc="book/index"))
+    page.mark(app, nodes.container("", section))
+    assert section["classes"] == ["run"]
+
+
 def test_the_fast_path_takes_what_its_sections_take(page):
     known = {slug: facts_of(15) for slug in page.FAST}
     # five times "Break it", a law, an equation, and all of two chapters
