@@ -251,6 +251,8 @@ def copy(app, exception):
     page = path.read_text(encoding="utf-8")
     closed = SIDEBAR.replace('bar"', 'bar pst-sidebar-hidden"')
     page = page.replace(SIDEBAR, closed, 1)
+    if address := app.config.html_baseurl:  # the root is where it is found
+        page = page.replace(f'"{address}{root}.html"', f'"{address}"')
     path.write_text(page, encoding="utf-8")
     if folder := posixpath.dirname(root):
         door = Path(app.outdir) / "index.html"

@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb
 from mha.plot.picture import house_style
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
-from figures.ten import alt, card
+from figures.ten import card, card_alt
 
 LOGO = Path(__file__).parent.parent / "_static" / "logo.svg"
 PICTURE = "_static/preview.png"
@@ -116,7 +116,7 @@ def announce(app, config):
     """Name the picture in every page of a book that has an address."""
     if config.html_baseurl:
         config.ogp_image = PICTURE
-        config.ogp_image_alt = alt()
+        config.ogp_image_alt = card_alt()
         config.ogp_custom_meta_tags = [*config.ogp_custom_meta_tags, *TAGS]
 
 

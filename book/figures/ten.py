@@ -71,6 +71,15 @@ def alt() -> str:
     )
 
 
+def card_alt() -> str:
+    """Return what the card shows, in words."""
+    bugs = rows()[1:]
+    return (
+        f"{len(bugs)} bugs in attention, in {len(bugs)} rows. All reverse letters with "
+        f"an accuracy of {worst()}, and no two break the same laws."
+    )
+
+
 def worst() -> str:
     """Return the worst accuracy of all, as the emblem prints it."""
     return f"{min(row.accuracy for row in rows()):.3f}"

@@ -319,6 +319,21 @@ def test_links_lead_to_the_same_place_from_the_root(page, before, after):
     assert page.at_root(before, "book") == after
 
 
+def test_the_page_and_its_copy_say_that_the_root_is_their_address(page, tmp_path):
+    (tmp_path / "book").mkdir()
+    text = '<meta property="og:url" content="{}" /><a href="../b"><a class="x" {}>'
+    address = "https://a.example/"
+    own = text.format(f"{address}book/index.html", page.SIDEBAR)
+    (tmp_path / "book" / "index.html").write_text(own, encoding="utf-8")
+    config = SimpleNamespace(root_doc="book/index", html_baseurl=address)
+    html = SimpleNamespace(name="html")
+    page.copy(SimpleNamespace(builder=html, config=config, outdir=tmp_path), None)
+    for name, link in (("book/index.html", "../b"), ("index.html", "b")):
+        found = (tmp_path / name).read_text(encoding="utf-8")
+        assert f'content="{address}"' in found and f'href="{link}"' in found
+        assert "bd-sidebar pst-sidebar-hidden" in found
+
+
 def test_one_head_of_the_sentence_is_attention_by_hand():
     """The arcs are the weights of head 1; scores, scale and softmax, nothing else."""
     found = front.numbers()
