@@ -18,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 import mha
 from mha import laws, view
+from tests.browser.windows import EMPTY
 
 SHOWN = 1.01e-4  # four decimals in, four decimals out
 WORDS = ["dog", "food", "it", "hungry"]
@@ -113,26 +114,26 @@ class Figure:
 
 
 @pytest.fixture
-def show(chromium):
+def show(window, windows):
     """Return a function that shows figures on a page; in the end nothing went wrong."""
-    contexts, wrong = [], []
+    wrong = []
+
+    def foreign(request):
+        if not request.url.startswith(("data:", EMPTY)):
+            wrong.append(request.url)
 
     def show_all(*figures, theme="light", width=800, **options):
-        size = {"width": width, "height": 900}
-        scheme = theme.rpartition(" ")[2]
-        context = chromium.new_context(viewport=size, color_scheme=scheme, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda r: r.url.startswith("data:") or wrong.append(r.url))
+        page = window(theme=theme.rpartition(" ")[2], width=width, **options)
+        windows.listen(
+            page, "console", lambda m: m.type == "error" and wrong.append(m.text)
+        )
+        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
+        windows.listen(page, "request", foreign)
         drawn = "".join(f._repr_html_() for f in figures)
         page.set_content(PAGE.format(COLOURS[theme], drawn))
         return Figure(page)
 
     yield show_all
-    for context in contexts:
-        context.close()
     assert wrong == []
 
 
