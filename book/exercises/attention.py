@@ -5,6 +5,7 @@ import numpy as np
 from exercises import section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
+from mha.chunked import chunked_attention
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
@@ -31,6 +32,7 @@ def _with(factor, axis=-1):
 attend = Exercise(
     task="scaled dot-product attention",
     right=lambda Q, K, V: scaled_dot_product_attention(Q, K, V),
+    forbidden=(scaled_dot_product_attention, chunked_attention),
     cases=(
         (np.array([[2.0, 1.0]]), np.eye(2), np.array([[3.0], [5.0]])),
         (np.array([[2.0, 1.0], [0.0, 3.0]]), np.eye(2), np.array([[3.0], [5.0]])),

@@ -34,9 +34,7 @@ def test_attend_accepts_loops_einsum_and_torch_and_names_each_mistake():
         by_einsum,
         by_torch,
         wrong_ways={
-            "no scale": [
-                lambda Q, K, V: mha.scaled_dot_product_attention(Q, K, V, scale=1)
-            ],
+            "no scale": [lambda Q, K, V: mha.softmax(mha.dot_product_scores(Q, K)) @ V],
             "softmax over the queries": [
                 lambda Q, K, V: mha.softmax(Q @ K.T / len(K.T) ** 0.5, axis=0) @ V
             ],
