@@ -114,6 +114,7 @@ _CAUSAL = np.tri(2, 3, dtype=bool)
 safe_masked_softmax = Exercise(
     task="a masked softmax that survives empty rows",
     right=lambda S, mask: masked_softmax(S, mask),
+    forbidden=(masked_softmax,),
     cases=(
         (np.array([[1.0, 2.0]]), np.array([[True, False]])),
         (_TWO, _CAUSAL),

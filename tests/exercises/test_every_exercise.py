@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 import exercises
+import mha
 from mha import _chapters
 from mha.check import Exercise
 
@@ -123,6 +124,19 @@ def test_the_folder_is_found_from_the_folder_of_a_notebook_and_loads_quickly():
 
 
 # ------------------------------------------------------- nothing is given away
+
+
+# In these tasks a learner has to find that the step computes what is asked.
+ALLOWED = {
+    ("one large matrix out of many small ones", "merge_heads"),
+    ("one bias at the output that does the work of two", "linear"),
+}
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_no_step_of_the_package_is_an_answer(exercise):
+    accepted = [name for name in mha.__all__ if exercise(getattr(mha, name)).passed]
+    assert [name for name in accepted if (exercise.task, name) not in ALLOWED] == []
 
 
 @pytest.mark.parametrize("exercise", EVERY)
