@@ -12,8 +12,8 @@ from mha.plot.scene import Scene
 from mha.softmax import softmax
 
 ROW, BAR, TOP = 27, 15, 46  # points: from row to row, the height of a bar, the first
-LENGTH = 52  # points: the longest bar of a column
-COLUMNS = (62, 168, 286)  # points: where the bars of scores, powers and weights begin
+LENGTH = 42  # points: the longest bar of a column
+COLUMNS = (56, 138, 238)  # points: where the bars of scores, powers and weights begin
 MOST = 8
 
 
@@ -54,7 +54,7 @@ def to_weights(scores: ArrayLike, labels: Sequence[object]) -> Picture:
         (s, "g", "ink", 0.38), (powers, ".1f", "ink", 0.38), (p, ".3f", "weight", 1),
     ]  # fmt: skip
     height = TOP + ROW * len(s) + 26
-    scene = Scene(384, height)
+    scene = Scene(324, height)
     heads = (("score *s*", ""), ("*e* to the", "power of *s*"), ("weight", ""))
     said = []
     for x, (values, form, role, alpha), head in zip(

@@ -30,8 +30,8 @@ def test_every_number_in_the_bars_is_that_of_the_package(scene):
 def test_bars_of_exponentials_and_of_weights_are_equally_long(scene):
     bars = [m for m in scene.marks if isinstance(m, Shape) and m.fill]
     long = [max(x for x, _ in b.lines[0]) - b.lines[0][0][0] for b in bars]
-    powers = [x for x, b in zip(long, bars, strict=True) if b.lines[0][0][0] == 168]
-    weights = [x for x, b in zip(long, bars, strict=True) if b.lines[0][0][0] == 286]
+    powers = [x for x, b in zip(long, bars, strict=True) if b.lines[0][0][0] == 138]
+    weights = [x for x, b in zip(long, bars, strict=True) if b.lines[0][0][0] == 238]
     assert len(weights) >= 3 and powers[: len(weights)] == pytest.approx(weights)
 
 
