@@ -120,6 +120,10 @@ def _divided_by_max(x, axis):
     return _normalised(x / x.max(axis, keepdims=True), axis, 0)
 
 
+def _divided_by_largest_of_all(x, axis):
+    return _normalised(x / x.max(), axis, 0)
+
+
 def _nan_to_zero(x, axis):
     return np.nan_to_num(_without_max(x, axis))
 
@@ -214,6 +218,12 @@ stable_softmax = Exercise(
             "the scores are divided by the largest one, which changes their "
             "differences: which operation keeps them?",
             _divided_by_max,
+        ),
+        Mistake(
+            "divided by the maximum of the array",
+            "dividing by the largest score of the array changes the differences of the "
+            "scores: subtract the largest score of each row instead",
+            _divided_by_largest_of_all,
         ),
         Mistake(
             "NaN replaced by 0",

@@ -24,7 +24,7 @@ def softmax_by_torch(x, axis):
     return torch.softmax(torch.from_numpy(x), axis)
 
 
-def test_a_stable_softmax_is_told_from_twenty_one_that_are_not():
+def test_a_stable_softmax_is_told_from_twenty_two_that_are_not():
     prove(
         check.stable_softmax,
         softmax_by_loops,
