@@ -21,10 +21,11 @@ from figures.points import points
 from figures.scale import scale
 from figures.softmax import softmax
 from figures.steps import steps
+from figures.to_weights import to_weights
 from figures.vectors import vectors
 
 __all__ = [
     "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
     "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "softmax", "steps", "vectors",
+    "scale", "softmax", "steps", "to_weights", "vectors",
 ]  # fmt: skip

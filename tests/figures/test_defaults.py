@@ -43,6 +43,7 @@ DEFAULTS = {
     figures.scale: {},
     figures.softmax: {},
     figures.steps: {"is_causal": False},
+    figures.to_weights: {},
 }  # fmt: skip
 
 
