@@ -88,6 +88,8 @@ def test_links_within_the_book_lead_to_a_file_and_a_place(path):
             assert file.exists(), target
             if file.suffix == ".ipynb" and place:
                 assert f'<a id="{place}"></a>' in Chapter.read(file.resolve()).text
+            if file.stem == "prerequisites" and place:
+                assert f'<a id="{place}"></a>' in Page.read(file.resolve()).text
 
 
 def test_addresses_are_unique_in_the_book():
