@@ -68,7 +68,7 @@ def exercises_of(chapter):
     return re.findall(r"^#{2,3} (Exercise .+)$", chapter.text, re.M)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=named)
+@pytest.mark.parametrize("path", CHAPTERS[1:], ids=named)
 def test_every_exercise_has_a_solution_that_passes(path):
     solved = Chapter.read(BOOK / "solutions" / path.name)
     assert exercises_of(solved) == exercises_of(Chapter.read(path))
