@@ -22,7 +22,7 @@ const rows = labels.map((label, j) => {
     score.classList.add("moves");
   }
   const value = html("div", { class: "value", "aria-hidden": true }, values[j].map((x) => show(x, 0)).join(", "));
-  return { score, weight, node: html("div", { class: "row" }, name, score, weight, value) };
+  return { score, weight, node: html("div", { class: "entry" }, name, score, weight, value) };
 });
 const outputs = features.map((name) => ({ name, bar: bar("output") }));
 
@@ -50,7 +50,7 @@ function draw() {
 }
 
 mount(`drag the end of the score of ${word(labels[moved])} until its weight equals that of ${word(labels[rival])}.`,
-  html("div", { class: "row head", "aria-hidden": true }, html("div"), html("div", {}, "score"),
+  html("div", { class: "entry head", "aria-hidden": true }, html("div"), html("div", {}, "score"),
     html("div", {}, "attention weight"), html("div", {}, "value")),
   ...rows.map(({ node }) => node),
   html("div", { class: "sum", "aria-hidden": true }, html("div", { class: "head" }, `output of ${word(query)}: the weighted average of the values`),
