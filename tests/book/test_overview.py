@@ -31,7 +31,7 @@ def row(numbers, digits=2):
 
 def cells_of(*names):
     """Return the rows of the table whose head has these names."""
-    head = re.escape("| | " + " | ".join(names) + " |")
+    head = re.escape("| word | " + " | ".join(names) + " |")
     body = re.search(rf"{head}\n\|[- |]+\|\n((?:\|.*\n?)+)", TEXT)[1]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in
             body.strip().split("\n")]  # fmt: skip
