@@ -361,7 +361,7 @@ def test_a_chapter_opens_within_the_first_screen(visit, name):
     assert opened["bottom"] < 800
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", [n for n in CHAPTERS if "overview" not in n])
 def test_every_prediction_of_a_chapter_has_its_box_and_its_fold(visit, name):
     asked = visit(name).asked
     assert asked["boxes"] and len(set(asked["boxes"])) == len(asked["boxes"])

@@ -42,6 +42,9 @@ QUERIES = [
     ("kv cache", "long", 3),
     ("glossary", "glossary", 1),
     ("cheat sheet", "cheatsheet", 1),
+    ("ten minutes", "overview", 1),
+    ("prerequisites", "prerequisites", 1),
+    ("standard deviation", "prerequisites", 3),
 ]
 
 
