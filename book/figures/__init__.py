@@ -19,6 +19,7 @@ from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
 from figures.points import points
 from figures.scale import scale
+from figures.shadows import shadows
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.vectors import vectors
@@ -26,5 +27,5 @@ from figures.vectors import vectors
 __all__ = [
     "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
     "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "softmax", "steps", "vectors",
+    "scale", "shadows", "softmax", "steps", "vectors",
 ]  # fmt: skip

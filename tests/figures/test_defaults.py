@@ -41,6 +41,7 @@ DEFAULTS = {
     figures.online: {"block": 2},
     figures.plane: {"asks": "query", "axes": None},
     figures.scale: {},
+    figures.shadows: {},
     figures.softmax: {},
     figures.steps: {"is_causal": False},
 }  # fmt: skip
