@@ -20,6 +20,7 @@ from figures.plane import plane
 from figures.points import points
 from figures.scale import scale
 from figures.scores import scores
+from figures.shadows import shadows
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
@@ -28,5 +29,5 @@ from figures.vectors import vectors
 __all__ = [
     "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
     "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "scores", "softmax", "steps", "to_weights", "vectors",
+    "scale", "scores", "shadows", "softmax", "steps", "to_weights", "vectors",
 ]  # fmt: skip

@@ -42,6 +42,7 @@ DEFAULTS = {
     figures.plane: {"asks": "query", "axes": None},
     figures.scale: {},
     figures.scores: {},
+    figures.shadows: {},
     figures.softmax: {},
     figures.steps: {"is_causal": False},
     figures.to_weights: {},
