@@ -22,9 +22,10 @@ from figures.scale import scale
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.vectors import vectors
+from figures.walks import walks
 
 __all__ = [
     "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
     "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "softmax", "steps", "vectors",
+    "scale", "softmax", "steps", "vectors", "walks",
 ]  # fmt: skip
