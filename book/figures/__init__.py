@@ -25,9 +25,10 @@ from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
 from figures.vectors import vectors
+from figures.walks import walks
 
 __all__ = [
     "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
     "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "scores", "shadows", "softmax", "steps", "to_weights", "vectors",
+    "scale", "scores", "shadows", "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ DEFAULTS = {
     figures.paths: {"names": ("X", "Y")},
     figures.points: {"names": None},
     figures.vectors: {"roles": None, "angles": (), "hull": ()},
+    figures.walks: {},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
