@@ -5,6 +5,7 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 figure is a `mha.view.View` with a script of the same name beside it.
 """
 
+from figures.batch import batch
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
@@ -24,7 +25,7 @@ from figures.steps import steps
 from figures.vectors import vectors
 
 __all__ = [
-    "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
-    "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "softmax", "steps", "vectors",
+    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads",
+    "marks", "masks", "moves", "one_head", "online", "paths", "plane", "points",
+    "projections", "scale", "softmax", "steps", "vectors",
 ]  # fmt: skip
