@@ -453,7 +453,9 @@ last_rows_mask = Exercise(
             lambda n_q, n_k: np.triu(np.ones((n_q, n_k), dtype=bool), k=1),
         ),
     ),
-    reread=section("masks", "In practice"),
+    reread=section(
+        "masks", "Deeper: causal masks that are not square, and NaN in padding"
+    ),
     praise="the last query meets the last key, however many keys came before.",
 )
 

@@ -58,5 +58,6 @@ def batch(
                     scene.cell(*box, words, "ink", 0.08 if k else 0)
                 else:
                     scene.hatched(*box, middle=False)
-                    scene.text(box[0] + WIDE / 2, box[1] + 15.5, words, role="muted")
+                    middle = box[0] + WIDE / 2, box[1] + HIGH / 2 + 0.36 * 11
+                    scene.text(*middle, words, role="muted")
     return Picture(scene, alt)
