@@ -5,6 +5,7 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 figure is a `mha.view.View` with a script of the same name beside it.
 """
 
+from figures.batch import batch
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
@@ -28,7 +29,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
-    "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "scores", "shadows", "softmax", "steps", "to_weights", "vectors", "walks",
+    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads",
+    "marks", "masks", "moves", "one_head", "online", "paths", "plane", "points",
+    "projections", "scale", "scores", "shadows", "softmax", "steps", "to_weights",
+    "vectors", "walks",
 ]  # fmt: skip

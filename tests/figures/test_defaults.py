@@ -16,6 +16,7 @@ MAP = {"kind": "weights", "mask": None, "unit": None, "xlabel": "key"}
 DEFAULTS = {
     plot.Picture: {},
     plot.bars: {"ylabel": "weight"},
+    figures.batch: {"in_front": False},
     figures.blocks: {"axes": ("batch", "token", "feature")},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
