@@ -1,10 +1,11 @@
 """The chapters of the book in their order: the only place that knows their numbers.
 
-Laws, members of the zoo and exercises name a chapter by its slug, so that a chapter
-can be inserted by adding one line here.
+The number of a chapter is its place, counted from 0. Laws, members of the zoo and
+exercises name a chapter by its slug, so that one can be inserted by adding a line here.
 """
 
 CHAPTERS = (
+    "overview",
     "dot_product",
     "softmax",
     "scale",
@@ -30,4 +31,4 @@ def chapter_number(slug: str) -> int:
         raise ValueError(
             f"no chapter is called {slug!r}; there are {', '.join(CHAPTERS)}"
         )
-    return CHAPTERS.index(slug) + 1
+    return CHAPTERS.index(slug)

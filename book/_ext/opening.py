@@ -6,7 +6,8 @@ breaks it, and what one needs. Everything is computed: the place from the table 
 contents, the law from the package, run against a wrong version while the book is built.
 
 A notebook only has to begin with a title, a paragraph that promises, and if it needs
-something a paragraph in its first cell that starts with "You need".
+something a paragraph in its first cell that starts with "You need". One that needs no
+other chapter says "School mathematics is enough here."
 """
 
 import re
@@ -28,6 +29,7 @@ from figures.thumbs import thumb
 CHAPTER = re.compile(r"book/(\d\d)_(\w+)")
 NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 NEED = "You need "
+NO_NEED = "School mathematics is enough here."
 HEAD = re.compile(r'<h1>.*?</h1>\s*(?P<promise><p class="promise">.*?</p>)?', re.DOTALL)
 NEEDS = re.compile(r'\s*<p class="need">.*?</p>', re.DOTALL)
 
@@ -46,13 +48,16 @@ def parts(toc):
     found = []
     for part in toc.get("parts", ()):
         pages = [each["file"] for each in part["chapters"] if slug(each["file"])]
-        if pages:
-            found.append((part.get("caption", ""), pages))
+        if pages and "caption" in part:  # the overview stands before all parts
+            found.append((part["caption"], pages))
     return found
 
 
 def place(page, all_parts):
-    """Return the part of a chapter, and a square for each of the part's chapters."""
+    """Return the part of a chapter, and a square for each of the part's chapters.
+
+    A chapter that stands before all parts has its number instead.
+    """
     for numeral, (caption, pages) in zip(NUMERALS, all_parts, strict=False):
         if page in pages:
             here = pages.index(page) + 1
@@ -64,7 +69,7 @@ def place(page, all_parts):
                 f'<span><span class="visually-hidden">chapter </span>'
                 f"{here} of {len(pages)}</span></p>"
             )
-    return ""
+    return f'<p class="place"><b>Chapter {int(CHAPTER.fullmatch(page)[1])}</b></p>'
 
 
 # What one needs
@@ -175,6 +180,8 @@ def mark(app, tree, page):
             break
         if is_need(node):
             chips(node)
+        elif node.astext() == NO_NEED:
+            node["classes"].append("need")
         elif count == 0:
             node["classes"].append("promise")
 

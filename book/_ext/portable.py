@@ -14,6 +14,7 @@ words of the glossary, and links that are checked.
     [heads](glossary.md#term-head)                       a word of the glossary
     [`mha.softmax`](../mha/softmax.py)                   a link into the API
     [Solution](solutions/04_masks.ipynb#exercise-4-1)    a link to a place in a page
+    [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold
 """
 
@@ -207,9 +208,11 @@ def page_of(notebook):
 
 
 def read(app, docname, content):
-    """Rewrite a notebook that Sphinx is about to read."""
+    """Rewrite a notebook, or a page with anchors as in one, that Sphinx will read."""
     if app.env.doc2path(docname).endswith(".ipynb"):
         content[0] = json.dumps(page_of(json.loads(content[0])))
+    elif re.search(f"^{ANCHOR}\n", content[0], re.MULTILINE):
+        content[0] = to_myst(content[0])
 
 
 def setup(app):

@@ -50,7 +50,7 @@
     boxes.set(id, box);
   }
   if (!here) {
-    document.querySelector("article h1").after(total);
+    document.querySelector("section > h1")?.after(total);
     total.after(note);
   }
 

@@ -5,6 +5,7 @@ import numpy as np
 from exercises import section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
+from mha.chunked import chunked_attention
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
@@ -31,9 +32,12 @@ def _with(factor, axis=-1):
 attend = Exercise(
     task="scaled dot-product attention",
     right=lambda Q, K, V: scaled_dot_product_attention(Q, K, V),
+    forbidden=(scaled_dot_product_attention, chunked_attention),
     cases=(
         (np.array([[2.0, 1.0]]), np.eye(2), np.array([[3.0], [5.0]])),
         (np.array([[2.0, 1.0], [0.0, 3.0]]), np.eye(2), np.array([[3.0], [5.0]])),
+        (np.array([[2.0, 1.0]]), np.array([[0.0, 1], [2, 0]]), np.array([[3.0], [5]])),
+        (np.array([[2.0, 1.0]]), np.array([[1.0, 0], [0, 1], [1, 1]]), np.eye(3)),
         (np.array([[2000.0, 0.0], [1.0, 0.0]]), np.eye(2), np.eye(2)),
         _random((5, 3), (7, 3), (7, 2), seed=0),
         _random((3, 5), (2, 5), (2, 7), seed=1),
@@ -46,70 +50,81 @@ attend = Exercise(
         ),
         Mistake(
             "root of the wrong width",
-            "the root is that of the width of a key, not of a value",
+            "you divide by the root of the width of a value; use the width of a key",
             _with(lambda Q, K, V: V.shape[-1] ** -0.5),
         ),
         Mistake(
             "root of the number of keys",
-            "you divide by the root of the number of keys; use the width of the keys",
+            "you divide by the root of the number of keys; use the width of a key",
             _with(lambda Q, K, V: len(K) ** -0.5),
         ),
         Mistake(
+            "root of the number of queries",
+            "len(Q) counts the queries; √d_k needs the width, which is the last axis",
+            _with(lambda Q, K, V: len(Q) ** -0.5),
+        ),
+        Mistake(
             "width without root",
-            "you divide by d_k; its square root is enough",
+            "you divide by d_k, and its square root is enough",
             _with(lambda Q, K, V: 1 / K.shape[-1]),
         ),
         Mistake(
+            "no transpose",
+            "in Q @ K the rows of Q meet the columns of K, but a key is a row of K",
+            lambda Q, K, V: softmax(Q @ K / K.shape[-1] ** 0.5) @ V,
+        ),
+        Mistake(
             "softmax over the queries",
-            "your shares add up to one along the queries; each query shares among keys",
+            "your weights sum to 1 over the queries; each query has weights that sum "
+            "to 1 over the keys",
             _with(lambda Q, K, V: K.shape[-1] ** -0.5, axis=-2),
         ),
         Mistake(
             "scale after the softmax",
-            "the root acts before the softmax, or the weights no longer sum to one",
+            "you divide by the root after the softmax, so the weights do not sum to 1",
             lambda Q, K, V: softmax(Q @ K.T) / K.shape[-1] ** 0.5 @ V,
         ),
         Mistake(
             "multiplied by the root",
-            "you multiply by the root of d_k; dividing is what keeps the scores small",
+            "you multiply by the root of d_k; dividing by it keeps the scores small",
             _with(lambda Q, K, V: K.shape[-1] ** 0.5),
         ),
         Mistake(
             "no softmax",
-            "the scores themselves are used as weights; they are not shared out yet",
+            "you use the scores as weights: which step turns scores into weights?",
             lambda Q, K, V: Q @ K.T / K.shape[-1] ** 0.5 @ V,
         ),
         Mistake(
             "not divided by the sum",
-            "the exponentials are not divided by their sum: they are no shares yet",
+            "the exponentials do not sum to 1 yet: divide each row by its sum",
             lambda Q, K, V: _raised(Q, K) @ V,
         ),
         Mistake(
             "one sum for all",
-            "each query has a sum of its own: along which axis do you add up?",
+            "you divide by one sum for the whole table; each query needs its own sum",
             lambda Q, K, V: _raised(Q, K) / _raised(Q, K).sum() @ V,
         ),
         Mistake(
             "one maximum for all",
-            "the largest score of the whole table is subtracted; a row of small scores "
-            "then has nothing left, so take each row's own",
+            "you subtract the largest score of the whole table, so in a row of small "
+            "scores every exponential becomes 0; use the largest score of each row",
             lambda Q, K, V: (
                 _overflowing((Q @ K.T - (Q @ K.T).max()) / K.shape[-1] ** 0.5) @ V
             ),
         ),
         Mistake(
             "keys for values",
-            "the weights are right, and what they mix are the keys",
+            "the weights are right, but you average the keys instead of the values",
             lambda Q, K, V: scaled_dot_product_attention(Q, K, K),
         ),
         Mistake(
             "queries and keys swapped",
-            "your scores have one row for each key; a row belongs to a query",
+            "your scores have one row for each key; they need one row for each query",
             lambda Q, K, V: softmax(K @ Q.T / K.shape[-1] ** 0.5) @ V,
         ),
         Mistake(
             "no values",
-            "those are the weights; nothing has been taken home yet",
+            "these are the weights; the weighted average of the values is missing",
             lambda Q, K, V: softmax(Q @ K.T / K.shape[-1] ** 0.5),
         ),
         Mistake(
@@ -119,7 +134,7 @@ attend = Exercise(
         ),
     ),
     reread=_EQUATION,
-    praise="it agrees with the package, large scores and all.",
+    praise="it agrees with the package, for large scores too.",
 )
 
 
@@ -132,49 +147,80 @@ def _overflowing(S):
     return np.exp(S) / np.exp(S).sum(-1, keepdims=True)
 
 
+def _two_decimals(answer):
+    """Read a number to two decimals, also from a text; other texts stay."""
+    try:
+        return round(float(answer), 2)
+    except ValueError:
+        return answer
+
+
 weight_of_the_middle = Exercise(
     task="the weight of a key half way between two others",
     right=0.24,
     cases=((),),
+    observe=_two_decimals,
     mistakes=(
         Mistake(
             "mean of the weights",
-            "the scores are averaged, not the weights; exp stands between the two",
+            "this is the average of the weights, but the scores are averaged, and the "
+            "exponential comes after that",
             0.26,
         ),
         Mistake(
-            "sum of the weights", "a key in the middle does not collect both", 0.52
+            "sum of the weights",
+            "this is the sum of both weights; the middle key has one score of its own",
+            0.52,
         ),
         Mistake(
             "product without root",
-            "the product is on the way; half of a sum of scores asks for more",
+            "this is the product of both weights, and one step is missing: the score "
+            "of c is half of the sum of the scores",
             0.36 * 0.16,
         ),
         Mistake(
             "the middle is skipped",
-            "a score is linear in the key: who likes both ends likes the middle",
+            "the score of c is the average of the scores of a and b, so a query that "
+            "gives weight to both gives weight to c",
             0,
         ),
         Mistake(
             "what is left over",
-            "the other keys may have any weight; the middle is fixed by a and b alone",
+            "this is what a and b leave over, but the other keys share it with c; the "
+            "weight of c follows from those of a and b alone",
             0.48,
         ),
         Mistake(
-            "the larger of the two", "its score is not the largest of the three", 0.36
+            "the larger of the two",
+            "the score of c lies between those of a and b, so its weight does too",
+            0.36,
         ),
         Mistake(
             "in per cent",
-            "the size is right, but weights are shares of 1, not of 100",
+            "this is in percent; weights are parts of 1",
             24,
         ),
         Mistake(
-            "the smaller of the two", "its score lies between, not at the end", 0.16
+            "the smaller of the two",
+            "the score of c is larger than the smaller of both scores",
+            0.16,
         ),
     ),
-    reread=section("attention", "Experiment: what can a query of width 2 pick out?"),
-    praise="the geometric mean: averaging scores multiplies weights under a root.",
+    reread=section("attention", "Deeper: what can a query of width 2 pick out?"),
+    praise="√(0.36 · 0.16), the geometric mean: to average scores is to multiply "
+    "weights and take the root.",
 )
+
+
+def _projected(*roles, **options):
+    """Return attention of X times the matrices with these numbers, or X for None."""
+
+    def self_attend(X, *matrices):
+        three = (X if role is None else X @ matrices[role] for role in roles)
+        return scaled_dot_product_attention(*three, **options)
+
+    return self_attend
+
 
 self_attention = Exercise(
     task="self-attention with its three matrices",
@@ -188,77 +234,83 @@ self_attention = Exercise(
             np.array([[0.0, 2.0], [1.0, 0.5]]),
             np.array([[3.0, 1.0], [0.0, 5.0]]),
         ),
+        (
+            np.array([[1.0, 0.0], [0.0, 2.0]]),
+            np.array([[1.0], [2.0]]),
+            np.array([[2.0], [-1.0]]),
+            np.array([[3.0], [5.0]]),
+        ),
         _random((5, 3), (3, 3), (3, 3), (3, 3), seed=2),
         _random((5, 7), (7, 2), (7, 2), (7, 3), seed=3),
     ),
     mistakes=(
         Mistake(
             "one matrix for two roles",
-            "your keys are made with W_Q; the sign of a stall is not its owner's wish",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
-                X @ W_Q, X @ W_Q, X @ W_V
-            ),
+            "your keys are made with W_Q; a word should be found by something other "
+            "than what it looks for",
+            _projected(0, 0, 2),
         ),
         Mistake(
             "the other matrix for two roles",
-            "your queries are made with W_K; a wish is not the sign of a stall",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
-                X @ W_K, X @ W_K, X @ W_V
-            ),
+            "your queries are made with W_K; a word should look for something other "
+            "than what it is found by",
+            _projected(1, 1, 2),
         ),
         Mistake(
             "values made with W_K",
-            "your values are made with W_K: the sign of a stall is not its goods",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
-                X @ W_Q, X @ W_K, X @ W_K
-            ),
+            "your values are made with W_K; they have a matrix of their own",
+            _projected(0, 1, 1),
         ),
         Mistake(
             "no scale",
-            "the projections are right; the scores are not divided by the root of d_k",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
-                X @ W_Q, X @ W_K, X @ W_V, scale=1
-            ),
+            "the projections are right, but the scores are not divided by √d_k",
+            _projected(0, 1, 2, scale=1),
         ),
         Mistake(
             "values not projected",
-            "you take home the tokens themselves; W_V has not been used",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(X @ W_Q, X @ W_K, X),
+            "you average the tokens themselves: W_V has not been used",
+            _projected(0, 1, None),
         ),
         Mistake(
             "queries and keys exchanged",
-            "W_Q makes the queries and W_K the keys; yours are the other way round",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
-                X @ W_K, X @ W_Q, X @ W_V
-            ),
+            "W_Q makes the queries and W_K the keys; yours are exchanged",
+            _projected(1, 0, 2),
         ),
         Mistake(
             "transposed matrices",
-            "tokens are rows, so a token is multiplied from the right by W, not by its "
-            "transpose (PyTorch stores the transpose)",
+            "you multiply by the transposes; W_Q is (d_model, d_k) here, so X @ W_Q "
+            "fits (PyTorch stores the transposes)",
             lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
                 X @ W_Q.T, X @ W_K.T, X @ W_V.T
             ),
         ),
         Mistake(
+            "matrices on the left",
+            "you multiply by the matrices from the left, which mixes the tokens; a "
+            "token is a row of X, so the matrix belongs on the right of X",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                W_Q @ X, W_K @ X, W_V @ X
+            ),
+        ),
+        Mistake(
             "scores by the tokens",
-            "you score the tokens as they are; wishes and signs come from W_Q and W_K",
-            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(X, X, X @ W_V),
+            "you score the tokens as they are: W_Q and W_K have not been used",
+            _projected(None, None, 2),
         ),
         Mistake(
             "scale of the tokens",
-            "the root is that of d_k, the width after the projection, not of d_model",
+            "you divide by the root of d_model; use d_k, the width of queries and keys",
             lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
                 X @ W_Q, X @ W_K, X @ W_V, scale=X.shape[-1] ** -0.5
             ),
         ),
     ),
     reread=_BY_HAND,
-    praise="three roles, three matrices, one attention.",
+    praise="three jobs, three matrices, one attention.",
 )
 
 
-# What a law is held against: two lawful versions and three with one fault each.
+# What a law is run on: correct versions, and versions with one fault each.
 
 
 def lawful(Q, K, V):
@@ -302,10 +354,11 @@ def sum_lawful(Q, K, V):
 
 
 def _shuffles(order_of_K, order_of_V, order_of_Q=(0, 1, 2), wanted=True):
-    """Return a law that reorders its random Q, K, V (3, 5 and 5 rows) as given."""
+    """Return a law that reorders its random Q, K, V as given, Q with 3 rows."""
 
     def key_order_law(attend):
-        Q, K, V = _random((3, 11), (5, 11), (5, 7), seed=4)
+        n = len(order_of_K)
+        Q, K, V = _random((3, 11), (n, 11), (n, 7), seed=4)
         Y, order_of_Y = attend(Q, K, V), list(order_of_Q)
         moved = attend(Q[order_of_Y], K[list(order_of_K)], V[list(order_of_V)])
         return np.allclose(moved, Y[order_of_Y]) is wanted
@@ -323,14 +376,8 @@ def _compares(equal):
     return key_order_law
 
 
-def _shuffles_tokens(attend):
-    """Shuffle tokens that are queries and keys at once, and reorder the outputs."""
-    X, V = _random((5, 11), (5, 7), seed=5)
-    order = list(_ORDER)
-    return np.allclose(attend(X[order], X[order], V[order]), attend(X, X, V)[order])
-
-
 _ORDER, _AS_IT_IS, _MIRROR = (1, 2, 4, 0, 3), (0, 1, 2, 3, 4), (4, 3, 2, 1, 0)
+_SWAPPED = (1, 0, 2)  # the first two of three queries
 
 key_order_law = Exercise(
     task="a law: keys may be shuffled with their values",
@@ -352,41 +399,43 @@ key_order_law = Exercise(
         ),
         Mistake(
             "values left behind",
-            "right attention breaks your law: does each key keep its value, and is "
-            "rounding forgiven?",
+            "correct attention breaks your law: does each key keep its value, is the "
+            "order of the queries left alone, and is rounding forgiven?",
             _shuffles(_ORDER, _AS_IT_IS),
         ),
         Mistake(
             "queries shuffled",
             "this is a law about the queries; here the keys should move",
-            _shuffles(_AS_IT_IS, _AS_IT_IS, order_of_Q=(1, 0, 2)),
+            _shuffles(_AS_IT_IS, _AS_IT_IS, _SWAPPED),
+        ),
+        Mistake(
+            "queries shuffled too",
+            "a false alarm: you shuffle the queries as well, and neighbours_mixed "
+            "depends on their order; leave Q as it is",
+            _shuffles(_ORDER, _ORDER, _SWAPPED),
         ),
         Mistake(
             "only the mirror image",
-            "one faulty version is its own mirror image: try a less regular order",
+            "values_mirrored passes, because your order is its own mirror image: take "
+            "at least three keys, and an order that differs from its reverse",
             _shuffles(_MIRROR, _MIRROR),
         ),
         Mistake(
-            "tokens shuffled",
-            "your law moves the queries along; leave them where they are",
-            _shuffles_tokens,
-        ),
-        Mistake(
             "one row is enough",
-            "one version is unlawful for one query only: compare all rows",
+            "first_row_unlawful is wrong for one query only: compare all rows",
             _compares(lambda a, b: np.isclose(a, b).any()),
         ),
         Mistake(
             "only a sum compared",
-            "one version keeps the sum of its outputs: compare every number",
+            "sum_lawful keeps the sum of its outputs: compare every number",
             _compares(lambda a, b: np.isclose(a.sum(), b.sum())),
         ),
         Mistake(
             "True and False exchanged",
-            "your law says False of what is lawful and True of what is not",
+            "your law returns False for correct versions and True for faulty ones",
             _shuffles(_ORDER, _ORDER, wanted=False),
         ),
     ),
     reread=section("attention", "The law"),
-    praise="the lawful versions pass, the unlawful ones are caught, no false alarm.",
+    praise="correct versions pass, faulty ones are detected, and no false alarm.",
 )

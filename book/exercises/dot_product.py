@@ -6,9 +6,10 @@ from exercises import section
 from mha.check import Exercise, Mistake
 from mha.similarity import cosine_similarity, dot_product_scores
 
-_BY_HAND, _EQUATION = (
-    section("dot_product", "By hand"),
-    section("dot_product", "The equation"),
+_BY_HAND = section("dot_product", "By hand")
+_EQUATION = section("dot_product", "The equation")
+_RANDOM = section(
+    "dot_product", "Deeper: how large is the dot product of random vectors?"
 )
 
 _PAIRS = (
@@ -19,122 +20,246 @@ _PAIRS = (
     (np.arange(6.0).reshape(2, 3), np.arange(9.0, -6.0, -1.0).reshape(5, 3) ** 2),
 )
 
+
+def _keep_the_sum(Q, K):
+    """Return the running sums of loops that never set the total back to 0."""
+    return np.cumsum(Q @ K.T).reshape(len(Q), len(K))
+
+
+def _stop_early(Q, K, rows, columns):
+    """Return scores with zeros where loops that return too early never came."""
+    S = np.zeros((len(Q), len(K)))
+    S[:rows, :columns] = (Q @ K.T)[:rows, :columns]
+    return S
+
+
+def _sum_over(Q, K, n):
+    """Return loops that add up n positions, or run out of them."""
+    return np.sum([np.outer(Q[:, a], K[:, a]) for a in range(n)], axis=0)
+
+
 scores = Exercise(
     task="the scores of every query with every key",
     right=lambda Q, K: dot_product_scores(Q, K),
+    forbidden=(dot_product_scores, cosine_similarity),
     cases=_PAIRS,
     mistakes=(
         Mistake(
             "no transpose",
-            "the keys are still rows: a product takes rows times columns",
+            "the keys are still rows: a matrix product takes rows times columns",
             lambda Q, K: Q @ K,
         ),
         Mistake(
             "reshape for a transpose",
-            "reshape lays the numbers down anew, so a column no longer holds one key",
+            "after a reshape a column no longer holds one key: use the transpose",
             lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
         ),
         Mistake(
             "queries and keys swapped",
-            "row i should belong to query i; yours belongs to key i",
+            "your rows belong to the keys: give each query a row and each key a column",
             lambda Q, K: K @ Q.T,
         ),
         Mistake(
             "only pairs with equal index",
-            "query 0 should meet every key, not only key 0",
+            "you compare each query with one key only: compare it with every key",
             lambda Q, K: (Q * K).sum(-1),
         ),
         Mistake(
             "mean for sum",
-            "the products of the places are added up, not averaged",
+            "you average the products of the positions: add them up instead",
             lambda Q, K: Q @ K.T / Q.shape[-1],
         ),
         Mistake(
             "cosine for dot product",
-            "the lengths are divided out; the score keeps them",
+            "this is the cosine: do not divide the score by the lengths",
             lambda Q, K: cosine_similarity(Q, K),
         ),
         Mistake(
-            "only the last place",
-            "only the last place votes: is `=` standing where `+=` is meant?",
+            "only the last position",
+            "only the last position counts: did you write `=` instead of `+=`?",
             lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
         ),
         Mistake(
             "queries for keys",
-            "the keys do not occur: the queries score each other",
+            "you compare the queries with each other: use the keys too",
             lambda Q, K: Q @ Q.T,
         ),
         Mistake(
             "divided by a root",
-            "you divide by the root of the width; that is a later chapter",
+            "you divide by the root of the width: do not divide yet",
             lambda Q, K: Q @ K.T / Q.shape[-1] ** 0.5,
         ),
         Mistake(
             "whole numbers only",
-            "your scores are rounded: does the array hold integers?",
+            "your scores are whole numbers: use an array of floats",
             lambda Q, K: (Q @ K.T).astype(int),
         ),
         Mistake(
             "products not added up",
-            "one axis too many: the places of a pair still have to be added up",
+            "one axis too many: add up the products of each pair",
             lambda Q, K: Q[:, None] * K[None],
+        ),
+        Mistake(
+            "one list for all rows",
+            "all rows are equal: `[[0] * n] * m` holds one list m times, so make a "
+            "new list for each row",
+            lambda Q, K: np.tile((Q @ K.T)[-1], (len(Q), 1)),
+        ),
+        Mistake(
+            "total never reset",
+            "the sum of one pair goes on in the next: set it to 0 for every pair",
+            _keep_the_sum,
+        ),
+        Mistake(
+            "total reset for each query only",
+            "the sums of one query go on from key to key: set the sum to 0 inside the "
+            "loop over the keys",
+            lambda Q, K: np.cumsum(Q @ K.T, axis=1),
+        ),
+        Mistake(
+            "return after the first pair",
+            "only the first pair has a score: move `return` out of both loops",
+            lambda Q, K: _stop_early(Q, K, 1, 1),
+        ),
+        Mistake(
+            "return after the first query",
+            "only the first query has scores: move `return` out of the loop over the "
+            "queries",
+            lambda Q, K: _stop_early(Q, K, 1, len(K)),
+        ),
+        Mistake(
+            "only the first row returned",
+            "you return the scores of the first query only: collect the rows of all "
+            "queries before you return",
+            lambda Q, K: (Q @ K.T)[:1],
+        ),
+        Mistake(
+            "only the first score returned",
+            "you return after the first pair: fill in all pairs before you return",
+            lambda Q, K: (Q @ K.T)[0, 0],
+        ),
+        Mistake(
+            "return after the first product",
+            "only one product of one pair is there: move `return` out of all loops",
+            lambda Q, K: _stop_early(Q[:, :1], K[:, :1], 1, 1),
+        ),
+        Mistake(
+            "a list of the first row",
+            "you return a list for the first query: return one list for each query",
+            lambda Q, K: (Q @ K.T)[0],
+        ),
+        Mistake(
+            "one long list",
+            "your scores are in one long list: make one row for each query",
+            lambda Q, K: (Q @ K.T).ravel(),
+        ),
+        Mistake(
+            "keys counted by the queries",
+            "your loop over the keys runs over `range(len(Q))`: use `range(len(K))`",
+            lambda Q, K: _stop_early(Q, K, len(Q), len(Q)),
+        ),
+        Mistake(
+            "positions counted by the keys",
+            "you add up `len(K)` products: the number of positions is the width, "
+            "`Q.shape[1]`",
+            lambda Q, K: _sum_over(Q, K, len(K)),
+        ),
+        Mistake(
+            "positions counted by the queries",
+            "you add up `len(Q)` products: the number of positions is the width, "
+            "`Q.shape[1]`",
+            lambda Q, K: _sum_over(Q, K, len(Q)),
+        ),
+        Mistake(
+            "a square for every size",
+            "your loop over the queries runs over `range(len(K))`: there are `len(Q)` "
+            "queries",
+            lambda Q, K: np.array([[q @ k for k in K] for q in Q[np.arange(len(K))]]),
         ),
     ),
     reread=_BY_HAND,
-    praise="your scores are those of mha.dot_product_scores, for every shape tried.",
+    praise="your scores are correct for every shape that was tried.",
 )
+
+
+def _two_decimals(answer):
+    """Return a number to two decimals; a text stays a text."""
+    return answer if isinstance(answer, str) else round(float(answer), 2)
+
 
 spread_of_thirds = Exercise(
     task="the standard deviation of a score, width 300 and variance 1/3",
     right=300**0.5 / 3,
     cases=((),),
-    observe=lambda answer: round(float(answer), 2),
+    observe=_two_decimals,
     mistakes=(
         Mistake(
             "the variance",
-            "that is the variance of the score; the question asks for its square root",
+            "this is the variance of the score: take its square root",
             300 / 9,
         ),
-        Mistake("the mean", "0 is the mean of the scores, not their spread", 0),
+        Mistake("the mean", "0 is the mean of a score, not its standard deviation", 0),
         Mistake(
             "variance 1",
-            "√300 would be right for entries of variance 1; these have 1/3",
+            "this would be right for numbers of variance 1, and these have 1/3",
             300**0.5,
         ),
         Mistake(
             "one third counted once",
-            "a product has two factors, and each of them brings a variance of 1/3",
+            "each product has two factors, and both have the variance 1/3",
             10,
         ),
         Mistake(
             "one third for its root",
-            "1/3 is already a variance; you have squared it once too often",
+            "1/3 is already a variance: do not square it again",
             300**0.5 / 9,
         ),
         Mistake(
             "one product",
-            "1/3 is the spread of one product; three hundred are added up",
+            "1/3 is the standard deviation of one product: a score adds up 300",
             1 / 3,
         ),
+        Mistake(
+            "variance of one product",
+            "1/9 is the variance of one product: add up 300 and take the square root",
+            1 / 9,
+        ),
+        Mistake(
+            "one decimal",
+            "this is right to one decimal: give two",
+            5.8,
+        ),
     ),
-    reread=section("dot_product", "Experiment: how large is a dot product of noise?"),
-    praise="three hundred products of variance 1/9 each, and a root.",
+    reread=_RANDOM,
+    praise="300 products of variance 1/9 each have the variance 300/9 together.",
 )
 
 
+def _lengths(x, axis=-1, keepdims=False):
+    return np.sqrt((x * x).sum(axis, keepdims=keepdims))
+
+
+def _whole(x, axis=-1):
+    """Return x over its lengths, NaN where a length is 0."""
+    return x / _lengths(x, axis, keepdims=True)
+
+
+def _not_zero(length):
+    return np.where(length == 0, 1, length)
+
+
 def _unit(x, axis=-1):
-    length = np.sqrt((x * x).sum(axis, keepdims=True))
-    return x / np.where(length == 0, 1, length)
+    return x / _not_zero(_lengths(x, axis, keepdims=True))
 
 
-def _naive_cosine(Q, K):
-    lengths = [np.sqrt((x * x).sum(-1)) for x in (Q, K)]
-    return Q @ K.T / np.outer(*lengths)
+def _without_keepdims(Q, K):
+    return Q / _not_zero(_lengths(Q)) @ (K / _not_zero(_lengths(K))).T
 
 
 cosine = Exercise(
     task="cosines of all pairs, 0 where a vector is zero",
     right=lambda Q, K: cosine_similarity(Q, K),
+    forbidden=(cosine_similarity,),
     cases=(
         (np.array([[3.0, 4.0]]), np.array([[5.0, 0.0], [-6.0, -8.0]])),
         (np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 1.0]])),
@@ -144,37 +269,40 @@ cosine = Exercise(
     mistakes=(
         Mistake(
             "NaN for zero vectors",
-            "a zero vector has length 0, and 0/0 is NaN",
-            _naive_cosine,
+            "a vector of zeros has length 0, and 0/0 is NaN: divide it by 1 instead",
+            lambda Q, K: _whole(Q) @ _whole(K).T,
         ),
         Mistake(
             "lengths kept",
-            "that is the dot product: divide by both lengths",
+            "this is the dot product: divide it by both lengths",
             lambda Q, K: Q @ K.T,
         ),
         Mistake(
             "one length only",
-            "only the queries are brought to length 1; the keys need it too",
+            "you divide by the lengths of the queries only: divide by those of the "
+            "keys too",
             lambda Q, K: _unit(Q) @ K.T,
         ),
         Mistake(
             "the other length only",
-            "only the keys are brought to length 1; the queries need it too",
+            "you divide by the lengths of the keys only: divide by those of the "
+            "queries too",
             lambda Q, K: Q @ _unit(K).T,
         ),
         Mistake(
             "one length for all",
-            "you divide by the length of the whole matrix; each row has its own",
+            "you divide by one length for the whole matrix: each row has its own "
+            "length",
             lambda Q, K: Q @ K.T / np.sqrt((Q * Q).sum() * (K * K).sum()),
         ),
         Mistake(
             "the angle",
-            "that is the angle; the question asks for its cosine",
+            "this is the angle: return its cosine",
             lambda Q, K: np.arccos(cosine_similarity(Q, K)),
         ),
         Mistake(
             "squared lengths",
-            "you divide by the squared lengths: is a square root missing?",
+            "you divide by the squared lengths: take their square roots",
             lambda Q, K: (
                 _unit(Q)
                 @ _unit(K).T
@@ -185,17 +313,49 @@ cosine = Exercise(
         ),
         Mistake(
             "columns for rows",
-            "you bring the columns to length 1; a vector is a row",
+            "you divide by the lengths of the columns: the vectors are the rows, so "
+            "use the last axis, not axis 0",
             lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
         ),
         Mistake(
+            "missing keepdims",
+            "the lengths of the rows do not line up with the rows: keep the axis with "
+            "`keepdims=True`",
+            _without_keepdims,
+        ),
+        Mistake(
+            "lengths not in an outer product",
+            "entry (i, j) needs the length of query i times that of key j: multiply a "
+            "column of lengths with a row of lengths",
+            lambda Q, K: Q @ K.T / (_lengths(Q) * _lengths(K)),
+        ),
+        *(
+            Mistake(
+                f"rounded to {n} decimals",
+                f"your cosines are rounded to {n} decimals: return them as they are",
+                lambda Q, K, n=n: cosine_similarity(Q, K).round(n),
+            )
+            for n in (2, 3)
+        ),
+        Mistake(
+            "columns for rows, with NaN",
+            "you sum down the columns, over axis 0: a vector is a row",
+            lambda Q, K: _whole(Q, 0) @ _whole(K, 0).T,
+        ),
+        Mistake(
+            "missing keepdims, with NaN",
+            "the lengths do not line up with the rows: write `keepdims=True`, and mind "
+            "vectors of zeros",
+            lambda Q, K: Q / _lengths(Q) @ (K / _lengths(K)).T,
+        ),
+        Mistake(
             "sign lost",
-            "opposite directions have cosine −1; your result is never negative",
+            "your cosines are never negative: opposite directions have cosine −1",
             lambda Q, K: np.abs(_unit(Q) @ _unit(K).T),
         ),
     ),
     reread=_EQUATION,
-    praise="from −1 to 1, and a vector of zeros is like nothing.",
+    praise="your cosines are correct, and a vector of zeros gives 0.",
 )
 
 best_unit_key = Exercise(
@@ -209,48 +369,64 @@ best_unit_key = Exercise(
     mistakes=(
         Mistake(
             "length not 1",
-            "the direction is right, but this key is not of length 1",
+            "the direction is right: now give the key length 1",
             lambda q: q.copy(),
         ),
         Mistake(
-            "largest place only",
-            "this key listens to one place only; the others vote too",
+            "largest position only",
+            "you use the largest number of q only: the other positions count too",
             lambda q: (
                 np.eye(len(q))[np.abs(q).argmax()] * np.sign(q[np.abs(q).argmax()])
             ),
         ),
         Mistake(
             "signs only",
-            "every place gets the same weight; places with more should get more",
+            "all numbers of your key are of equal size: larger numbers of q need "
+            "larger numbers in the key",
             lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
         ),
         Mistake(
             "opposite direction",
-            "this key scores lowest of all: the angle is 180 degrees",
+            "this key scores lowest of all: its angle to q is 180 degrees",
             lambda q: -q / np.sqrt(q @ q),
         ),
         Mistake(
             "sum for length",
-            "you divide by the sum of the absolute places; the length is the root of "
-            "the sum of squares",
+            "you divide by the sum of absolute values: the length is the root of the "
+            "sum of squares",
             lambda q: q / np.abs(q).sum(),
         ),
         Mistake(
             "plain sum for length",
-            "you divide by the sum of the places, which can even be negative or zero",
+            "you divide by the sum of the numbers: the length is the root of the sum "
+            "of their squares",
             lambda q: q / q.sum(),
         ),
         Mistake(
             "squared length",
-            "you divide by q · q, the squared length: is a square root missing?",
+            "you divide by q · q, the squared length: take its square root",
             lambda q: q / (q @ q),
         ),
         Mistake(
             "a number for a vector",
-            "that is the best score; the question asks for the key that reaches it",
+            "this is the best score: return the key that reaches it",
             lambda q: np.sqrt(q @ q),
+        ),
+        *(
+            Mistake(
+                f"rounded to {n} decimals",
+                f"your numbers are rounded to {n} decimals: return them as they are",
+                lambda q, n=n: (q / np.sqrt(q @ q)).round(n),
+            )
+            for n in (2, 3)
+        ),
+        Mistake(
+            "largest number for length",
+            "you divide by the largest number: the length is the root of the sum of "
+            "squares",
+            lambda q: q / q.max(),
         ),
     ),
     reread=_EQUATION,
-    praise="the cosine is largest, 1, in the direction of q itself.",
+    praise="the cosine is largest in the direction of q itself, where it is 1.",
 )

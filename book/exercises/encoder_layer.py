@@ -128,6 +128,7 @@ def _root_of_root(x, gain, bias, eps):
 normalise_tokens = Exercise(
     task="layer norm",
     right=lambda x, gain, bias, eps: layer_norm(x, gain, bias, eps),
+    forbidden=(layer_norm,),
     cases=(
         (np.array([[1.0, 9.0]]), np.ones(2), np.zeros(2), 9.0),
         (np.array([[1.0, 9.0], [4.0, 4.0]]), np.array([2.0, 3]), np.ones(2), 0.5),

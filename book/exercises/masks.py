@@ -20,7 +20,8 @@ causal_row = Exercise(
     mistakes=(
         Mistake(
             "no mask",
-            "these four shares include the fourth word, which the third may not see",
+            "these are the weights without a mask; the third word may not attend to "
+            "the fourth",
             np.array([2, 6, 1, 8]) / 17,
         ),
         Mistake(
@@ -30,33 +31,54 @@ causal_row = Exercise(
             np.array([2, 6, 1, 0]) / 17,
         ),
         Mistake(
-            "score 0 for the covered word",
-            "a score of 0 is not a share of 0, because exp(0) = 1",
+            "score 0 for the hidden word",
+            "a score of 0 does not give a weight of 0, because exp(0) = 1",
             np.array([2, 6, 1, 1]) / 10,
         ),
         Mistake(
-            "the word itself is covered",
-            "the causal mask keeps the diagonal: a word may attend to itself",
+            "the word itself is hidden",
+            "the causal mask keeps the diagonal, so a word may attend to itself",
             np.array([2, 6, 0, 0]) / 8,
         ),
         Mistake(
             "not divided",
-            "these are the powers; a weight is a share of their total",
+            "these are the values of exp(score); divide each of them by their total",
             np.array([2.0, 6.0, 1.0, 0.0]),
         ),
         Mistake(
             "mask upside down",
-            "here the third word looks at the one word that it may not see",
+            "here the third word attends to the one word that is hidden from it",
             np.array([0.0, 0.0, 0.0, 1.0]),
         ),
         Mistake(
             "scores divided by their sum",
-            "shares are made of exp(score), not of the scores themselves",
+            "weights are computed from exp(score), not from the scores themselves",
             np.append(np.log([2, 6, 1]), 0) / np.log(12),
+        ),
+        Mistake(
+            "logarithms as weights",
+            "these are the scores; the weights are exp(score), divided by their total",
+            np.log([2, 6, 1, 8]),
+        ),
+        Mistake(
+            "logarithms as weights, the last one hidden",
+            "these are the scores of the words that are not hidden; the weights are "
+            "exp(score), divided by their total",
+            np.append(np.log([2, 6, 1]), 0),
+        ),
+        Mistake(
+            "cut instead of rounded",
+            "nearly: 6/9 is 0.667, which rounds to 0.67",
+            np.array([0.22, 0.66, 0.11, 0]),
+        ),
+        Mistake(
+            "rounded to one decimal",
+            "nearly: give two decimals, or fractions such as 2/9",
+            np.array([0.2, 0.7, 0.1, 0]),
         ),
     ),
     reread=section("masks", "By hand"),
-    praise="2, 6 and 1 out of 9: the total runs over what the word may see.",
+    praise="2/9, 6/9 and 1/9: the total contains only what the word may attend to.",
 )
 
 
@@ -64,7 +86,7 @@ causal_row = Exercise(
 
 
 def _filled(S, mask, value):
-    """Softmax after `value` has taken the place of every covered score."""
+    """Softmax after `value` has replaced every hidden score."""
     S = np.where(mask, S, value)
     e = np.exp(S - S.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
@@ -114,6 +136,7 @@ _CAUSAL = np.tri(2, 3, dtype=bool)
 safe_masked_softmax = Exercise(
     task="a masked softmax that survives empty rows",
     right=lambda S, mask: masked_softmax(S, mask),
+    forbidden=(masked_softmax,),
     cases=(
         (np.array([[1.0, 2.0]]), np.array([[True, False]])),
         (_TWO, _CAUSAL),
@@ -128,85 +151,89 @@ safe_masked_softmax = Exercise(
     mistakes=(
         Mistake(
             "NaN in an empty row",
-            "a row that may attend to nothing is divided by a total of 0",
+            "in an empty row the total is 0, and 0 divided by 0 is NaN",
             lambda S, mask: _filled(S, mask, -np.inf),
         ),
         Mistake(
             "a large negative number for −∞",
-            "where nothing is open all covered scores are equally large, so a finite "
-            "number spreads the weight over what should be hidden",
+            "in an empty row all scores are replaced by the same finite number, so the "
+            "hidden keys get equal weights; they should get 0",
             lambda S, mask: _filled(S, mask, -1e9),
         ),
         Mistake(
-            "a finite number, crossed out afterwards",
-            "where the open scores lie below your number, the covered key takes the "
-            "whole unit and is then crossed out",
+            "a finite number, and zeros afterwards",
+            "if all open scores are below your finite number, a hidden key gets all "
+            "the weight, and setting it to 0 leaves a row of zeros",
             lambda S, mask: _filled(S, mask, -1e9) * mask,
         ),
         Mistake(
-            "score 0 for what is covered",
-            "a covered score of 0 still counts: exp(0) = 1",
+            "score 0 for hidden pairs",
+            "a hidden pair with score 0 still gets a weight, because exp(0) = 1",
             lambda S, mask: _filled(S, mask, 0),
         ),
         Mistake(
             "mask after the softmax",
-            "the covered weights are 0, and the others no longer add up to 1",
+            "the hidden weights are 0, but the others no longer add up to 1",
             lambda S, mask: softmax(S) * mask,
         ),
         Mistake(
             "softmax first, then renormalised",
-            "a covered score can be so large that nothing is left of the others to "
-            "divide again: cover first",
+            "if a hidden score is very large, all other weights are rounded to 0, and "
+            "dividing again cannot bring them back: hide before the softmax",
             _renormalised,
         ),
         Mistake(
-            "the maximum of covered scores too",
-            "the score that you subtract may itself be covered, and the others "
-            "underflow",
+            "the maximum of hidden scores too",
+            "the largest score, which you subtract, may belong to a hidden key, and "
+            "then exp of the others is rounded to 0",
             lambda S, mask: _shares_of_seen(S, mask, S.max(-1, keepdims=True)),
         ),
         Mistake(
             "no maximum subtracted",
-            f"large scores overflow: {chapter('softmax')} subtracts the largest one "
-            "first",
+            f"exp of a large score overflows: {chapter('softmax')} subtracts the "
+            "largest score first",
             _without_max,
         ),
         Mistake(
-            "no maximum subtracted, covered powers set to 0",
-            "a large open score overflows, and infinity through infinity is NaN: "
-            f"{chapter('softmax')} has the remedy",
+            "no maximum subtracted, hidden terms set to 0",
+            "exp of a large score is infinite, and infinity divided by infinity is "
+            f"NaN: subtract the largest score first, as in {chapter('softmax')}",
             _without_max_where,
         ),
         Mistake(
             "one maximum for the whole array",
-            "a row far below the others loses all its powers: each row needs its own "
-            "largest score",
+            "in a row with much lower scores than the others, every exp is rounded to "
+            "0: subtract the largest score of each row",
             _one_max_for_all,
         ),
         Mistake(
             "mask upside down",
-            "True means may attend; yours looks where the mask is False",
+            "True means may attend; yours gives weight where the mask is False",
             lambda S, mask: masked_softmax(S, ~mask),
         ),
         Mistake(
             "mask ignored",
-            "the weights are those without a mask",
+            "these are the weights without a mask",
             lambda S, mask: softmax(S),
         ),
         Mistake(
             "uniform weights in an empty row",
-            "a row that may attend to nothing gets equal weights here, and "
-            "zeros are expected",
+            "in an empty row you give equal weights to hidden keys; they should get 0",
             _uniform_when_empty,
         ),
         Mistake(
             "softmax over the queries",
-            "your columns add up to 1; each query, a row, has one unit to share out",
+            "your columns add up to 1; each row, which belongs to one query, should",
             _along_keys_axis_wrong,
+        ),
+        Mistake(
+            "rounded weights",
+            "these weights are rounded; return them with all their digits",
+            lambda S, mask: np.round(masked_softmax(S, mask), 2),
         ),
     ),
     reread=section("masks", "Break it"),
-    praise="exact zeros, empty rows included, and no score is too large.",
+    praise="exact zeros, also in empty rows, and no score is too large or too low.",
 )
 
 
@@ -232,6 +259,16 @@ def _either_mask(lengths):
 def _without_diagonal(lengths):
     n = int(max(lengths))
     return np.tri(n, k=-1, dtype=bool) & _real_keys(lengths)
+
+
+def _upper_triangle(lengths):
+    n = int(max(lengths))
+    return np.triu(np.ones((n, n), dtype=bool)) & _real_keys(lengths)
+
+
+def _above_the_diagonal(lengths):
+    n = int(max(lengths))
+    return np.triu(np.ones((n, n), dtype=bool), k=1) & _real_keys(lengths)
 
 
 def _padding_alone(lengths):
@@ -267,54 +304,69 @@ batch_mask = Exercise(
         ),
         Mistake(
             "or instead of and",
-            "a pair is open if both masks allow it, and here one is enough",
+            "a query may attend to a key if both masks allow it; in yours one is "
+            "enough",
             _either_mask,
         ),
         Mistake(
             "rows instead of columns",
-            "you close the rows of the filler; its columns are what the others must "
-            "not see",
+            "you hide the rows of the padding; hide its columns, so that no query "
+            "attends to it",
             _rows_for_columns,
         ),
         Mistake(
-            "filler behind instead of in front",
-            "the filler stands in front: the last places of a row are the real ones",
+            "padding behind instead of in front",
+            "the padding stands in front, so the last tokens of a row are words",
             lambda lengths: causal_mask(int(max(lengths))) & padding_mask(lengths),
         ),
         Mistake(
             "no axis for the heads",
-            "the shape should be (batch, 1, n, n): the 1 keeps a place for the heads",
+            "the shape should be (batch, 1, n, n); the axis of length 1 is for the "
+            "heads",
             lambda lengths: _right_batch_mask(lengths)[:, 0],
         ),
         Mistake(
             "no diagonal",
-            "a word may attend to itself; here it may not",
+            "a word may attend to itself, so the diagonal should be True for words",
             _without_diagonal,
         ),
         Mistake(
             "padding alone",
-            "the filler is hidden, and the future is still open",
+            "the padding is hidden, but later tokens are not",
             _padding_alone,
         ),
         Mistake(
             "future alone",
-            "the future is hidden, and the filler is still open",
+            "later tokens are hidden, but the padding is not",
             _future_alone,
         ),
         Mistake(
             "numbers instead of booleans",
-            "a mask of numbers is added to the scores, and a 0 leaves a score open",
+            "return booleans: numbers are added to the scores, and adding 0 hides "
+            "nothing",
             lambda lengths: _right_batch_mask(lengths).astype(float),
         ),
         Mistake(
             "numbers to be added",
-            "0 and −∞ would do as a mask that is added to the scores; expected "
+            "0 and −∞ are right for a mask that is added to the scores; return "
             "booleans",
             lambda lengths: np.where(_right_batch_mask(lengths), 0, -np.inf),
         ),
+        Mistake(
+            "np.triu for np.tril",
+            "these are the later tokens: np.triu keeps the upper triangle, and np.tril "
+            "keeps the lower one",
+            _upper_triangle,
+        ),
+        Mistake(
+            "np.triu with k=1",
+            "these are the tokens that should be hidden: np.triu(…, k=1) is True above "
+            "the diagonal",
+            _above_the_diagonal,
+        ),
     ),
     reread=section("masks", "Two masks at once"),
-    praise="four axes, and a pair is open only if both masks agree.",
+    praise="four axes, and True only where both masks allow it.",
 )
 
 
@@ -337,12 +389,12 @@ last_rows_mask = Exercise(
     mistakes=(
         Mistake(
             "counted from the first token",
-            "query 0 is not the first token here: n_k - n_q tokens came before it",
+            "query 0 is not the first token: n_k - n_q tokens come before it",
             lambda n_q, n_k: causal_mask(n_q, n_k),
         ),
         Mistake(
-            "the first rows for the last",
-            "these are the first rows of the square mask, expected the last",
+            "the first rows instead of the last",
+            "these are the first rows of the square mask; return the last ones",
             _first_rows,
         ),
         Mistake(
@@ -352,17 +404,19 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "one too many",
-            "the row before the last may not look at the last token",
+            "the last query but one may not attend to the last token",
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q + 1, dtype=bool),
         ),
         Mistake(
             "shifted the wrong way",
-            "there are more keys than queries, so each query sees more, not less",
+            "the diagonal is shifted the wrong way: with more keys than queries, each "
+            "query may attend to more keys, not fewer",
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_q - n_k, dtype=bool),
         ),
         Mistake(
             "upper triangle",
-            "these are the tokens that come later, and the earlier ones are expected",
+            "these are the token itself and later ones; it should be itself and "
+            "earlier ones (np.tril, not np.triu)",
             lambda n_q, n_k: ~np.tri(n_q, n_k, k=n_k - n_q - 1, dtype=bool),
         ),
         Mistake(
@@ -372,7 +426,8 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "everything open",
-            "with one query all is open, but the first of several queries has a future",
+            "with one query all is True, but of several queries only the last may "
+            "attend to all keys",
             lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool),
         ),
         Mistake(
@@ -382,12 +437,27 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "numbers instead of booleans",
-            "a mask of numbers is added to the scores, and a 0 leaves a score open",
+            "return booleans: numbers are added to the scores, and adding 0 hides "
+            "nothing",
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q),
         ),
+        Mistake(
+            "np.triu for np.tril, not shifted",
+            "np.triu keeps the upper triangle: use np.tril, and shift its diagonal so "
+            "that the last query meets the last key",
+            lambda n_q, n_k: np.triu(np.ones((n_q, n_k), dtype=bool)),
+        ),
+        Mistake(
+            "np.triu with k=1, not shifted",
+            "np.triu(…, k=1) is True for later tokens: use np.tril, and shift its "
+            "diagonal so that the last query meets the last key",
+            lambda n_q, n_k: np.triu(np.ones((n_q, n_k), dtype=bool), k=1),
+        ),
     ),
-    reread=section("masks", "In practice"),
-    praise="the last query lines up with the last key, whatever came before.",
+    reread=section(
+        "masks", "Deeper: causal masks that are not square, and NaN in padding"
+    ),
+    praise="the last query meets the last key, however many keys came before.",
 )
 
 
@@ -415,7 +485,7 @@ def _law_without_mask(attend):
     return np.allclose(attend(Q, K, np.ones_like(V)), 1, atol=1e-5)
 
 
-def _covered_law(attend):
+def _hidden_law(attend):
     Q, K, V = _inputs()
     M = causal_mask(len(Q))
     _, A = attend(Q, K, V, mask=M, return_weights=True)
@@ -477,7 +547,7 @@ def _verdict_on(law, name):
 
     verdict = law(watched)
     if np.ndim(verdict) or verdict is None:
-        return verdict if verdict is None else "one verdict a row"
+        return verdict if verdict is None else "one verdict per row"
     if name == "mask_after_softmax":
         return _missed(law, masks) if verdict else False
     if not verdict and any(_has_empty_row(mask) for mask in masks):
@@ -490,9 +560,9 @@ def _missed(law, masks):
     if masks and all(mask is None for mask in masks):
         return "True, and no mask was ever given"
     if not law(_member("right")):
-        return "True, and False of right attention"
+        return "True, and False of correct attention"
     if not law(_member("mask_ignored")):
-        return "True, having looked at the covered weights"
+        return "True, having looked at the hidden weights only"
     return True
 
 
@@ -513,40 +583,40 @@ denominator_law = Exercise(
     mistakes=(
         Mistake(
             "true of everything",
-            "your law is true of the wrong version too: what becomes of a row when a "
-            "part of its weights is crossed out?",
+            "your law is also true of the mask after the softmax: what do the weights "
+            "of a row add up to when some of them have been set to 0?",
             _shape_law,
         ),
         Mistake(
             "no mask given",
-            "without a mask there is no difference between the two: give attend one",
+            "without a mask the two versions agree: call attend with a mask",
             _law_without_mask,
         ),
         Mistake(
-            "only the covered weights",
-            "the covered weights are 0 in both: look at those that remain",
-            _covered_law,
+            "only the hidden weights",
+            "the hidden weights are 0 in both versions: look at the others",
+            _hidden_law,
         ),
         Mistake(
-            "false of right attention",
-            "a false alarm on right attention: compare only what may not notice the "
-            "change, and leave room for rounding",
+            "false of correct attention",
+            "a false alarm on correct attention: compare only outputs that must not "
+            "change, and allow for rounding",
             _exact_law,
         ),
         Mistake(
             "no room for float32",
-            "a false alarm: in float32 sums of shares are exact only up to about 1e-6",
+            "a false alarm: in float32 a sum of weights is exact only to about 1e-6",
             _narrow_law,
         ),
         Mistake(
             "equal to one particular attention",
-            "a false alarm: attention without a scale masks as it should, and this law "
-            "must let it pass",
+            "a false alarm: attention without a scale treats its mask correctly, so "
+            "this law should be True of it",
             _favourite_law,
         ),
         Mistake(
-            "one unit in an empty row",
-            "a false alarm: a row that may attend to nothing has nothing to share out",
+            "a sum of 1 in an empty row",
+            "a false alarm: your mask has an empty row, whose weights add up to 0",
             _empty_row_law,
         ),
         Mistake(
@@ -555,11 +625,11 @@ denominator_law = Exercise(
             lambda attend: not _right_law(attend),
         ),
         Mistake(
-            "one verdict a row",
-            "a law gives one verdict, and here is one for each row",
+            "one verdict per row",
+            "a law returns one verdict; yours returns one for each row",
             _law_of_each_row,
         ),
     ),
     reread=section("masks", "Break it"),
-    praise="your law hears the denominator and raises no false alarm.",
+    praise="your law detects the leak and raises no false alarm.",
 )

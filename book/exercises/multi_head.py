@@ -168,6 +168,7 @@ many_heads = Exercise(
     right=lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
         X, W_Q, W_K, W_V, W_O, n_heads, mask
     ),
+    forbidden=(multi_head_attention,),
     cases=(
         _layer_case(2, 2, 1, 2, 2, None, seed=5),
         _layer_case(2, 4, 2, 2, 2, None, seed=6),

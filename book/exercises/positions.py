@@ -41,7 +41,8 @@ def _in_whole_numbers(n, d_model):
 
 encode_positions = Exercise(
     task="a table of sines and cosines, one row for each position",
-    right=sinusoidal_positional_encoding,
+    right=lambda n, d_model: sinusoidal_positional_encoding(n, d_model),
+    forbidden=(sinusoidal_positional_encoding,),
     cases=((2, 2), (3, 4), (5, 6), (7, 12), (1, 8)),
     mistakes=(
         Mistake(

@@ -1,60 +1,72 @@
 """Exercises on scaling: why scores are divided by √d_k."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
 from exercises import chapter, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Mistake
+from mha.check import Exercise, Mistake, Verdict
 from mha.softmax import softmax
 
-# Predict what √d_model leaves of the variance
+# Predict the variance after a wrong division
+
+
+def _number(answer):
+    """Return an answer as a number; a rounded one counts as what it stands for."""
+    given = float(Fraction(answer) if isinstance(answer, str) else answer)
+    near = (1 / 8, 0.004), (64 / math.sqrt(512), 0.011), (math.sqrt(1 / 8), 0.011)
+    for known, off in near:
+        if abs(given - known) < off * known:
+            return known
+    return given
+
 
 variance_left = Exercise(
-    task="the variance that √d_model leaves",
+    task="the variance of the scores after dividing by √512",
     right=1 / 8,
     cases=((),),
-    observe=lambda answer: np.round(float(answer), 3),
+    observe=_number,
     mistakes=(
         Mistake(
             "kept at one",
-            "√d_k would leave 1; here the divisor is larger than √d_k",
+            "dividing by √64 would give variance 1, and √512 is a larger divisor",
             1,
         ),
         Mistake(
             "not divided",
-            "64 is the variance of the raw scores; they are divided by something",
+            "64 is the variance before the division: what does the division change?",
             64,
         ),
         Mistake(
             "divided once",
-            "a variance is an average of squares, so the divisor counts twice",
+            "a variance is a mean of squares: divide it by the square of the divisor",
             64 / math.sqrt(512),
         ),
         Mistake(
             "standard deviation",
-            "that is the standard deviation; the question asks for the variance",
+            "this is the standard deviation of the scores; its square is the variance",
             math.sqrt(1 / 8),
         ),
         Mistake(
             "upside down",
-            "a larger divisor makes scores smaller; your variance has grown",
+            "a division makes the scores smaller, and your variance has grown",
             8,
         ),
         Mistake(
-            "divided by d_model squared",
-            "the divisor is the root of d_model, and its square is d_model",
+            "divided by 512 twice",
+            "you divide by the square of 512, but the divisor is the root of 512",
             64 / 512**2,
         ),
         Mistake(
-            "the heads forgotten",
-            "each head adds up its own 64 products; 512 of them is a head too many",
+            "one product instead of 64",
+            "this is the variance of one divided product; a score has 64 of them",
             1 / 512,
         ),
     ),
     reread=section("scale", "The equation"),
-    praise="64 products, divided by 512: one over the number of heads.",
+    praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
 )
 
 
@@ -95,11 +107,20 @@ def _ramp(*shape, dtype=np.float64):
 
 _SMALL = np.array([[1.0, 1.0, 1.0, 1.0]]), np.array([[3.0, 3.0, 1.0, 1.0], [0.0] * 4])
 
+# Small inputs come first, because a learner sees the first that goes wrong.
+_SMALL_BATCH = (
+    np.array([[[1.0, 1.0]]]),
+    np.array([[[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]]]),
+)
+_SMALL_FLOAT32 = tuple(x.astype(np.float32) for x in _SMALL)
+
 scaled_scores = Exercise(
-    task="scaled scores, any leading axes, dtype kept",
+    task="scores divided by √d_k, for any leading axes, in the dtype of Q and K",
     right=_right_scaled,
     cases=(
         _SMALL,
+        _SMALL_BATCH,
+        _SMALL_FLOAT32,
         (_ramp(2, 3), _ramp(5, 3)),
         (_ramp(2, 3, 5), _ramp(2, 7, 5)),
         (_ramp(2, 1, 3, 5), _ramp(2, 7, 5)),
@@ -108,7 +129,7 @@ scaled_scores = Exercise(
     mistakes=(
         Mistake(
             "no scale",
-            "these are the raw scores: is the division missing?",
+            "these are the scores before the division: divide them by √d_k",
             _scores,
         ),
         Mistake(
@@ -118,55 +139,78 @@ scaled_scores = Exercise(
         ),
         Mistake(
             "√n_k for √d_k",
-            "shape[-2] of K counts the keys; the width of a key is its last axis",
+            "K.shape[-2] is the number of keys; the width of a key is K.shape[-1]",
             lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
         ),
         Mistake(
             "√n_q for √d_k",
-            "shape[-2] of Q counts the queries; the width of a query is its last axis",
+            "Q.shape[-2] is the number of queries; the width of a query is Q.shape[-1]",
             lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[-2]),
         ),
         Mistake(
             "multiplied",
-            "√d_k makes the scores larger here: divide by it",
+            "you multiply by √d_k, which makes the scores larger: divide by it",
             lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         ),
         Mistake(
             "all axes turned round",
-            ".T reverses every axis; swap the last two of K and leave the leading ones",
+            "K.T reverses all axes: swap only the last two axes of K",
             lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
         ),
         Mistake(
             "all axes turned round, in float64",
-            "the dtype has changed, and .T reverses every axis: begin with the axes",
+            "K.T reverses all axes and np.sqrt changes float32: correct the axes first",
             lambda Q, K: Q @ K.T / np.sqrt(Q.shape[-1]),
         ),
         Mistake(
             "reshaped, not transposed",
-            "reshape lays the numbers down in the old order, so a column holds pieces "
-            f"of several keys: {chapter('dot_product')} transposes",
+            "reshape keeps the old order of the numbers, so a column mixes numbers of "
+            f"several keys: transpose, as in {chapter('dot_product')}",
             _reshaped,
         ),
         Mistake(
             "an axis counted from the front",
-            "shape[1] is the width of a matrix only: with axes in front, count from "
-            "the end",
+            "Q.shape[1] is the width only if Q has two axes: write Q.shape[-1]",
             lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[1]),
         ),
         Mistake(
+            "power without brackets",
+            "d ** 1/2 means (d ** 1) / 2: write d ** 0.5",
+            lambda Q, K: _scores(Q, K) / (Q.shape[-1] / 2),
+        ),
+        Mistake(
+            "power without any brackets",
+            "S / d ** 1/2 means (S / d) / 2: write S / d ** 0.5",
+            lambda Q, K: _scores(Q, K) / Q.shape[-1] / 2,
+        ),
+        Mistake(
+            "rounded down",
+            "// rounds down to whole numbers: divide with /",
+            lambda Q, K: _scores(Q, K) // math.sqrt(Q.shape[-1]),
+        ),
+        Mistake(
+            "root rounded down",
+            "your root is a whole number: use math.sqrt and no //",
+            lambda Q, K: _scores(Q, K) / math.isqrt(Q.shape[-1]),
+        ),
+        Mistake(
             "float32 became float64",
-            "the numbers are right, but in float64: which of your factors is not a "
-            "plain Python number?",
+            "the numbers are correct, but float32 became float64: np.sqrt does this, "
+            "and math.sqrt does not",
             _promoted,
         ),
         Mistake(
             "softmax included",
-            "these are weights already; the exercise asks for the scores before them",
+            "these are attention weights: return the scores, without the softmax",
             lambda Q, K: softmax(_right_scaled(Q, K)),
         ),
     ),
-    reread=section("scale", "By hand", "In practice"),
-    praise="any leading axes, and float32 stays float32.",
+    reread=section(
+        "scale",
+        "The equation",
+        "Deeper: the scale in other code, and models without it",
+    ),
+    praise="it works for any leading axes, and float32 stays float32.",
     observe=_with_dtype,
 )
 
@@ -175,9 +219,9 @@ scaled_scores = Exercise(
 
 
 def mystery_weights(Q, K):
-    """Return attention weights made with a divisor that you are to find.
+    """Return attention weights; find out by what the scores are divided.
 
-    Reading on gives it away. Finding it takes two calls.
+    The source below shows it. Two calls are enough to find it without the source.
 
     Parameters
     ----------
@@ -199,40 +243,54 @@ def mystery_weights(Q, K):
     return softmax(_scores(Q, K) / Q.shape[-1])
 
 
-mystery_divisor = Exercise(
+_DIVISORS = "nothing", "sqrt d_k", "d_k", "sqrt n_k", "n_k", "after the softmax"
+
+
+class _OneOf(Exercise):
+    """An exercise whose answer is one of a few texts; any other is told them."""
+
+    def judge(self, answer):
+        """Return the verdict on an answer that is not a stub."""
+        text = answer.strip().lower() if isinstance(answer, str) else None
+        if text not in _DIVISORS:
+            words = ", ".join(f'"{word}"' for word in _DIVISORS)
+            return Verdict("not yet", f"answer with one of these texts: {words}")
+        return super().judge(text)
+
+
+mystery_divisor = _OneOf(
     task="what mystery_weights divides by",
     right="d_k",
     cases=((),),
     mistakes=(
         Mistake(
             "nothing",
-            "compare ln(a/b) of two weights in a row with the gap of their raw scores",
+            "compare ln(a/b) of two weights with the difference of their scores",
             "nothing",
         ),
         Mistake(
             "sqrt d_k",
-            "try widths 4 and 16: does the divisor double?",
+            "try the widths 4 and 16: does the divisor become 2 or 4 times as large?",
             "sqrt d_k",
         ),
         Mistake(
             "sqrt n_k",
-            "double the keys at the same width: does ln(a/b) move?",
+            "double the number of keys at the same width: does ln(a/b) change?",
             "sqrt n_k",
         ),
         Mistake(
             "n_k",
-            "probe with a number of keys that differs from the width: in our table "
-            "both are 4",
+            "choose a number of keys that differs from the width, for example 4 and 16",
             "n_k",
         ),
         Mistake(
             "after the softmax",
-            "add up a row: a division after the softmax would show there",
+            "add up a row: after such a division the sum would not be 1",
             "after the softmax",
         ),
     ),
     reread=section("scale", "Break it"),
-    praise="the weights tell: ln(a/b) is the score gap over the divisor.",
+    praise="ln(a/b) is the difference of the scores over the divisor.",
 )
 
 
@@ -245,48 +303,48 @@ scale_for_variance = Exercise(
     mistakes=(
         Mistake(
             "variance ignored",
-            "right for variance 1 alone: a larger variance makes larger scores",
+            "correct only for variance 1: a larger variance makes larger scores",
             lambda variance, d_k: 1 / math.sqrt(d_k),
         ),
         Mistake(
             "one vector only",
-            "you make up for one of the two vectors; both have this variance",
+            "you count one of the two vectors, but q and k both have this variance",
             lambda variance, d_k: 1 / math.sqrt(variance * d_k),
         ),
         Mistake(
             "variance squared",
-            "variance² is what the variance of a product grows by; the factor acts on "
-            "the scores, whose size is the root of that",
+            "a product has the variance σ⁴, but the factor multiplies the scores, "
+            "whose typical size is the root of their variance",
             lambda variance, d_k: 1 / (variance**2 * math.sqrt(d_k)),
         ),
         Mistake(
             "variance upside down",
-            "larger entries call for a smaller factor; yours grows with them",
+            "a larger variance needs a smaller factor, and yours becomes larger",
             lambda variance, d_k: variance / math.sqrt(d_k),
         ),
         Mistake(
             "divisor for factor",
-            "that is the divisor: `scale` is multiplied",
+            "this is the divisor: return the factor by which scores are multiplied",
             lambda variance, d_k: variance * math.sqrt(d_k),
         ),
         Mistake(
             "d_k without its root",
-            "the size of a score grows with the root of d_k",
+            "the typical size of a score grows with the root of d_k, not with d_k",
             lambda variance, d_k: 1 / (variance * d_k),
         ),
         Mistake(
             "no root at all",
-            "you divide by the variance of the raw scores; a factor acts on a variance "
-            "by its square",
+            "you divide by the variance of the scores, but a factor f changes a "
+            "variance by the factor f²",
             lambda variance, d_k: 1 / (variance**2 * d_k),
         ),
     ),
     reread=section("scale", "The equation"),
-    praise="for the 1/3 of torch.nn.Linear this gives 3/√d_k.",
+    praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )
 
 
-# The law that no √n survives
+# The law that detects √n
 
 
 def _subject(name, divisor, axis=-1, after=False):
@@ -386,54 +444,52 @@ doubling_law = Exercise(
     mistakes=(
         Mistake(
             "passes everything",
-            "your law is content with √n_k: compare numbers before and after doubling",
+            "your law is True for √n_k too: compare outputs before and after doubling",
             _shapes_only,
         ),
         Mistake(
             "false alarm by rounding",
-            "right attention fails your law: add rows and leave the numbers in them "
-            "alone, and leave room for rounding",
+            "your law is False for correct attention: double the rows of K and V "
+            "without changing their numbers, and compare with np.allclose",
             _exactly_equal,
         ),
         Mistake(
             "upside down",
-            "True should mean that the law holds",
+            "return True if the law is satisfied, and False if it is broken",
             lambda attend: not _right_law(attend),
         ),
         Mistake(
             "compared with the right one",
-            "a law needs no right answer beside it: divides_by_nothing differs from "
-            "the right one and keeps this law",
+            "do not compare with correct attention: divides_by_nothing differs from it "
+            "and satisfies this law",
             _equals_the_right_one,
         ),
         Mistake(
             "constant values",
-            "equal values or equal scores hide the difference: draw Q, K and V at "
-            "random",
+            "equal values or equal scores hide the mistake: draw Q, K and V at random",
             _constant_values,
         ),
         Mistake(
             "queries doubled",
-            "you double those who ask; double those who are asked",
+            "you double the queries: double the keys and the values instead",
             _queries_doubled,
         ),
         Mistake(
             "queries doubled too",
-            "a false alarm on divides_by_root_n_q: the queries should stay as they are",
+            "your law is False for divides_by_root_n_q: do not double the queries",
             _all_doubled,
         ),
         Mistake(
             "values forgotten",
-            "the shapes do not fit: each row of K needs its row of V, and Q stays as "
-            "it is",
+            "the shapes do not fit: double V together with K, and do not double Q",
             _values_forgotten,
         ),
         Mistake(
             "copies without a value",
-            "the copy of a key should carry the same value as the key",
+            "give the copy of a key the same value as the key",
             _copies_without_value,
         ),
     ),
     reread=section("scale", "The law"),
-    praise="no √n survives it, and no right answer is needed.",
+    praise="it detects √n without knowing the correct outputs.",
 )

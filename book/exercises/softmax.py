@@ -7,24 +7,80 @@ from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
 from mha.softmax import softmax
 
+# Predict the score that takes half
+
+score_for_half = Exercise(
+    task="the score of food at which food gets half",
+    right=3 + np.log(3),
+    cases=((),),
+    observe=lambda answer: np.round(float(answer), 2),
+    mistakes=(
+        Mistake("equal scores", "with four equal scores each word gets a quarter", 3.0),
+        Mistake(
+            "half of the sum of the scores",
+            "9 is the sum of the other three scores, but the softmax adds up "
+            "exponentials, not scores",
+            9.0,
+        ),
+        Mistake(
+            "one rival instead of three",
+            "this makes the exponential of food twice that of one other word, but "
+            "there are three other words",
+            3 + np.log(2),
+        ),
+        Mistake(
+            "counted from the old score",
+            "the distance ln 3 is right, but add it to the score of the other words, "
+            "which is 3",
+            2 + np.log(3),
+        ),
+        Mistake(
+            "the distance alone",
+            "this is only the distance to the other scores: the task asks for the "
+            "score itself",
+            np.log(3),
+        ),
+        Mistake(
+            "one more than the rivals",
+            "a lead of 1 makes the weight of food e = 2.718 times that of each other "
+            "word, and it should be 3 times",
+            4.0,
+        ),
+        Mistake(
+            "the power for the score",
+            "this is the exponential e^s that food needs: the task asks for s",
+            3 * np.exp(3),
+        ),
+        Mistake(
+            "twice the score of the rivals",
+            "only differences of scores count: a score twice as large does not give "
+            "twice the weight",
+            6.0,
+        ),
+    ),
+    reread=section("softmax", "The equation"),
+    praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
+)
+
+
 # Write a softmax along any axis, for scores of any size
 
 
-def _shares(x, axis, top):
+def _normalised(x, axis, top):
     e = np.exp(x - top)
     return e / e.sum(axis, keepdims=True)
 
 
 def _right_softmax(x, axis):
-    return _shares(x, axis, x.max(axis, keepdims=True))
+    return _normalised(x, axis, x.max(axis, keepdims=True))
 
 
 def _without_max(x, axis):
-    return _shares(x, axis, 0)
+    return _normalised(x, axis, 0)
 
 
 def _one_max_for_all(x, axis):
-    return _shares(x, axis, x.max())
+    return _normalised(x, axis, x.max())
 
 
 def _always_last_axis(x, axis):
@@ -50,8 +106,39 @@ def _both_axes_dropped(x, axis):
     return e / e.sum(axis)
 
 
+def _one_total_for_all(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum()
+
+
+def _max_only_above(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / np.exp(x).sum(axis, keepdims=True)
+
+
+def _divided_by_max(x, axis):
+    return _normalised(x / x.max(axis, keepdims=True), axis, 0)
+
+
+def _divided_by_largest_of_all(x, axis):
+    return _normalised(x / x.max(), axis, 0)
+
+
+def _nan_to_zero(x, axis):
+    return np.nan_to_num(_without_max(x, axis))
+
+
+def _infinity_to_largest(x, axis):
+    e = np.nan_to_num(np.exp(x))
+    return np.nan_to_num(e / e.sum(axis, keepdims=True))
+
+
+def _rounded(digits):
+    return lambda x, axis: np.round(_right_softmax(x, axis), digits)
+
+
 def _smallest_subtracted(x, axis):
-    return _shares(x, axis, x.min(axis, keepdims=True))
+    return _normalised(x, axis, x.min(axis, keepdims=True))
 
 
 def _not_divided(x, axis):
@@ -76,6 +163,7 @@ _SQUARE = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 2.0], [0.0, 5.0, 1.0]])
 stable_softmax = Exercise(
     task="a softmax along any axis, for scores of any size",
     right=_right_softmax,
+    forbidden=(softmax,),
     cases=(
         (np.array([0.0, 1.0]), -1),
         (np.array([1000.0, 1001.0]), -1),
@@ -89,136 +177,131 @@ stable_softmax = Exercise(
     mistakes=(
         Mistake(
             "no maximum subtracted",
-            "a large score overflows: which shift of the scores changes no share?",
+            "a large score overflows: which shift of the scores changes no weight?",
             _without_max,
         ),
         Mistake(
             "one maximum for the whole array",
-            "a row far below the largest score of another row is left with 0/0: "
-            "each row needs its own shift",
+            "one maximum is subtracted from all rows, so a row with much smaller "
+            "scores becomes 0/0: subtract from each row its own maximum",
             _one_max_for_all,
         ),
         Mistake(
             "the last axis, whatever was asked",
-            "your shares always sum to 1 along the last axis: where does axis go?",
+            "your weights always sum to 1 along the last axis: where do you use axis?",
             _always_last_axis,
         ),
         Mistake(
             "the first axis, whatever was asked",
-            "your shares always sum to 1 along the first axis: where does axis go?",
+            "your weights always sum to 1 along the first axis: where do you use axis?",
             _always_first_axis,
         ),
         Mistake(
             "one unit for the whole array",
-            "the whole array shares a single unit here, and each row should have one",
+            "the weights of the whole array sum to 1, but those of each row should: "
+            "give max and sum the axis",
             _one_unit_for_all,
         ),
         Mistake(
+            "one total for the whole array",
+            "each row has its own maximum, but all rows are divided by one total: "
+            "give sum the axis too",
+            _one_total_for_all,
+        ),
+        Mistake(
+            "maximum subtracted in the numerator only",
+            "the largest score is subtracted in the numerator but not in the "
+            "denominator: both need the same shift",
+            _max_only_above,
+        ),
+        Mistake(
+            "divided by the maximum",
+            "the scores are divided by the largest one, which changes their "
+            "differences: which operation keeps them?",
+            _divided_by_max,
+        ),
+        Mistake(
+            "divided by the maximum of the array",
+            "dividing by the largest score of the array changes the differences of the "
+            "scores: subtract the largest score of each row instead",
+            _divided_by_largest_of_all,
+        ),
+        Mistake(
+            "NaN replaced by 0",
+            "replacing NaN by 0 hides the overflow, and the weights no longer sum to "
+            "1: prevent the overflow before the exponential",
+            _nan_to_zero,
+        ),
+        Mistake(
+            "infinity replaced by the largest number",
+            "np.nan_to_num makes infinity a very large number, and the sum overflows "
+            "again: make the scores smaller before the exponential",
+            _infinity_to_largest,
+        ),
+        *(
+            Mistake(
+                f"rounded to {digits} decimals",
+                f"the weights are right but rounded to {digits} decimals, and small "
+                "weights need more: return them without rounding",
+                _rounded(digits),
+            )
+            for digits in (2, 3, 4, 5)
+        ),
+        Mistake(
             "the summed axis is gone",
-            "after the sum an axis is missing, so the division pairs the wrong "
-            "entries: keep the axis with length 1",
+            "sum removes the axis, so the division pairs the wrong numbers: "
+            "keepdims=True keeps the axis with length 1",
             _axis_dropped,
         ),
         Mistake(
             "the axis of maximum and sum is gone",
-            "the maximum of a row is subtracted from other rows here: after max and "
-            "sum an axis is missing",
+            "max and sum remove the axis, so each maximum is subtracted from the "
+            "wrong numbers: keepdims=True keeps the axis",
             _both_axes_dropped,
         ),
         Mistake(
             "another number than the largest subtracted",
-            "a score can still overflow: after your shift some scores are large",
+            "an exponential can still overflow, because after your shift some scores "
+            "are large and positive",
             _smallest_subtracted,
         ),
         Mistake(
             "not divided",
-            "these powers do not sum to 1 yet: what makes shares of them?",
+            "these exponentials do not sum to 1 yet: divide them by their sum",
             _not_divided,
         ),
         Mistake(
             "no exponential",
-            "scores divided by their sum are not yet shares: a score may be negative, "
-            "a share may not",
+            "these are the scores divided by their sum, which can be negative: first "
+            "take the exponential",
             _plain_fractions,
         ),
         Mistake(
-            "logarithms of the shares",
-            "these are logarithms of shares: a share is positive",
+            "logarithms of the weights",
+            "these are the logarithms of the weights: return the weights",
             _logarithm,
         ),
         Mistake(
             "winner takes all",
-            "this is the hard choice: the scores below the largest get nothing",
+            "this gives all the weight to the largest score: smaller scores should "
+            "get some weight too",
             _winner_takes_all,
         ),
     ),
     reread=section("softmax", "Break it"),
-    praise="your softmax shares one unit along any axis and survives any score.",
+    praise="your weights sum to 1 along any axis, and no score overflows.",
 )
 
 
-# Predict the score that takes half
-
-score_for_half = Exercise(
-    task="the score of food at which food gets half",
-    right=3 + np.log(3),
-    cases=((),),
-    observe=lambda answer: np.round(float(answer), 2),
-    mistakes=(
-        Mistake("equal scores", "with four equal scores each word gets a quarter", 3.0),
-        Mistake(
-            "half of the sum of the scores",
-            "9 is as much as the other three scores together, and it is not the "
-            "scores that are added up, but what?",
-            9.0,
-        ),
-        Mistake(
-            "one rival instead of three",
-            "twice the exponential of one rival is not enough: there are three",
-            3 + np.log(2),
-        ),
-        Mistake(
-            "counted from the old score",
-            "the distance is right, but it counts from the score of the rivals",
-            2 + np.log(3),
-        ),
-        Mistake(
-            "the distance alone",
-            "this is the distance to the rivals, expected the score itself",
-            np.log(3),
-        ),
-        Mistake(
-            "one more than the rivals",
-            "a lead of 1 gives food e times the share of one rival, a bit less than "
-            "all three together",
-            4.0,
-        ),
-        Mistake(
-            "the power for the score",
-            "this is the power e^s that food needs, expected s itself",
-            3 * np.exp(3),
-        ),
-        Mistake(
-            "twice the score of the rivals",
-            "shares follow the differences of the scores; twice a score means "
-            "something else after every shift",
-            6.0,
-        ),
-    ),
-    reread=section("softmax", "The equation"),
-    praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
-)
+# Derive the temperature that gives the leader a given weight
 
 
-# Derive the temperature that gives the largest share a stated size
-
-
-def _right_temperature(gap, n, share):
-    return gap / np.log(share * (n - 1) / (1 - share))
+def _right_temperature(gap, n, weight):
+    return gap / np.log(weight * (n - 1) / (1 - weight))
 
 
 temperature_for = Exercise(
-    task="the temperature at which the leader gets a stated share",
+    task="the temperature at which the leader gets a given weight",
     right=_right_temperature,
     cases=(
         (1.0, 2, 0.75),
@@ -229,50 +312,50 @@ temperature_for = Exercise(
     mistakes=(
         Mistake(
             "one rival only",
-            "right for two words: with n words the leader has n - 1 rivals",
-            lambda gap, n, share: gap / np.log(share / (1 - share)),
+            "right for two words: with n words, n - 1 words share the rest",
+            lambda gap, n, weight: gap / np.log(weight / (1 - weight)),
         ),
         Mistake(
             "the leader counted as a rival",
-            "the leader is not its own rival",
-            lambda gap, n, share: gap / np.log(share * n / (1 - share)),
+            "the others are n - 1 words, because the leader is not one of them",
+            lambda gap, n, weight: gap / np.log(weight * n / (1 - weight)),
         ),
         Mistake(
             "the rivals on the wrong side",
-            "the more rivals, the less is left for each: on which side of the "
-            "fraction do they stand?",
-            lambda gap, n, share: gap / np.log(share / ((1 - share) * (n - 1))),
+            "each of the other words gets (1 - weight) / (n - 1): check on which side "
+            "of your fraction n - 1 is",
+            lambda gap, n, weight: gap / np.log(weight / ((1 - weight) * (n - 1))),
         ),
         Mistake(
             "odds upside down",
-            "a negative temperature would favour the lowest score: which of the two "
-            "shares belongs on top?",
-            lambda gap, n, share: gap / np.log((1 - share) / (share * (n - 1))),
+            "your temperature is negative: the larger of the two weights belongs in "
+            "the numerator",
+            lambda gap, n, weight: gap / np.log((1 - weight) / (weight * (n - 1))),
         ),
         Mistake(
             "one over the temperature",
-            "this number multiplies the scores, and a temperature divides them",
-            lambda gap, n, share: np.log(share * (n - 1) / (1 - share)) / gap,
+            "this is 1 / T: a temperature divides the scores",
+            lambda gap, n, weight: np.log(weight * (n - 1) / (1 - weight)) / gap,
         ),
         Mistake(
             "multiplied by the gap",
-            "solve gap / T = ln(...) for T once more",
-            lambda gap, n, share: gap * np.log(share * (n - 1) / (1 - share)),
+            "you multiply gap and logarithm: solve gap / T = ln(...) for T again",
+            lambda gap, n, weight: gap * np.log(weight * (n - 1) / (1 - weight)),
         ),
         Mistake(
-            "the share without the rest",
-            "the logarithm needs the leader's share against a rival's share, not the "
-            "share alone",
-            lambda gap, n, share: -gap / np.log(share),
+            "the weight without the others",
+            "this is the logarithm of the leader's weight alone: it should be that of "
+            "the ratio to the weight of another word",
+            lambda gap, n, weight: -gap / np.log(weight),
         ),
         Mistake(
             "another base of the logarithm",
-            "softmax is built on e, so its inverse is the natural logarithm",
-            lambda gap, n, share: gap / np.log10(share * (n - 1) / (1 - share)),
+            "the softmax uses e, so use the natural logarithm, np.log or math.log",
+            lambda gap, n, weight: gap / np.log10(weight * (n - 1) / (1 - weight)),
         ),
     ),
     reread=section("softmax", "The equation"),
-    praise="you turned softmax round: from a share back to a temperature.",
+    praise="your formula leads from a weight back to the temperature.",
 )
 
 
@@ -308,7 +391,7 @@ def _own_favourite_law(attend):
 
 
 def _exact_law(attend):
-    return (_weights(attend, 47, 43).sum(-1) == 1).all()
+    return (_weights(attend).sum(-1) == 1).all()
 
 
 def _narrow_law(attend):
@@ -334,15 +417,21 @@ def _verdict_on(law, attend):
     """Return what `law` says of a member of the zoo, given by its name."""
     from mha import zoo  # only this law needs it
 
-    name, _, rounded = attend.partition(" in ")
+    name, _, float32 = attend.partition(" in ")
     member = getattr(zoo, name).attention
+    kind = np.float32 if float32 else np.float64
 
-    def in_float32(Q, K, V, *args, **options):
-        Q, K, V = (np.asarray(x, dtype=np.float32) for x in (Q, K, V))
-        return member(Q, K, V, *args, **options)
+    def rounded(Q, K, V, *args, **options):
+        """Attend with other last digits, so that `==` fails on every processor."""
+        Q, K, V = (np.asarray(x, dtype=kind) for x in (Q, K, V))
+        out = member(Q, K, V, *args, **options)
+        factor = 1 - 4 * np.finfo(kind).eps
+        if isinstance(out, tuple):
+            return tuple((x * factor).astype(kind) for x in out)
+        return (out * factor).astype(kind)
 
-    verdict = law(in_float32 if rounded else member)
-    return "one verdict a row" if np.ndim(verdict) else verdict
+    verdict = law(rounded)
+    return "one result per row" if np.ndim(verdict) else verdict
 
 
 rows_law = Exercise(
@@ -359,59 +448,61 @@ rows_law = Exercise(
     mistakes=(
         Mistake(
             "true of everything",
-            "your law is true of the wrong version too: what does the axis of the "
-            "softmax decide?",
+            "your law is also true of the wrong version: what do the weights of one "
+            "query sum to there?",
             _shape_law,
         ),
         Mistake(
             "columns instead of rows",
-            "these sums belong to the keys, and it is each query that has one unit to "
-            "share out",
+            "you sum over the queries, but the weights of each query should sum to 1 "
+            "over the keys",
             _columns_law,
         ),
         Mistake(
             "only the grand total",
-            "with as many queries as keys the total is the same in both versions, and "
-            "with symmetric scores each row is: let n_q and n_k differ",
+            "with as many queries as keys the total of all weights is the same in both "
+            "versions: let the numbers of queries and keys differ",
             _total_law,
         ),
         Mistake(
             "equal to one particular attention",
-            "a false alarm: attention without a scale shares out one unit a row as "
-            "well, and this law must let it pass",
+            "a false alarm: without a scale the weights of a query sum to 1 as well, "
+            "so your law should be true of it",
             _own_favourite_law,
         ),
         Mistake(
-            "false of right attention",
-            "a false alarm on right attention: look at what attend returns, and leave "
-            "room for rounding",
+            "false of correct attention",
+            "a false alarm on correct attention: a sum of rounded numbers is rarely "
+            "exactly 1, so use np.allclose instead of ==",
             _exact_law,
         ),
         Mistake(
             "no room for float32",
-            "a false alarm: float32 rounds, so a sum of shares is 1 only up to about "
-            "1e-6",
+            "a false alarm in float32: there the weights of a query sum to 1 only up "
+            "to about 1e-6",
             _narrow_law,
         ),
         Mistake(
-            "too much room in the hull",
-            "rows that sum to less than 1 pass your law, because their outputs may "
-            "still lie between the values: which values leave them no room?",
+            "sums below 1 pass",
+            "your law is also true of a version that divides the weights by the root "
+            "of the width, so that they sum to less than 1: its outputs can still lie "
+            "between your values, so choose values that are all equal, and keys wider "
+            "than 1",
             _hull_law,
         ),
         Mistake(
-            "verdict reversed",
+            "True and False exchanged",
             "True should mean that the law holds",
             _reversed_law,
         ),
         Mistake(
-            "one verdict a row",
-            "a law gives one verdict, and here is one for each row",
+            "one result per row",
+            "your law returns one result per row: return a single True or False",
             _law_of_each_row,
         ),
     ),
     reread=section("softmax", "The law"),
-    praise="your law catches the wrong axis and raises no false alarm.",
+    praise="your law detects the wrong axis and raises no false alarm.",
 )
 
 
@@ -471,7 +562,7 @@ def _unstable(s):
 
 
 softmax_jacobian = Exercise(
-    task="the slope of every share with respect to every score",
+    task="the slope of every weight with respect to every score",
     right=_right_jacobian,
     cases=(
         (np.array([0.0, 2.0]),),
@@ -483,57 +574,59 @@ softmax_jacobian = Exercise(
     mistakes=(
         Mistake(
             "only the diagonal",
-            "raising one score lowers the other shares: the cells beside the diagonal "
-            "are not 0",
+            "raising one score lowers the other weights: the numbers beside the "
+            "diagonal are not 0",
             _diagonal_only,
         ),
         Mistake(
             "a vector of slopes",
-            "every share depends on every score, so n scores give n by n slopes",
+            "every weight depends on every score, so n scores give n by n slopes",
             _vector_of_slopes,
         ),
         Mistake(
             "a 1 in every cell",
-            "here the other shares rise too: δ is 1 on the diagonal, and beside it?",
+            "here the other weights rise too: δ is 1 on the diagonal and 0 beside it",
             _ones_for_delta,
         ),
         Mistake(
             "the diagonal term is missing",
-            "here a share falls when its own score rises: what does the own score add?",
+            "here a weight falls when its own score rises: diag(p) is missing",
             _without_diagonal_term,
         ),
         Mistake(
             "sign reversed",
-            "every sign is turned round: a share rises with its own score",
+            "every sign is reversed: a weight should rise with its own score",
             _minus_jacobian,
         ),
         Mistake(
             "plus instead of minus",
-            "the shares sum to 1, so the slopes of each row must sum to 0",
+            "the weights sum to 1, so the slopes of each column must sum to 0",
             _plus_outer,
         ),
         Mistake(
-            "scores taken for shares",
-            "the formula speaks of shares, and it was fed the scores",
+            "scores taken for weights",
+            "the formula needs the weights, but you put the scores in",
             _without_softmax,
         ),
         Mistake(
             "one row only",
-            "right for one row: np.diag and np.outer know no leading axes",
+            "right for one row of scores, but np.diag and np.outer take no more axes",
             _one_row_only,
         ),
         Mistake(
             "one unit for the whole batch",
-            "each row of scores has its own unit, and here all rows share one",
+            "the weights of all rows together sum to 1, but those of each row should",
             _one_unit_for_the_batch,
         ),
         Mistake(
             "no maximum subtracted",
-            "the formula is right, but these shares overflow: let the package make "
-            "them",
+            "the formula is right, but the exponentials overflow: subtract the largest "
+            "score, or use mha.softmax",
             _unstable,
         ),
     ),
-    reread=section("softmax", "Experiment: who pays when a score rises?"),
-    praise="each row of your table sums to 0: a share grows only at others' expense.",
+    reread=section(
+        "softmax", "Deeper: the Jacobian, or which weights fall when one score rises"
+    ),
+    praise="each column sums to 0: a weight can grow only if others fall.",
 )

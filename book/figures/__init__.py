@@ -5,6 +5,7 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 figure is a `mha.view.View` with a script of the same name beside it.
 """
 
+from figures.batch import batch
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
@@ -19,12 +20,17 @@ from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
 from figures.points import points
 from figures.scale import scale
+from figures.scores import scores
+from figures.shadows import shadows
 from figures.softmax import softmax
 from figures.steps import steps
+from figures.to_weights import to_weights
 from figures.vectors import vectors
+from figures.walks import walks
 
 __all__ = [
-    "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads", "marks",
-    "masks", "moves", "one_head", "online", "paths", "plane", "points", "projections",
-    "scale", "softmax", "steps", "vectors",
+    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads",
+    "marks", "masks", "moves", "one_head", "online", "paths", "plane", "points",
+    "projections", "scale", "scores", "shadows", "softmax", "steps", "to_weights",
+    "vectors", "walks",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import copy
 import dis
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,9 @@ class Exercise:
     observe : callable, optional
         ``observe(answer, *case)``: what is compared. By default a function is called
         and a value stands for itself.
+    forbidden : sequence of callable, optional
+        The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
+        answer that calls one, however indirectly, is refused; none by default.
 
     Raises
     ------
@@ -129,8 +133,8 @@ class Exercise:
     Examples
     --------
     An exercise that asks for a value has one empty case. Its verdicts never show the
-    expected value, because that is the solution. Here `observe` rounds the answer, so
-    that 33.3 is as good as 100 / 3:
+    expected value, because that is the solution. Here `observe` makes 33.3 as good as
+    100 / 3:
 
     >>> percent = Exercise(
     ...     task="the share of one key among three equal ones, in percent",
@@ -140,7 +144,6 @@ class Exercise:
     ...     mistakes=(
     ...         Mistake("a fraction", "in percent, please", 1 / 3),
     ...         Mistake("one of two", "how many keys share the weight?", 50),
-    ...         Mistake("everything", "that is the weight of all keys", 100),
     ...     ),
     ...     reread="lecture 4, page 1",
     ... )
@@ -167,6 +170,7 @@ class Exercise:
     praise: str = ""
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
+    forbidden: Sequence[Callable[..., Any]] = ()
 
     def __post_init__(self) -> None:
         if len(self.cases) == 0:
@@ -237,7 +241,12 @@ class Exercise:
         verdict : Verdict
             *passed* or *not yet*.
         """
-        outcomes, wanted = self._outcomes(answer), self._wanted
+        called: list[str] = []
+        outcomes, wanted = self._outcomes(answer, called), self._wanted
+        ours = (self.right, *(mistake.answer for mistake in self.mistakes))
+        if called and not any(answer is each for each in ours):
+            step = f"mha.{called[0]}, which is what the task asks you to write"
+            return Verdict("not yet", f"this calls {step}\n  reread    {self.reread}")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
                 slip = self._recognise(outcomes)
@@ -245,9 +254,10 @@ class Exercise:
                 lines = [hint]
                 for name, value in zip(self._names(), case, strict=False):
                     lines.append(f"  {name + ' =':<10}{show(value, 12)}")
+                digits = 3 if show(got) != show(want) else 8
                 if case:  # of a value, the expected one would be the solution
-                    lines.append(f"  expected  {show(want, 12)}")
-                lines.append(f"  got       {show(got, 12)}")
+                    lines.append(f"  expected  {show(want, 12, digits)}")
+                lines.append(f"  got       {show(got, 12, digits)}")
                 lines.append(f"  reread    {self.reread}")
                 known = slip.name if slip else None
                 return Verdict("not yet", "\n".join(lines), known)
@@ -310,15 +320,15 @@ class Exercise:
         """What each mistake gives on each case, computed once."""
         return [self._outcomes(mistake.answer) for mistake in self.mistakes]
 
-    def _outcomes(self, answer: Any) -> list[Any]:
-        return [self._outcome(answer, case) for case in self.cases]
+    def _outcomes(self, answer: Any, called: Any = ()) -> list[Any]:
+        return [self._outcome(answer, case, called) for case in self.cases]
 
-    def _outcome(self, answer: Any, case: tuple[Any, ...]) -> Any:
+    def _outcome(self, answer: Any, case: tuple[Any, ...], called: Any) -> Any:
         """Return what `answer` gives for `case`, an error included."""
         containers = np.ndarray | list | dict  # which an answer could write into
         given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
         raised: list[BaseException] = []
-        run = _watched(answer, raised)
+        run = _watched(answer, raised, self._note_in(called))
         try:
             with np.errstate(all="ignore"):
                 if self.observe is not None:
@@ -340,6 +350,16 @@ class Exercise:
             raise
         except BaseException as error:  # and what it returns may refuse to be read
             return Raised(error, by_answer=False)
+
+    def _note_in(self, called: Any) -> Any:
+        """Return a profiler that adds the name of a forbidden step to `called`."""
+        codes = {inspect.unwrap(step).__code__: step for step in self.forbidden}
+
+        def note(frame: types.FrameType, event: str, _: Any) -> None:
+            if event == "call" and frame.f_code in codes:
+                called.append(codes[frame.f_code].__name__)
+
+        return note if codes and isinstance(called, list) else None
 
     def _recognise(self, outcomes: list[Any]) -> Mistake | None:
         """Return the mistake with the same outcomes, or the one that comes closest.
@@ -424,18 +444,26 @@ def _check_inputs(
         ) from None
 
 
-def _watched(answer: Any, raised: list[BaseException]) -> Any:
-    """Return an answer that gives arrays for tensors and notes what it raises."""
+def _watched(answer: Any, raised: list[BaseException], note: Any) -> Any:
+    """Return an answer that gives arrays for tensors and notes what it raises.
+
+    While it runs, the profiler `note` sees each call.
+    """
     if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
         return answer if callable(answer) else _outcomes.without_torch(answer)
 
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
+        profiler = sys.getprofile()
         try:
+            if note:
+                sys.setprofile(note)
             result = answer(*args, **options)
         except BaseException as error:
             raised.append(error)
             raise
+        finally:
+            sys.setprofile(profiler)
         return _outcomes.without_torch(result)
 
     return watched

@@ -177,7 +177,8 @@ def general_hint(
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
         if _what(got) == _what(want):
             return "the result differs from the expected one"
-        return f"the result is {_what(got)}, expected {_what(want)}"
+        quotes = ", without quotation marks" if isinstance(got, str) else ""
+        return f"the result is {_what(got)}, expected {_what(want)}{quotes}"
     if got.shape != want.shape:
         return f"the result has shape {got.shape}, expected {want.shape}"
     if got.dtype.kind not in "biuf" or want.dtype.kind not in "uif":
@@ -192,6 +193,10 @@ def general_hint(
     factor = _common_factor(outcomes, wanted)
     if factor is not None:
         return f"every number is {factor:.3g} times what it should be"
+    if want.dtype.kind == "f" and np.array_equal(got == 0, want == 0):
+        for digits in range(2, 7):
+            if same(got, want.round(digits)):
+                return f"the answer looks rounded to {digits} decimals: keep them all"
     return "the numbers differ, and it is none of the mistakes this check knows"
 
 
@@ -227,11 +232,11 @@ def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | No
 # ------------------------------------------------------- showing
 
 
-def show(value: Any, indent: int = 0) -> str:
+def show(value: Any, indent: int = 0, digits: int = 3) -> str:
     """Return `value` as a learner wants to read it: few digits, aligned rows."""
     margin = "\n" + " " * indent
     if isinstance(value, tuple):
-        return margin.join(show(v, indent) for v in value)
+        return margin.join(show(v, indent, digits) for v in value)
     if isinstance(value, Raised):
         return str(value)
     if isinstance(value, Other):
@@ -241,7 +246,7 @@ def show(value: Any, indent: int = 0) -> str:
     if not isinstance(value, np.ndarray | np.generic | bool | int | float):
         return printed(value).replace("\n", margin)
     text = np.array2string(
-        np.asarray(value), precision=3, suppress_small=True, threshold=60
+        np.asarray(value), precision=digits, suppress_small=True, threshold=60
     )
     numeric = np.asarray(value).dtype.kind in "biufc"
     return (text if numeric else _cut(text)).replace("\n", margin)

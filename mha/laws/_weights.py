@@ -26,8 +26,9 @@ rotation_cases = partial(qkv_cases, masked=False)
 )
 def rotation_changes_nothing(subject, Q, K, V):
     R = np.eye(Q.shape[-1])
-    R[:2, :2] = [[COS, SIN], [-SIN, COS]]
-    return differs(subject.attend(Q, K, V), subject.attend(Q @ R, K @ R, V))
+    R[:2, :2] = turn = [[COS, SIN], [-SIN, COS]]
+    got = subject.attend(Q @ R, K @ R, V)
+    return differs(subject.attend(Q, K, V), got, f"R[:2, :2] = {turn}")
 
 
 def rows_cases(rng):

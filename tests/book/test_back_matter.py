@@ -1,10 +1,12 @@
 """The back matter: short answers, each with a way to the cell that shows it."""
 
+import doctest
 import functools
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mha import laws, zoo
@@ -150,3 +152,33 @@ def test_the_cheat_sheet_names_what_breaks(mistake):
 def test_the_cheat_sheet_breaks_nothing_else():
     rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
     assert rows.count("\n|") - 1 == len(BREAKS) + 1  # and the missing positions
+
+
+ENTRY = re.compile(
+    r'^<a id="(pre-[a-z-]+)"></a>\n\n## [^\n]+\n(.*?)(?=^<a id|\Z)', re.M | re.S
+)
+NEEDED = (
+    "vector matrix-product transpose identity rotation sum-and-mean variance "
+    "probability exponential logarithm slope partial-derivative training-loop"
+).split()
+
+
+def test_the_prerequisites_are_the_thirteen_that_chapters_link_to():
+    names = [name for name, _ in ENTRY.findall(read("prerequisites.md"))]
+    assert names == [f"pre-{name}" for name in NEEDED]
+
+
+@pytest.mark.parametrize("name, text", ENTRY.findall(read("prerequisites.md")))
+def test_an_entry_is_short_and_has_one_example(name, text):
+    assert len(re.findall(r"```pycon\n", text)) == 1
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    assert 25 <= len(prose.split()) <= 140
+
+
+def test_the_examples_of_the_prerequisites_print_what_the_page_says():
+    blocks = re.findall(r"```pycon\n(.*?)```", read("prerequisites.md"), re.S)
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    example = parser.get_doctest("\n".join(blocks), {"np": np}, "examples", "", 0)
+    assert len(example.examples) > len(NEEDED)
+    runner.run(example)
+    assert runner.failures == 0

@@ -8,6 +8,7 @@ from tests.book.house import BOOK, ROOT
 
 
 def test_a_chapter_has_the_number_of_its_place_in_the_table():
+    assert chapter_number("overview") == 0
     assert chapter_number("dot_product") == 1
     assert chapter_number("masks") == 4
 
@@ -27,5 +28,5 @@ def test_the_contents_list_the_chapters_in_the_order_of_the_table():
 
 
 def test_an_unknown_slug_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are dot"):
+    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are over"):
         chapter_number("mask")

@@ -54,8 +54,11 @@ def test_parts_without_chapters_are_not_counted(opening):
     assert words(html) == "Part II Three chapter 1 of 1"
 
 
-def test_a_page_outside_the_parts_has_no_place(opening):
-    assert opening.place("book/00_overview", opening.parts(SMALL)) == ""
+def test_a_chapter_before_all_parts_has_its_number(opening):
+    before = {"parts": [{"chapters": [{"file": "book/00_x0"}]}, *SMALL["parts"]]}
+    assert opening.parts(before) == opening.parts(SMALL)
+    html = opening.place("book/00_x0", opening.parts(before))
+    assert words(html) == "Chapter 0"
 
 
 def test_every_chapter_in_a_part_of_the_book_has_its_place(opening):
@@ -137,6 +140,16 @@ def test_the_sentences_after_the_first_are_kept_as_they_are():
     )
     assert chips == ["chapter 5"]
     assert rest == "Read chapter 2 too, (once)."
+
+
+def test_a_chapter_that_needs_no_other_says_so_in_the_same_place(opening):
+    texts = "We promise.", "School mathematics is enough here."
+    tree = nodes.section("", nodes.title("", "T"))
+    tree += [nodes.paragraph("", text) for text in texts]
+    app = SimpleNamespace(builder=SimpleNamespace(name="html"))
+    opening.mark(app, tree, "book/00_overview")
+    classes = [node["classes"] for node in tree.findall(nodes.paragraph)]
+    assert classes == [["promise"], ["need"]]
 
 
 def test_only_the_paragraphs_above_the_first_cell_open_a_page(opening):

@@ -40,6 +40,10 @@ def portable():
             "[Solution](solutions/04_masks.ipynb#exercise-4-1)",
             "{ref}`Solution <exercise-4-1>`",
         ),
+        (
+            "[transpose](prerequisites.md#pre-transpose)",
+            "{ref}`transpose <pre-transpose>`",
+        ),
         ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
         (
             "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
@@ -130,6 +134,23 @@ def test_every_source_of_the_bibliography_has_an_address_of_its_own(portable):
     assert len(keys) == len(set(keys)) > 50
     source = (portable.BOOK / "references.bib").read_text(encoding="utf-8")
     assert len(keys) == source.count("\n@") + source.startswith("@")
+
+
+@pytest.mark.parametrize(
+    ("page", "myst"),
+    [
+        ('<a id="pre-sum"></a>\n\n## Sum', "(pre-sum)=\n## Sum"),
+        ("[there](https://somebody.example/page#part) {term}`head`", None),
+    ],
+)
+def test_a_page_with_anchors_is_read_like_a_notebook(portable, page, myst):
+    class App:
+        class env:
+            doc2path = staticmethod("{}.md".format)
+
+    content = [page]
+    portable.read(App, "book/prerequisites", content)
+    assert content == [myst or page]
 
 
 def test_the_notebook_itself_is_not_needed_twice(portable):

@@ -10,6 +10,7 @@ from tests.browser import chromium as found
 from tests.browser.built import ROOT as ROOT
 from tests.browser.built import current_pages
 from tests.browser.skips import *  # noqa: F403, its two hooks
+from tests.browser.windows import Windows
 
 SUBPATH = "/some/where/"
 
@@ -54,20 +55,48 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture
-def open_page(chromium, site):
-    """Return a function that opens a page of the book in a fresh window."""
-    contexts = []
+@pytest.fixture(scope="session")
+def windows(chromium):
+    """Return the windows of the browser, which tests share one after another."""
+    return Windows(chromium)
 
-    def open_one(name, *, theme="light", width=1200, **options):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
+
+@pytest.fixture
+def window(windows):
+    """Return a function that gives the test an empty window of its own."""
+    taken = []
+
+    def take(**options):
+        taken.append(windows.take(**options))
+        return taken[-1]
+
+    yield take
+    for page in taken:
+        windows.give_back(page)
+
+
+@pytest.fixture
+def forgetful(windows):
+    """Return a function that gives a window with a script that spoils its memory."""
+    taken = []
+
+    def take(script):
+        taken.append(windows.take())
+        taken[-1].add_init_script(script)
+        return taken[-1]
+
+    yield take
+    for page in taken:
+        windows.give_back(page, used_up=True)  # such a script stays
+
+
+@pytest.fixture
+def open_page(window, site):
+    """Return a function that opens a page of the book in a window of its own."""
+
+    def open_one(name, *, width=1200, **options):
+        page = window(width=width, **options)
         page.goto(f"{site}{name}.html", wait_until="load")
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+    return open_one

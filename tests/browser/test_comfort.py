@@ -90,13 +90,12 @@ def test_rubbish_in_the_store_harms_nothing(open_page, rubbish):
     assert "5.1" in stored(page)
 
 
-def test_ticks_are_kept_for_a_book_opened_as_files(chromium, html):
-    page = chromium.new_page()
+def test_ticks_are_kept_for_a_book_opened_as_files(window, html):
+    page = window()
     page.goto((html / f"{CHAPTER}.html").as_uri())
     page.locator(BOXES).first.check()
     page.reload()
     assert page.locator(BOXES).first.is_checked()
-    page.close()
 
 
 def test_without_scripts_there_is_nothing_to_tick(open_page):
@@ -104,10 +103,9 @@ def test_without_scripts_there_is_nothing_to_tick(open_page):
     assert page.locator(".solved, .solved-note").count() == 0
 
 
-def test_a_browser_that_keeps_nothing_shows_nothing_to_tick(open_page):
-    page = open_page(CHAPTER)
-    page.add_init_script("Storage.prototype.getItem = () => { throw new Error('no'); }")
-    page.reload()
+def test_a_browser_that_keeps_nothing_shows_nothing_to_tick(forgetful, site):
+    page = forgetful("Storage.prototype.getItem = () => { throw new Error('no'); }")
+    page.goto(f"{site}{CHAPTER}.html")
     assert page.locator(".solved, .solved-note").count() == 0
     assert head(page).endswith(" 4 exercises")
 

@@ -18,10 +18,12 @@ from axe_playwright_python.sync_playwright import Axe
 
 import mha
 from mha import laws, view
+from tests.browser.windows import EMPTY
 
 SHOWN = 1.01e-4  # four decimals in, four decimals out
 WORDS = ["dog", "food", "it", "hungry"]
 SCORES = np.array([5.0, 0.0, 3.0, 4.0])
+VALUES = np.array([[2.0, 0], [0, 2], [1, 1], [1, 0]])
 rng = np.random.default_rng(0)
 S = rng.normal(size=(4, 4)).round(4)
 MASKS = {"causal": mha.causal_mask(4), "all open": np.ones((4, 4), bool)}
@@ -38,6 +40,15 @@ LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
     "softmax": lambda: figures.softmax(SCORES, WORDS, alt="Four shares"),
+    "scores": lambda: figures.scores(
+        SCORES,
+        VALUES,
+        WORDS,
+        ["animal", "edible"],
+        query="it",
+        move="food",
+        alt="One score to drag",
+    ),
     "attention": lambda: view.attention(A, WORDS, alt="Two layers of five heads"),
     "any words": lambda: view.attention(
         np.stack([np.eye(63), np.eye(63)[::-1]]),
@@ -113,26 +124,26 @@ class Figure:
 
 
 @pytest.fixture
-def show(chromium):
+def show(window, windows):
     """Return a function that shows figures on a page; in the end nothing went wrong."""
-    contexts, wrong = [], []
+    wrong = []
+
+    def foreign(request):
+        if not request.url.startswith(("data:", EMPTY)):
+            wrong.append(request.url)
 
     def show_all(*figures, theme="light", width=800, **options):
-        size = {"width": width, "height": 900}
-        scheme = theme.rpartition(" ")[2]
-        context = chromium.new_context(viewport=size, color_scheme=scheme, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda r: r.url.startswith("data:") or wrong.append(r.url))
+        page = window(theme=theme.rpartition(" ")[2], width=width, **options)
+        windows.listen(
+            page, "console", lambda m: m.type == "error" and wrong.append(m.text)
+        )
+        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
+        windows.listen(page, "request", foreign)
         drawn = "".join(f._repr_html_() for f in figures)
         page.set_content(PAGE.format(COLOURS[theme], drawn))
         return Figure(page)
 
     yield show_all
-    for context in contexts:
-        context.close()
     assert wrong == []
 
 
@@ -320,6 +331,45 @@ def test_the_second_word_has_a_temperature_of_its_own(show):
     assert figure.says.endswith(figure.aim)  # heard as well as seen
     figure.slider("food").press("ArrowRight")
     assert figure.aim.startswith("○")
+
+
+# ------------------------------------------------------------------ scores
+
+
+def agrees_with_food_at(figure, score):
+    s = np.where(np.array(WORDS) == "food", score, SCORES)
+    A = mha.softmax(s / np.sqrt(2))
+    agree(figure.numbers("weights"), A)
+    agree(figure.numbers("output"), A @ VALUES)
+
+
+def test_one_score_follows_the_keyboard(show):
+    figure = show(FIGURES["scores"]())
+    agrees_with_food_at(figure, 0)
+    slider = figure.slider("score of .*food")
+    assert slider.get_attribute("aria-valuetext") == "0.0"
+    slider.focus()
+    figure.press("ArrowRight", "ArrowUp", "ArrowRight")
+    agrees_with_food_at(figure, 1.5)
+    assert slider.get_attribute("aria-valuetext") == "1.5"
+    figure.press("End")
+    agrees_with_food_at(figure, 10)
+    figure.button("back to the start").press("Enter")
+    agrees_with_food_at(figure, 0)
+
+
+def test_one_score_is_dragged_by_the_end_of_its_bar(show):
+    figure = show(FIGURES["scores"]())
+    assert figure.aim == "○ “food” has the weight 0.017, “dog” has 0.566."
+    room = figure.root.locator(".moves").bounding_box()
+    height = room["y"] + room["height"] / 2
+    figure.page.mouse.move(room["x"] + 1, height)
+    figure.page.mouse.down()
+    figure.page.mouse.move(room["x"] + room["width"] / 2, height, steps=5)
+    figure.page.mouse.up()
+    agrees_with_food_at(figure, 5)
+    assert figure.aim.startswith("✓ Reached. Both have the weight 0.365")
+    assert "“food” 0.365" in figure.says and "1.00 animal, 0.82 edible" in figure.says
 
 
 # ------------------------------------------------------------------ attention

@@ -17,28 +17,12 @@ SOFTMAX = next(name for name in CHAPTERS if name.endswith("softmax"))
 OPENING = {"include": [[".opening"]]}
 
 
-def bottom(page, part):
-    return page.locator(f".opening {part}").evaluate(
-        "node => node.getBoundingClientRect().bottom + scrollY"
-    )
-
-
 def tops(page, *parts):
     boxes = (page.locator(f".opening {part}").first.bounding_box() for part in parts)
     return [box["y"] for box in boxes]
 
 
 # The opening
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_opens_within_the_first_screen(open_page, name):
-    page = open_page(name, width=1280)
-    page.set_viewport_size({"width": 1280, "height": 800})
-    assert page.locator(".opening h1, .opening .promise, .opening .strip").count() == 3
-    assert bottom(page, ".parts") < 800
-    for part in ("place", "takes", "runs"):
-        assert page.locator(f".opening .{part}").is_visible()
 
 
 def test_a_wide_page_has_its_place_and_the_buttons_above_the_title(open_page):
@@ -176,21 +160,15 @@ def predictions(tmp_path_factory):
 
 
 @pytest.fixture
-def guess(chromium, predictions):
-    """Return a function that opens the small page in a fresh window."""
-    contexts = []
+def guess(window, predictions):
+    """Return a function that opens the small page in a window of its own."""
 
-    def open_it(anchor="", *, theme="light", width=1200, **options):
-        size = {"width": width, "height": 900}
-        context = chromium.new_context(viewport=size, color_scheme=theme, **options)
-        contexts.append(context)
-        page = context.new_page()
+    def open_it(anchor="", *, width=1200, **options):
+        page = window(width=width, **options)
         page.goto(predictions + anchor, wait_until="load")
         return page
 
-    yield open_it
-    for context in contexts:
-        context.close()
+    return open_it
 
 
 BOX = "#guess-ask-sum"
@@ -241,11 +219,10 @@ KEEP_NOTHING = """for (const name of ["getItem", "setItem"]) {
 }"""
 
 
-def test_a_browser_that_keeps_nothing_lets_the_reader_guess(guess):
-    page, errors = guess(), []
-    page.add_init_script(KEEP_NOTHING)
+def test_a_browser_that_keeps_nothing_lets_the_reader_guess(forgetful, predictions):
+    page, errors = forgetful(KEEP_NOTHING), []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.reload()
+    page.goto(predictions)
     page.locator(BOX).fill("six")
     assert page.locator(BOX).input_value() == "six" and errors == []
 
@@ -266,17 +243,6 @@ def test_a_link_to_a_figure_opens_its_fold(guess):
     page.locator("details.reveal").first.evaluate("fold => { fold.open = false; }")
     page.locator("a[href='#fig-1']").first.click()
     page.locator("#fig-1").wait_for(state="visible")
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_every_prediction_of_a_chapter_has_its_box_and_its_fold(open_page, name):
-    page = open_page(name)
-    names = page.locator(".your-guess:visible textarea").evaluate_all(
-        "boxes => boxes.map(box => box.id)"
-    )
-    assert names and len(set(names)) == len(names)
-    assert page.locator("details.reveal").count() >= len(names)
-    assert page.locator("details.reveal > summary:only-child").count() == 0
 
 
 def test_what_a_search_has_found_is_not_hidden(guess):

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.browser.conftest import ROOT
+from tests.browser.windows import EMPTY
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 playwright = pytest.importorskip("playwright.sync_api")
@@ -29,74 +30,102 @@ def page_of(slug):
     return known[slug]
 
 
-def watch(page, host):
+def watch(windows, page, host):
     """Return a list that fills with whatever goes wrong while the page loads."""
     wrong = []
-    page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("requestfailed", lambda request: wrong.append(f"failed {request.url}"))
 
-    def foreign(request):
-        if not request.url.startswith((host, "data:", "blob:")):
+    def requested(request):
+        if not request.url.startswith((host, "data:", "blob:", EMPTY)):
             wrong.append(f"foreign {request.url}")
 
-    page.on("request", foreign)
-    page.on(
-        "response", lambda r: r.status >= 400 and wrong.append(f"{r.status} {r.url}")
-    )
+    def answered(response):
+        if response.status >= 400:
+            wrong.append(f"{response.status} {response.url}")
+
+    handlers = {
+        "console": lambda said: said.type == "error" and wrong.append(said.text),
+        "pageerror": lambda error: wrong.append(str(error)),
+        "requestfailed": lambda request: wrong.append(f"failed {request.url}"),
+        "request": requested,
+        "response": answered,
+    }
+    for event, handler in handlers.items():
+        windows.listen(page, event, handler)
     return wrong
 
 
-# All rules on a wide light page; colours again in the dark, the rest again on a phone.
+# All rules on a wide page, those of colours in the dark too, the others on a phone too.
 # Formulas are left out where they are drawn (hidden from readers), not their MathML.
-COLOURS = ("color-contrast", "link-in-text-block")
-LOOKS = [("light", 1280), ("light", 390), ("dark", 390), ("dark", 1280)]
+COLOURS = ["color-contrast", "link-in-text-block"]
+NO_COLOURS = {"rules": {rule: {"enabled": False} for rule in COLOURS}}
+LOOKS = [("light", 1280), ("dark", 1280), ("dark", 390), ("light", 390)]
 DRAWN = {"exclude": [["mjx-math"]]}
 CALM = "*, *::before, *::after { transition: none !important }"
 # The theme gives code that scrolls a tab stop, some time after the width has changed.
 TAB_STOPS = """[...document.querySelectorAll(
     "pre, .cell_output > .output, .pst-scrollable-table-container"
 )].every((node) => node.scrollWidth <= node.clientWidth || node.tabIndex === 0)"""
-# Most of the time goes into contrast, and most of that into code: thousands of words
-# in a dozen pairs of colours. Of words that have colours, size and weight in common,
-# also with all that they stand in, three stay. Call with the themes, one by one.
-LOOK_ALIKES = """() => {
-    const known = new Map(), count = new Map(), keep = (window.keep ??= new Set());
+# Most of the time goes into colours, and most of that into code: thousands of words in
+# a dozen pairs of colours. Of elements whose colours, size and weight are alike, also
+# those of all that they stand in, the first three are looked at that a process meets on
+# any page. Call with the themes, one by one, and with what was met.
+NEW_LOOKS = """(seen) => {
+    const known = new Map(), names = new Map();
     const look = (node) => {
         if (!(node instanceof Element)) return "";
         if (!known.has(node)) {
             const its = getComputedStyle(node);
-            known.set(node, [its.color, its.backgroundColor, its.backgroundImage,
-                its.opacity, its.fontSize, its.fontWeight, its.textShadow, its.filter,
-                its.mixBlendMode, look(node.parentNode)].join());
+            known.set(node, [look(node.parentNode), its.color, its.backgroundColor,
+                its.backgroundImage, its.opacity, its.fontSize, its.fontWeight,
+                its.textShadow, its.filter, its.mixBlendMode,
+                its.textDecorationLine].join());
         }
         return known.get(node);
     };
-    const ends = [...document.querySelectorAll("body *")].filter((node) =>
-        !node.children.length && !node.closest("svg, mjx-math"));
-    for (const node of ends) {
-        const key = look(node), seen = count.get(key) ?? 0;
-        count.set(key, seen + 1);
-        if (seen < 3) keep.add(node);
+    const short = (text) => [...text].reduce( // two hashes of 32 bits, by FNV-1a
+        ([a, b], sign) => [Math.imul(a ^ sign.codePointAt(0), 16777619),
+                           Math.imul(b ^ sign.codePointAt(0), 2246822519)],
+        [2166136261, 374761393]).join();
+    const says = (node) => [...node.childNodes].some((inside) =>
+        inside.nodeType === Node.TEXT_NODE && inside.data.trim());
+    for (const node of document.querySelectorAll("body *")) {
+        if (node.closest("svg, mjx-math") || !(says(node) || node.matches("input")))
+            continue;
+        const long = look(node);
+        if (!names.has(long)) names.set(long, short(`${node.localName} ${long}`));
+        const name = names.get(long);
+        if ((seen[name] ??= 0) < 3) node.setAttribute("data-new-look", "");
+        seen[name] += 1;
     }
+    return seen;
 }"""
-DROP_LOOK_ALIKES = """() => {
-    const gone = [...document.querySelectorAll("body *")].filter((node) =>
-        !node.children.length && !node.closest("svg, mjx-math") && !keep.has(node));
-    gone.push(...document.querySelectorAll("mjx-math"));
-    gone.forEach((node) => node.remove());
+NEW = {"include": [["[data-new-look]"]], "exclude": DRAWN["exclude"]}
+# What neither is new nor has to do with it goes, except what may lie behind it.
+DROP_THE_REST = """() => {
+    const kept = new Set();
+    for (const node of document.querySelectorAll("[data-new-look]")) {
+        for (let at = node; at; at = at.parentElement) kept.add(at);
+        for (const inside of node.querySelectorAll("*")) kept.add(inside);
+    }
+    for (const node of document.querySelectorAll("body *"))
+        if (!kept.has(node) && getComputedStyle(node).position === "static")
+            node.remove();
+    return document.querySelectorAll("[data-new-look]").length;
 }"""
 
 
 # The other rules look at elements and not at colours. Without the thousands of words
-# of code, signs of formulas and lines of figures they find the same, and much faster.
+# of code and of signatures, signs of formulas and lines of figures they find the same,
+# and much faster. Views have tests of their own, with all rules (test_figures.py).
 SET_ASIDE = """() => {
-    const drawn = [...document.querySelectorAll("pre, mjx-math, svg[role=img]")]
-        .filter((node) => !node.closest("a, button, summary")
-                          && !node.querySelector("a, button, input, [tabindex]"));
+    const drawn = [...document.querySelectorAll(
+        "pre, mjx-math, svg[role=img], dt.sig em.sig-param, .mha-view")]
+        .filter((node) => node.matches(".mha-view")
+            || !node.closest("a, button, summary, .mha-view")
+                && !node.querySelector("a, button, input, [tabindex]"));
     window.aside = drawn.map((node) => [node, [...node.childNodes]]);
     for (const [node] of aside) {
-        node.replaceChildren(node.matches("pre") ? node.textContent : "");
+        node.replaceChildren(node.matches("pre, em") ? node.textContent : "");
         node.style.overflow = "hidden"; // without its spans code would not wrap
     }
 }"""
@@ -108,11 +137,16 @@ PUT_BACK = """() => aside.forEach(([node, inside]) => {
 
 def barriers(page, options, context=DRAWN):
     """Return what axe objects to, one line each."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe.Axe().axe_script)
     options = {"resultTypes": ["violations"], "preload": False, **options}
-    found = axe.Axe().run(page, context=context, options=options)
+    found = page.evaluate(
+        "([context, options]) => axe.run(context ?? document, options)",
+        [context, options],
+    )
     return [
         f"{v['id']}: {node['html'][:200]}"
-        for v in found.response["violations"]
+        for v in found["violations"]
         for node in v["nodes"]
     ]
 
@@ -159,7 +193,7 @@ SMALL_TEXT = """() => {
 }"""
 
 
-def looks(page):
+def looks(page, seen):
     """Return how wide a page is in each look, and what axe objects to there."""
     page.add_style_tag(content=CALM)
     found = {}
@@ -167,42 +201,67 @@ def looks(page):
         turn(page, theme, width)
         sideways = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         found[theme, width] = SimpleNamespace(sideways=sideways, barriers=[])
+        if width == 1280:
+            seen[theme] = page.evaluate(NEW_LOOKS, seen.get(theme, {}))
         if theme == "light":
             found[theme, width].wide = page.evaluate(SIDEWAYS)
             found[theme, width].small = page.evaluate(SMALL_TEXT)
-            off = COLOURS[:1] if width == 1280 else COLOURS
-            rules = {rule: {"enabled": False} for rule in off}
             page.evaluate(SET_ASIDE)
-            found[theme, width].barriers += barriers(page, {"rules": rules})
+            found[theme, width].barriers += barriers(page, NO_COLOURS)
             page.evaluate(PUT_BACK)
-    for theme in ("dark", "light"):
+    for theme in (
+        ("light", "dark") if page.locator(NEW["include"][0][0]).count() else ()
+    ):
         turn(page, theme, 1280)
-        page.evaluate(LOOK_ALIKES)
-    page.evaluate(DROP_LOOK_ALIKES)
-    for theme in ("light", "dark"):
-        turn(page, theme, 1280)
-        contrast = {"runOnly": ["color-contrast"]}
-        found[theme, 1280].barriers += barriers(page, contrast, None)
+        found[theme, 1280].barriers += barriers(page, {"runOnly": COLOURS}, NEW)
     return found
 
 
+# What the opening of a chapter shows on the first screen of a small computer.
+OPENED = """() => {
+    const opening = document.querySelector(".opening");
+    if (!opening) return null;
+    const all = (names) => opening.querySelectorAll(names);
+    return {
+        parts: all("h1, .promise, .strip").length,
+        bottom: all(".parts")[0].getBoundingClientRect().bottom + scrollY,
+        seen: [...all(".place, .takes, .runs")].filter((node) =>
+            node.checkVisibility() && node.getClientRects().length).length,
+    };
+}"""
+# The boxes for guesses, and the folds with the answers.
+ASKED = """() => ({
+    boxes: [...document.querySelectorAll(".your-guess textarea")]
+        .filter((box) => box.getClientRects().length).map((box) => box.id),
+    folds: document.querySelectorAll("details.reveal:not(.deeper)").length,
+    empty: document.querySelectorAll("details.reveal > summary:only-child").length,
+})"""
+UNFOLD = "document.querySelectorAll('details.deeper').forEach((d) => { d.open = true })"
+
+
 @pytest.fixture(scope="session")
-def visit(chromium, site):
+def visit(windows, site):
     """Return a function that opens a page once and says what was seen."""
+    seen = {}
 
     @cache
     def look_around(name):
-        page = chromium.new_page(viewport={"width": 1280, "height": 900})
-        wrong, answers = watch(page, site), []
-        page.on("response", lambda answer: answers.append(answer))
-        page.goto(f"{site}{name}.html", wait_until="networkidle")
+        page, asked_for = windows.take(), set()
+        wrong = watch(windows, page, site)
+        windows.listen(page, "request", lambda request: asked_for.add(request.url))
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.goto(f"{site}{name}.html", wait_until="load")
         found = SimpleNamespace(
-            sizes={each.url: len(gzip.compress(each.body())) for each in answers},
+            opened=page.evaluate(OPENED),
             raw_math=page.evaluate(RAW_MATH),
-            looks=looks(page),
+            files=asked_for,
             wrong=wrong,
         )
-        page.close()
+        page.evaluate(UNFOLD)
+        found.asked = page.evaluate(ASKED)
+        found.looks = looks(page, seen)
+        page.wait_for_load_state("networkidle")
+        windows.give_back(page)
         return found
 
     return look_around
@@ -264,14 +323,13 @@ def test_every_page_has_a_title_and_a_description_of_its_own(html):
         assert len(set(map(tuple, texts))) == len(texts), kind
 
 
-def test_the_book_works_from_the_file_system(chromium, html):
-    page = chromium.new_page()
-    wrong = watch(page, "file://")
+def test_the_book_works_from_the_file_system(window, windows, html):
+    page = window()
+    wrong = watch(windows, page, "file://")
     page.goto((html / "book" / "05_attention.html").as_uri(), wait_until="load")
     page.locator("a.next-page, .next-next a, a.right-next").first.click()
     page.wait_for_load_state("load")
     assert "06_why_heads" in page.url and wrong == []
-    page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -283,10 +341,32 @@ def test_a_page_follows_the_readers_theme(open_page, theme):
 CHAPTERS = [name for name in PAGES if re.match(r"book/\d", name)]
 
 
+@cache
+def zipped(path):
+    return len(gzip.compress(path.read_bytes()))
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_the_first_view_of_a_chapter_is_light(visit, name):
+def test_the_first_view_of_a_chapter_is_light(visit, html, site, name):
     """At most 350 kB as a server sends it, gzip and all."""
-    assert 100_000 < sum(visit(name).sizes.values()) < 350_000
+    files = [url for url in visit(name).files if url.startswith(site)]
+    sizes = [zipped(html / url.removeprefix(site).partition("?")[0]) for url in files]
+    assert 100_000 < sum(sizes) < 350_000
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_opens_within_the_first_screen(visit, name):
+    opened = visit(name).opened
+    assert opened["parts"] == opened["seen"] == 3
+    assert opened["bottom"] < 800
+
+
+@pytest.mark.parametrize("name", [n for n in CHAPTERS if "overview" not in n])
+def test_every_prediction_of_a_chapter_has_its_box_and_its_fold(visit, name):
+    asked = visit(name).asked
+    assert asked["boxes"] and len(set(asked["boxes"])) == len(asked["boxes"])
+    assert asked["folds"] >= len(asked["boxes"])
+    assert asked["empty"] == 0
 
 
 @every_page

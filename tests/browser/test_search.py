@@ -42,13 +42,16 @@ QUERIES = [
     ("kv cache", "long", 3),
     ("glossary", "glossary", 1),
     ("cheat sheet", "cheatsheet", 1),
+    ("ten minutes", "overview", 1),
+    ("prerequisites", "prerequisites", 1),
+    ("standard deviation", "prerequisites", 3),
 ]
 
 
 @pytest.fixture(scope="module")
-def search(chromium, site):
+def search(windows, site):
     """Return a function that gives the pages that a search finds, best first."""
-    page = chromium.new_page()
+    page = windows.take()
     page.goto(f"{site}search.html?q=softmax")
     page.wait_for_selector("#search-results li")
 
@@ -59,7 +62,7 @@ def search(chromium, site):
         return list(dict.fromkeys(result[0] for result in reversed(results)))
 
     yield found
-    page.close()
+    windows.give_back(page)
 
 
 @pytest.mark.parametrize(("query", "slug", "place"), QUERIES)

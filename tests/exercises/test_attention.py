@@ -34,18 +34,22 @@ def test_attend_accepts_loops_einsum_and_torch_and_names_each_mistake():
         by_einsum,
         by_torch,
         wrong_ways={
-            "no scale": [
-                lambda Q, K, V: mha.scaled_dot_product_attention(Q, K, V, scale=1)
-            ],
+            "no scale": [lambda Q, K, V: mha.softmax(mha.dot_product_scores(Q, K)) @ V],
             "softmax over the queries": [
                 lambda Q, K, V: mha.softmax(Q @ K.T / len(K.T) ** 0.5, axis=0) @ V
+            ],
+            "no transpose": [lambda Q, K, V: by_loops(Q, K.T, V)],
+            "root of the number of queries": [
+                lambda Q, K, V: mha.softmax(Q @ K.T / np.sqrt(len(Q))) @ V
             ],
         },
     )
 
 
 def test_weight_of_the_middle_accepts_the_geometric_mean_and_names_each_guess():
-    prove(check.weight_of_the_middle, np.sqrt(0.36 * 0.16), 0.6 * 0.4)
+    prove(check.weight_of_the_middle, np.sqrt(0.36 * 0.16), 0.6 * 0.4, "0.24", 0.2401)
+    text = check.weight_of_the_middle("a quarter").text
+    assert "the result is a text, expected a number" in text
 
 
 def test_self_attention_accepts_numpy_and_torch_and_names_each_mistake():
@@ -61,6 +65,9 @@ def test_self_attention_accepts_numpy_and_torch_and_names_each_mistake():
             ],
             "values not projected": [
                 lambda X, W_Q, W_K, W_V: by_torch(X @ W_Q, X @ W_K, X)
+            ],
+            "matrices on the left": [
+                lambda X, W_Q, W_K, W_V: by_loops(W_Q @ X, W_K @ X, W_V @ X)
             ],
         },
     )
@@ -85,6 +92,21 @@ def test_key_order_law_accepts_every_honest_shuffle_and_names_each_mistake():
         swap = [1, 0, 2]
         return np.allclose(attend(Q, K[swap], V[swap]), attend(Q, K, V))
 
+    def of_two_keys(attend):
+        Q, K, V = (np.random.default_rng(5).normal(size=(2, 2)) for _ in range(3))
+        Q = Q + 1
+        return np.allclose(attend(Q, K[::-1], V[::-1]), attend(Q, K, V))
+
+    def moving_queries_too(attend):
+        Q, K, V = np.random.default_rng(6).normal(size=(3, 7, 2))
+        order = [1, 2, 4, 0, 3, 6, 5]
+        return np.allclose(attend(Q[order], K[order], V[order]), attend(Q, K, V)[order])
+
+    def moving_queries_and_not_the_outputs(attend):
+        Q, K, V = np.random.default_rng(6).normal(size=(3, 7, 2))
+        order = [1, 2, 4, 0, 3, 6, 5]
+        return np.allclose(attend(Q[order], K[order], V[order]), attend(Q, K, V))
+
     prove(
         check.key_order_law,
         by_torch_permutation,
@@ -92,5 +114,8 @@ def test_key_order_law_accepts_every_honest_shuffle_and_names_each_mistake():
         wrong_ways={
             "passes everything": [lambda attend: True],
             "True and False exchanged": [lambda attend: not swapping_two(attend)],
+            "only the mirror image": [of_two_keys],
+            "queries shuffled too": [moving_queries_too],
+            "values left behind": [moving_queries_and_not_the_outputs],
         },
     )

@@ -1,11 +1,13 @@
 """The machinery under `mha.check`: what it says of any answer to any exercise."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 import torch
 
+import mha
 from mha.check import Exercise, Mistake, Verdict, is_stub
 
 DOUBLED = Exercise(
@@ -160,6 +162,44 @@ def test_a_list_or_a_dict_of_a_case_is_kept_from_the_answer_too():
     total = Exercise("the total", sum, (([1, 2],),), (), "page 1")
     assert not total(lambda numbers: numbers.clear()).passed
     assert total(sum).passed
+
+
+def test_an_answer_may_not_call_the_step_that_it_should_be():
+    rows = np.array([[0.0, 1.0], [3.0, 3.0]])
+    exercise = Exercise(
+        task="a softmax",
+        right=lambda x: mha.softmax(x),
+        cases=((rows,), (rows + 1000,)),
+        mistakes=(Mistake("columns", "over the rows", lambda x: mha.softmax(x, 0)),),
+        reread="page 1",
+        forbidden=(mha.softmax,),
+    )
+    exercise.self_test()
+    refused = (
+        "not yet: this calls mha.softmax, which is what the task asks you to write\n"
+        "  reread    page 1"
+    )
+    for answer in (mha.softmax, lambda x: mha.masked_softmax(x) + 1):
+        assert str(exercise(answer)) == refused
+    profiler = sys.getprofile()
+    assert exercise(lambda x: torch.softmax(torch.from_numpy(x), -1)).passed
+    assert "no attribute" in exercise(lambda x: mha.soft(x)).text
+    assert sys.getprofile() is profiler
+
+
+def test_a_rounded_answer_is_shown_with_the_digits_in_which_it_differs():
+    thirds = Exercise("thirds", lambda n: np.arange(n) / 3, ((2,), (3,)), (), "page 1")
+    assert str(thirds(lambda n: (np.arange(n) / 3).round(3))) == (
+        "not yet: the answer looks rounded to 3 decimals: keep them all\n"
+        "  n =       2\n"
+        "  expected  [0.         0.33333333]\n"
+        "  got       [0.    0.333]\n"
+        "  reread    page 1"
+    )
+    text = thirds(lambda n: np.arange(n) / 3 + 1e-4).text
+    assert (
+        "expected  [0.         0.33333333]\n  got       [0.0001     0.33343333]" in text
+    )
 
 
 def test_a_complex_result_is_compared_up_to_rounding():

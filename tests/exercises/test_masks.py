@@ -7,7 +7,7 @@ from exercises import masks as check
 from tests.exercises.proof import prove
 
 
-def test_the_row_of_a_word_is_told_from_seven_that_forget_something():
+def test_the_row_of_a_word_is_told_from_other_answers():
     prove(
         check.causal_row,
         [0.22, 0.67, 0.11, 0],
@@ -16,6 +16,10 @@ def test_the_row_of_a_word_is_told_from_seven_that_forget_something():
         wrong_ways={
             "no mask": ([0.12, 0.35, 0.06, 0.47],),
             "mask after the softmax": ([0.12, 0.35, 0.06, 0],),
+            "logarithms as weights": ([0.69, 1.79, 0, 2.08],),
+            "logarithms as weights, the last one hidden": ([0.69, 1.79, 0, 0],),
+            "cut instead of rounded": ([0.22, 0.66, 0.11, 0],),
+            "rounded to one decimal": ([0.2, 0.7, 0.1, 0],),
         },
     )
 
@@ -41,7 +45,7 @@ def by_added_infinity(S, mask):
     return E / np.maximum(E.sum(-1, keepdims=True), np.finfo(float).tiny)
 
 
-def test_a_masked_softmax_is_told_from_fourteen_that_fail():
+def test_a_masked_softmax_is_told_from_those_that_fail():
     def added_number(S, mask):
         return torch.from_numpy(S + np.where(mask, 0, -1e9)).softmax(-1)
 
@@ -61,6 +65,7 @@ def test_a_masked_softmax_is_told_from_fourteen_that_fail():
             "NaN in an empty row": (without_a_guard,),
             "mask after the softmax": (crossed_out,),
             "mask upside down": (lambda S, mask: by_loops(S, np.logical_not(mask)),),
+            "rounded weights": (lambda S, mask: by_loops(S, mask).round(2),),
         },
     )
     assert check.safe_masked_softmax(added_number).status == "not yet"
@@ -83,7 +88,7 @@ def borrowed(lengths):
     return future | filler
 
 
-def test_a_mask_for_a_batch_is_told_from_ten_others():
+def test_a_mask_for_a_batch_is_told_from_others():
     def each_part_turned_round(lengths):
         n = max(lengths)
         real = np.arange(n) >= n - np.reshape(lengths, (-1, 1, 1, 1))
@@ -94,21 +99,32 @@ def test_a_mask_for_a_batch_is_told_from_ten_others():
         real = np.arange(n)[:, None] >= n - np.reshape(lengths, (-1, 1, 1, 1))
         return np.tri(n, dtype=bool) & real
 
+    def triangle(keep, **shift):
+        def mask(lengths):
+            n = max(lengths)
+            real = np.arange(n) >= n - np.reshape(lengths, (-1, 1, 1, 1))
+            return keep(np.ones((n, n)), **shift).astype(bool) & real
+
+        return mask
+
     prove(
         check.batch_mask,
         mask_by_loops,
         lambda lengths: ~borrowed(lengths),
+        triangle(np.tril),
         lambda lengths: torch.from_numpy(mask_by_loops(lengths)),
         wrong_ways={
             "True means hidden": (borrowed,),
             "or instead of and": (each_part_turned_round,),
             "rows instead of columns": (closed_rows,),
+            "np.triu for np.tril": (triangle(np.triu),),
+            "np.triu with k=1": (triangle(np.triu, k=1),),
             "numbers instead of booleans": (lambda n: mask_by_loops(n).astype(int),),
         },
     )
 
 
-def test_the_mask_of_the_last_rows_is_told_from_ten_others():
+def test_the_mask_of_the_last_rows_is_told_from_others():
     def cut_from_the_square(n_q, n_k):
         whole = np.tri(max(n_q, n_k), dtype=bool)
         if n_q > n_k:
@@ -129,6 +145,15 @@ def test_the_mask_of_the_last_rows_is_told_from_ten_others():
         wrong_ways={
             "counted from the first token": (
                 lambda n_q, n_k: [[j <= i for j in range(n_k)] for i in range(n_q)],
+            ),
+            "upper triangle": (
+                lambda n_q, n_k: np.triu(np.ones((n_q, n_k)), n_k - n_q) > 0,
+            ),
+            "np.triu for np.tril, not shifted": (
+                lambda n_q, n_k: [[j >= i for j in range(n_k)] for i in range(n_q)],
+            ),
+            "np.triu with k=1, not shifted": (
+                lambda n_q, n_k: [[j > i for j in range(n_k)] for i in range(n_q)],
             ),
             "numbers instead of booleans": (
                 lambda n_q, n_k: np.tril(np.ones((n_q, n_k)), n_k - n_q),
@@ -165,7 +190,7 @@ def covering_is_leaving_out(attend):
     )
 
 
-def test_a_law_about_the_denominator_is_told_from_nine_that_fail():
+def test_a_law_about_the_denominator_is_told_from_those_that_fail():
     def only_zeros(attend):
         M = np.array([True, False, False, True, True])
         A = attend(*inputs(), mask=M, return_weights=True)[1]
@@ -186,10 +211,10 @@ def test_a_law_about_the_denominator_is_told_from_nine_that_fail():
         the_rest_gets_the_whole_unit,
         covering_is_leaving_out,
         wrong_ways={
-            "only the covered weights": (only_zeros,),
+            "only the hidden weights": (only_zeros,),
             "true of everything": (last_row_alone, lambda attend: True),
             "no mask given": (open_attention,),
-            "false of right attention": (lambda attend: False,),
+            "false of correct attention": (lambda attend: False,),
             "verdict reversed": (lambda attend: not covering_is_leaving_out(attend),),
         },
     )

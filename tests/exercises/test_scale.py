@@ -49,18 +49,29 @@ def doubling_by_hand(attend):
 # By hand
 
 
-def test_the_variance_left_by_d_model_is_told_from_seven_guesses():
+def test_the_variance_after_a_wrong_division_is_told_from_seven_guesses():
     prove(
         check.variance_left,
         0.125,
         np.float32(0.125),
         "0.125",
+        "1/8",
         64 / 512,
-        wrong_ways={"standard deviation": (0.354, "0.3536"), "kept at one": (1.0,)},
+        wrong_ways={
+            "standard deviation": (0.354, "0.3536", 0.353, 0.35),
+            "divided once": (2.83, 2.828, "2.8"),
+            "kept at one": (1.0,),
+        },
     )
 
 
-def test_scaled_scores_are_told_from_eleven_that_are_not():
+@pytest.mark.parametrize("answer", [0.12, 0.13, "an eighth", 0.5])
+def test_a_variance_that_is_only_near_does_not_pass(answer):
+    verdict = check.variance_left(answer)
+    assert (verdict.status, verdict.mistake) == ("not yet", None)
+
+
+def test_scaled_scores_are_told_from_fifteen_that_are_not():
     prove(
         check.scaled_scores,
         scaled_by_loops,
@@ -76,6 +87,25 @@ def test_scaled_scores_are_told_from_eleven_that_are_not():
             ),
             "float32 became float64": (
                 lambda Q, K: scaled_by_torch(*map(np.float64, (Q, K))),
+                lambda Q, K: Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1]),
+            ),
+            "power without brackets": (
+                lambda Q, K: Q @ K.swapaxes(-1, -2) / (Q.shape[-1] ** 1 / 2),
+            ),
+            "power without any brackets": (
+                lambda Q, K: Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 1 / 2,
+            ),
+            "rounded down": (
+                lambda Q, K: Q @ K.swapaxes(-1, -2) // Q.shape[-1] ** 0.5,
+            ),
+            "root rounded down": (
+                lambda Q, K: Q @ K.swapaxes(-1, -2) / int(Q.shape[-1] ** 0.5),
+            ),
+            "an axis counted from the front": (
+                lambda Q, K: (
+                    np.einsum("...ic,...jc->...ij", Q, K)
+                    * float(np.shape(Q)[1]) ** -0.5
+                ),
             ),
         },
     )
@@ -88,6 +118,16 @@ def test_the_mystery_divisor_is_told_from_five_guesses():
         " d_k ",
         wrong_ways={"sqrt d_k": ("Sqrt d_k",), "n_k": ("n_k ",)},
     )
+
+
+@pytest.mark.parametrize(
+    "answer", ["d_v", "the root of the width", 4, True, [], "√d_k"]
+)
+def test_an_answer_in_other_words_is_told_the_six_that_are_known(answer):
+    verdict = check.mystery_divisor(answer)
+    assert (verdict.status, verdict.mistake) == ("not yet", None)
+    for word in ("nothing", "sqrt d_k", "d_k", "sqrt n_k", "n_k", "after the softmax"):
+        assert f'"{word}"' in verdict.text
 
 
 def test_the_scale_for_another_variance_is_told_from_seven_that_are_not():
@@ -181,3 +221,13 @@ def test_a_law_that_returns_a_difference_is_not_taken_for_a_yes():
         return abs(gap).max()
 
     assert check.doubling_law(difference).status == "not yet"
+
+
+@pytest.mark.parametrize(
+    "slip", ["all axes turned round", "an axis counted from the front", "rounded down"]
+)
+def test_a_slip_with_axes_in_front_shows_on_a_small_input(slip):
+    answers = {mistake.name: mistake.answer for mistake in check.scaled_scores.mistakes}
+    text = check.scaled_scores(answers[slip]).text
+    assert "Q =       [[[1. 1.]]]" in text
+    assert len(text.split("\n")) <= 12

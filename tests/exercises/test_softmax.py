@@ -24,7 +24,7 @@ def softmax_by_torch(x, axis):
     return torch.softmax(torch.from_numpy(x), axis)
 
 
-def test_a_stable_softmax_is_told_from_twelve_that_are_not():
+def test_a_stable_softmax_is_told_from_twenty_two_that_are_not():
     prove(
         check.stable_softmax,
         softmax_by_loops,
@@ -49,8 +49,27 @@ def test_a_stable_softmax_is_told_from_twelve_that_are_not():
             "the last axis, whatever was asked": (
                 lambda x, axis: torch.softmax(torch.from_numpy(x), -1),
             ),
+            "one total for the whole array": (
+                lambda x, axis: (
+                    np.exp(x - x.max(axis, keepdims=True))
+                    / np.sum(np.exp(x - np.max(x, axis, keepdims=True)))
+                ),
+            ),
+            "NaN replaced by 0": (
+                lambda x, axis: np.nan_to_num(
+                    np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)
+                ),
+            ),
+            "rounded to 3 decimals": (
+                lambda x, axis: softmax_by_loops(x, axis).round(3),
+            ),
         },
     )
+
+
+def test_rounded_weights_are_called_rounded():
+    verdict = check.stable_softmax(lambda x, axis: softmax_by_loops(x, axis).round(2))
+    assert "right but rounded to 2 decimals" in verdict.text
 
 
 def test_a_softmax_that_subtracts_in_place_is_told_so():
@@ -131,6 +150,13 @@ def outputs_stay_between(attend):
     )
 
 
+def values_far_from_0_keep_their_hull(attend):
+    Q, K, _ = inputs()
+    V = np.linspace(4, 5, 5)[:, None]
+    Y = attend(Q, K, V)
+    return bool(((Y >= 4 - 1e-5) & (Y <= 5 + 1e-5)).all())
+
+
 def test_a_law_about_rows_is_told_from_nine_that_fail():
     def all_between_zero_and_one(attend):
         Q, K, v = inputs()
@@ -141,6 +167,20 @@ def test_a_law_about_rows_is_told_from_nine_that_fail():
         Q, K, v = inputs()
         A = attend(Q, K, v[:, None], return_weights=True)[1]
         return all(abs(A[:, j].sum() - 1) < 1e-5 for j in range(5))
+
+    def exactly_one(attend):
+        Q, K, v = inputs(2, 2)
+        return bool(
+            np.all(attend(Q, K, v[:, None], return_weights=True)[1].sum(1) == 1)
+        )
+
+    def exact_constants(attend):
+        Q, K, _ = inputs(1, 3)
+        return bool((attend(Q, K, np.ones((3, 1))) == 1).all())
+
+    def keys_of_width_one(attend):
+        Q, K, _ = inputs()
+        return np.allclose(attend(Q[:, :1], K[:, :1], np.ones((5, 1))), 1)
 
     def each_row(attend):
         Q, K, _ = inputs(11, 3)
@@ -159,13 +199,18 @@ def test_a_law_about_rows_is_told_from_nine_that_fail():
         rows_sum_to_one,
         constants_come_out,
         outputs_stay_between,
+        values_far_from_0_keep_their_hull,
         wrong_ways={
             "true of everything": (all_between_zero_and_one, lambda attend: True),
             "columns instead of rows": (keys_share,),
             "only the grand total": (square_and_symmetric,),
-            "too much room in the hull": (outputs_in_the_hull,),
-            "false of right attention": (lambda attend: False,),
-            "one verdict a row": (each_row,),
+            "sums below 1 pass": (outputs_in_the_hull, keys_of_width_one),
+            "false of correct attention": (
+                lambda attend: False,
+                exactly_one,
+                exact_constants,
+            ),
+            "one result per row": (each_row,),
         },
     )
 

@@ -16,6 +16,7 @@ MAP = {"kind": "weights", "mask": None, "unit": None, "xlabel": "key"}
 DEFAULTS = {
     plot.Picture: {},
     plot.bars: {"ylabel": "weight"},
+    figures.batch: {"in_front": False},
     figures.blocks: {"axes": ("batch", "token", "feature")},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
@@ -28,6 +29,7 @@ DEFAULTS = {
     figures.paths: {"names": ("X", "Y")},
     figures.points: {"names": None},
     figures.vectors: {"roles": None, "angles": (), "hull": ()},
+    figures.walks: {},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
@@ -41,8 +43,11 @@ DEFAULTS = {
     figures.online: {"block": 2},
     figures.plane: {"asks": "query", "axes": None},
     figures.scale: {},
+    figures.scores: {},
+    figures.shadows: {},
     figures.softmax: {},
     figures.steps: {"is_causal": False},
+    figures.to_weights: {},
 }  # fmt: skip
 
 

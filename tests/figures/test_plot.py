@@ -61,6 +61,9 @@ PICTURES = {
         angles=[("q", "k")],
         hull=["q", "k", "v"],
     ),
+    "shadows": lambda alt: figures.shadows(
+        [(("q", (1, 1)), ("k", (2, 0))), (("k", (2, 0)), ("q", (1, 1)))], alt=alt
+    ),
     "points": lambda alt: figures.points(
         {"a": A.T, "b": A.T + 1}, **LABELS, alt=alt, names={"a": KEYS}
     ),
@@ -224,6 +227,13 @@ def test_an_angle_is_the_smaller_of_the_two():
     tips = {"up": (-1, 1), "down": (-1, -1)}
     for pair in (("up", "down"), ("down", "up")):
         assert "90°" in words(figures.vectors(tips, angles=[pair], alt=SAYS))
+
+
+def test_a_shadow_times_the_length_below_it_is_the_dot_product():
+    assert {"1 × 2 = 2", "1.41 × 1.41 = 2"} <= set(words(drawn("shadows")))
+    pairs = [(("q", (-3, 5)), ("k", (2, 0))), (("q", (0, 7)), ("k", (2, 0)))]
+    written = words(figures.shadows(pairs, alt=SAYS))
+    assert {"-3 × 2 = -6", "0 × 2 = 0"} <= set(written)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +511,11 @@ def test_alt_is_a_keyword_that_must_be_given(name):
         (
             lambda: figures.vectors({"q": (1, 2)}, alt=SAYS, roles={"q": "keys"}),
             "roles: 'keys' is not one of",
+        ),
+        (lambda: figures.shadows([], alt=SAYS), "at least one pair"),
+        (
+            lambda: figures.shadows([(("q", (1, 2)), ("k", (0, 0)))], alt=SAYS),
+            "k has length 0",
         ),
         (
             lambda: figures.points({"a": A}, **LABELS, alt=SAYS),

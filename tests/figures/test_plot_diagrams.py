@@ -123,3 +123,37 @@ def test_a_diagram_follows_the_theme_and_is_the_same_on_every_run(draw):
 def test_a_refusal_says_what_is_wrong(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+# A padded batch
+
+SENTENCES = [["a", "b", "c"], ["d"], ["e", "f"]]
+
+
+def in_rows(picture):
+    """Return the texts of each line, from left to right."""
+    rows = {}
+    for text, x, y in texts(picture):
+        rows.setdefault(round(y), []).append((x, text))
+    return [[text for _, text in sorted(row)] for _, row in sorted(rows.items())]
+
+
+def test_a_batch_is_filled_up_with_padding_behind_the_words():
+    rows = [row for row in in_rows(figures.batch(SENTENCES, alt=SAYS)) if len(row) == 3]
+    assert rows == [
+        ["a", "b", "c"], ["d", "pad", "pad"], ["e", "f", "pad"],
+        ["True", "True", "True"], ["True", "False", "False"], ["True", "True", "False"],
+    ]  # fmt: skip
+
+
+def test_padding_in_front_moves_the_words_to_the_end():
+    drawn = figures.batch(SENTENCES, alt=SAYS, in_front=True)
+    rows = [row for row in in_rows(drawn) if len(row) == 3]
+    assert rows[1:3] == [["pad", "pad", "d"], ["pad", "e", "f"]]
+    assert rows[4] == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("sentences", [[], [[], []]])
+def test_a_batch_without_a_word_is_refused(sentences):
+    with pytest.raises(ValueError, match="at least one word"):
+        figures.batch(sentences, alt=SAYS)

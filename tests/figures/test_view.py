@@ -33,8 +33,10 @@ WALKS = rng.normal(size=(2, 7, 3)) * [2.0, 4.0, 8.0]
 NIGHTS = rng.normal(size=(53, 3))
 MASKS = {"open": np.ones((3, 5), bool), "two": np.arange(5) < 2}
 FIVE = ["a", "b", "c", "d", "e"]
+ROW, PAIRS, ASKED = [5, 0, 3], np.eye(3, 2), {"query": "ran", "move": "dog"}
 VIEWS = {
     "softmax": lambda alt: figures.softmax([3, -2, 0.5], WORDS, alt=alt),
+    "scores": lambda alt: figures.scores(ROW, PAIRS, WORDS, "ab", **ASKED, alt=alt),
     "attention": lambda alt: view.attention(A, WORDS, alt=alt),
     "one head": lambda alt: view.attention(A[0, 0], WORDS, alt=alt),
     "other keys": lambda alt: view.attention(mha.softmax(S), WORDS, FIVE, alt=alt),
@@ -110,6 +112,12 @@ def test_scale_hands_over_one_width_after_another():
     data = shown(figures.scale(WALKS, [4, 16, 64], alt=SAYS))
     np.testing.assert_allclose(data["scores"], WALKS.swapaxes(1, 2), atol=0.5e-4)
     assert data["widths"] == [4, 16, 64] and data["first"] == 1
+
+
+def test_scores_hand_over_which_of_them_can_be_moved():
+    data = shown(VIEWS["scores"](SAYS))
+    assert (data["moved"], data["query"]) == (1, "ran")
+    assert data["scores"] == ROW and data["values"] == PAIRS.tolist()
 
 
 @pytest.mark.parametrize(
@@ -196,6 +204,8 @@ def test_a_view_takes_its_colours_from_the_page(name):
 def test_the_still_picture_shows_the_first_state():
     p = mha.softmax(np.array([3, -2, 0.5]))
     assert VIEWS["softmax"](SAYS).still.svg == plot.bars(p, WORDS, alt=SAYS).svg
+    p = mha.softmax(np.array(ROW) / np.sqrt(2))
+    assert VIEWS["scores"](SAYS).still.svg == plot.bars(p, WORDS, alt=SAYS).svg
     first = mha.softmax(S)
     drawn = plot.heatmap(first, WORDS, FIVE, mask=MASKS["open"], alt=SAYS)
     assert VIEWS["masks"](SAYS).still.svg == drawn.svg
@@ -350,3 +360,21 @@ def test_masks_refuses_what_does_not_fit(arguments, kind, says):
 def test_scale_refuses_what_does_not_fit(scores, widths, says):
     with pytest.raises(ValueError, match=says):
         figures.scale(scores, widths, alt=SAYS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scores": [5, 0]}, r"shapes \(2,\) and \(3, 2\), 3 labels, 2 features"),
+        ({"values": np.eye(3)}, r"shapes \(3,\) and \(3, 3\)"),
+        ({"scores": [5, -1, 3]}, r"in 0\.\.10"),
+        ({"scores": [5, 0, 11]}, r"in 0\.\.10"),
+        ({"values": -np.eye(3, 2)}, "values must be at least 0, got -1"),
+        ({"move": "cat"}, "no word 'cat'; there are the, dog, ran"),
+        ({"scores": [5, 0, np.nan]}, "scores must be finite"),
+    ],
+)
+def test_scores_refuse_what_does_not_fit(changes, says):
+    fits = {"scores": ROW, "values": PAIRS, "labels": WORDS, "features": "ab"}
+    with pytest.raises(ValueError, match=says):
+        figures.scores(**{**fits, **ASKED, "alt": SAYS, **changes})

@@ -1,0 +1,130 @@
+"""Chapter 0: what its prose says is what the package computes."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import mha
+from figures.house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
+from mha import laws, zoo
+from tests.book.house import BOOK, Chapter
+
+CHAPTER = Chapter.read(BOOK / "00_overview.ipynb")
+TEXT = CHAPTER.text
+FOUND = numbers()
+LETTERS = 24_000  # 2000 sequences of twelve
+MOST_WORDS = 1400
+
+
+def row(numbers, digits=2):
+    """Return a vector as the prose writes it, such as (1.55, 0.17)."""
+    short = [f"{x:.{digits}f}" for x in numbers]
+    whole = [f"{x:.0f}" for x in numbers]
+    pairs = zip(numbers, short, whole, strict=True)
+    words = [w if abs(x - round(x)) < 1e-9 else s for x, s, w in pairs]
+    return f"({', '.join(words)})".replace("-", "−")
+
+
+def cells_of(*names):
+    """Return the rows of the table whose head has these names."""
+    head = re.escape("| word | " + " | ".join(names) + " |")
+    body = re.search(rf"{head}\n\|[- |]+\|\n((?:\|.*\n?)+)", TEXT)[1]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in
+            body.strip().split("\n")]  # fmt: skip
+
+
+def test_the_chapter_is_read_in_ten_minutes():
+    prose = re.sub(r"\$\$.*?\$\$|^\|.*$|\]\([^)]*\)|\$[^$]*\$", " ", TEXT, flags=re.S)
+    prose = re.sub(r"^\|.*$|<[^>]+>", " ", prose, flags=re.M)
+    assert len(re.findall(r"[A-Za-z][\w’'-]*", prose)) <= MOST_WORDS
+
+
+def test_the_words_have_the_numbers_of_the_picture():
+    rows = cells_of(*FEATURES)
+    assert [name for name, *_ in rows] == list(WORDS)
+    np.testing.assert_array_equal([list(map(int, r[1:])) for r in rows], X)
+
+
+def test_queries_keys_and_values_are_those_of_the_first_head():
+    Q, K, V = (FOUND["Q"][0], FOUND["K"][0].T, FOUND["V"][0])
+    expected = [
+        [word, row(q), row(k), row(v)]
+        for word, q, k, v in zip(WORDS, Q, K, V, strict=True)
+    ]
+    assert cells_of("query", "key", "value") == expected
+
+
+def test_scores_become_weights_as_the_table_says():
+    scores = FOUND["S"][0, IT]
+    scaled = scores / np.sqrt(2)
+    expected = [
+        [word, f"{s:.0f}", f"{x:.3f}", f"{np.exp(x):.1f}", f"{a:.3f}"]
+        for word, s, x, a in zip(WORDS, scores, scaled, FOUND["A"][0, IT], strict=True)
+    ]
+    head = "score", "divided by √2", "$e$ to this power", "weight"
+    assert cells_of(*head) == expected
+
+
+def test_the_weighted_average_is_written_out():
+    A, V = FOUND["A"][0, IT], FOUND["V"][0]
+    terms = " + ".join(f"{a:.3f}·{row(v)}" for a, v in zip(A, V, strict=True))
+    assert f"{terms} = {row(FOUND['H'][0, IT])}" in TEXT
+    animal, edible = FOUND["H"][0, IT]
+    assert round(animal / edible) == 9 and "nine times as much animal" in TEXT
+    assert A[0] > 0.5 and A[0] * V[0, 0] > animal / 2  # most of it comes from "dog"
+
+
+def test_the_answer_below_the_second_figure_is_computed():
+    A = mha.softmax(np.array([5.0, 5, 3, 4]) / np.sqrt(2))
+    assert f"both weights are then {A[0]:.3f}" in TEXT and A[0] == A[1]
+    animal, edible = A @ FOUND["V"][0]
+    assert f"({animal:.2f}, {edible:.2f})" in TEXT
+
+
+def test_the_ten_lines_compute_the_first_head():
+    code = next(c.source for c in CHAPTER.code if "import numpy" in c.source)
+    assert len([line for line in code.split("\n") if line]) == 10
+    names = {}
+    exec(code, names)
+    for letter in "QKV":
+        np.testing.assert_array_equal(
+            names[f"W_{letter}"], WEIGHTS[f"W_{letter}"][:, :2]
+        )
+    np.testing.assert_allclose(names["A"], FOUND["A"][0])
+    np.testing.assert_allclose(names["H"], FOUND["H"][0])
+
+
+def test_the_numbers_of_the_second_head_and_of_the_layer_are_computed():
+    assert f"a weight of {FOUND['A'][1, IT, 1]:.2f}" in TEXT
+    it = {letter: FOUND[letter][..., IT, :] for letter in "HCYZ"}
+    for vector in (it["H"][1], it["C"], it["Y"], X[IT] + it["Y"]):
+        assert row(vector) in TEXT
+    assert row(it["Z"], 1) in TEXT
+    wants, offers = it["H"][1, 0], it["H"][0, 1]
+    assert f"{wants:.2f} − {offers:.2f} = {it['Y'][1]:.2f}" in TEXT
+
+
+def test_the_bugs_that_training_hides_are_the_stored_ones():
+    stored = json.loads((BOOK / "_data" / "wrong_attention.json").read_text("utf-8"))
+    reverse = stored["reverse"]
+    wrong = {k: v for k, v in reverse.items() if k not in ("right", "no_attention")}
+    mistakes = [[round(LETTERS * (1 - x)) for x in runs] for runs in wrong.values()]
+    assert len(mistakes) == 10 and {len(runs) for runs in mistakes} == {5}
+    assert sorted(map(sorted, mistakes))[:9] == [[0] * 5] * 9
+    assert sorted(max(mistakes)) == [0, 0, 0, 1, 1]
+    assert "nine versions never made a mistake, and the tenth made one in two" in TEXT
+    assert f"{LETTERS:,} new letters" in TEXT
+    for name in wrong:
+        assert any(law.check(getattr(zoo, name)).holds is False for law in laws.ALL)
+    assert f"all {len(laws.ALL)} laws of attention" in TEXT
+
+
+def test_leaving_out_the_division_is_a_larger_projection_of_queries():
+    W_Q, W_K, W_V = (WEIGHTS[f"W_{letter}"][:, :2] for letter in "QKV")
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    larger = mha.scaled_dot_product_attention(np.sqrt(2) * Q, K, V)
+    np.testing.assert_allclose(mha.softmax(Q @ K.T) @ V, larger)
