@@ -1,8 +1,11 @@
 """A small book with predictions, built by Sphinx, for the tests of predict.py."""
 
 import json
+import os
 import subprocess
 import sys
+
+from filelock import FileLock
 
 from tests.book.load import ROOT
 
@@ -98,6 +101,18 @@ def write(folder, cells=CELLS):
     }
     (folder / "index.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
     (folder / "conf.py").write_text(CONFIG, encoding="utf-8")
+
+
+def build_once(tmp_path_factory):
+    """Return the folder of the pages, which all processes of a test run share."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "predictions"
+    with FileLock(shared / "predictions.lock"):
+        if not (folder / "html" / "index.html").exists():
+            build(folder)
+    return folder / "html"
 
 
 def build(folder, builder="html"):

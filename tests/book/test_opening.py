@@ -404,7 +404,8 @@ def test_the_picture_of_the_laws_shows_what_the_laws_find():
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     pytest.importorskip("myst_nb")
-    return prediction.build(tmp_path_factory.mktemp("predictions"))
+    folder = prediction.build_once(tmp_path_factory)
+    return (folder / "index.html").read_text(encoding="utf-8")
 
 
 def between(text, start, end):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.book import prediction
 from tests.browser.conftest import SUBPATH, Quiet
-from tests.browser.test_pages import CHAPTERS, TOC, barriers
+from tests.browser.test_pages import CHAPTERS, barriers
 
 SOFTMAX = next(name for name in CHAPTERS if name.endswith("softmax"))
 OPENING = {"include": [[".opening"]]}
@@ -115,12 +115,7 @@ def test_the_notebook_is_there_to_be_downloaded(open_page):
 
 def test_without_scripts_the_opening_stands(open_page):
     page = open_page(SOFTMAX, java_script_enabled=False)
-    part = next(
-        number
-        for number, part in enumerate(TOC["parts"], 1)
-        if {"file": SOFTMAX} in part["chapters"]
-    )
-    assert part == 1 and page.locator(".place").inner_text().startswith("Part I\n")
+    assert page.locator(".place").inner_text().startswith("Part I\n")
     assert page.locator(".strip a").count() >= 10
     assert page.locator(".law-card").is_visible()
 
@@ -150,9 +145,8 @@ def test_on_paper_the_opening_is_plain(open_page):
 def predictions(tmp_path_factory):
     """Return the address of a small page with predictions."""
     pytest.importorskip("myst_nb")
-    folder = tmp_path_factory.mktemp("predictions")
-    prediction.build(folder)
-    handler = partial(Quiet, directory=str(folder / "html"))
+    folder = prediction.build_once(tmp_path_factory)
+    handler = partial(Quiet, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}{SUBPATH}index.html"
