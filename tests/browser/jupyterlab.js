@@ -99,5 +99,7 @@ window.book = (() => {
     return place?.checkVisibility() && top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
   }
 
-  return { open, run, close, unfold, look, arrived };
+  const path = () => panel()?.context?.path;
+
+  return { path, open, run, close, unfold, look, arrived };
 })();

@@ -21,6 +21,7 @@ RAW = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 FOLDS = re.compile(r"<details>.*?</details>", re.DOTALL)
+SOLUTIONS = "book/solutions/06_why_heads.ipynb"
 RUN = "02_softmax"  # a chapter that takes few seconds and has two views
 LEAST = 200  # pixels; no figure of the book is narrower
 COLUMN = 700  # pixels; a wider figure shrinks to the column of the notebook
@@ -207,6 +208,17 @@ def test_a_link_to_another_file_opens_it_in_jupyterlab(lab, opened, name, href, 
     lab.wait_for_function(
         "path => jupyterapp.shell.currentWidget?.context?.path === path", arg=path
     )
+
+
+def test_a_link_to_a_solution_leads_to_its_exercise(chromium, tmp_path):
+    with serve(tmp_path, settings={}) as url:  # as a learner has it
+        page = chromium.new_page(viewport={"width": 1280, "height": 900})
+        enter(page, url)
+        page.evaluate("path => book.open(path)", "book/06_why_heads.ipynb")
+        page.locator("a[href$='#cell-id=exercise-6-5']").click()
+        page.wait_for_function("path => book.path() === path", arg=SOLUTIONS)
+        page.wait_for_function("book.arrived('exercise-6-5')")
+        page.close()
 
 
 # After Run all
