@@ -13,7 +13,7 @@ words of the glossary, and links that are checked.
     [Vaswani et al. (2017)](https://arxiv.org/...)       a citation
     [heads](glossary.md#term-head)                       a word of the glossary
     [`mha.softmax`](../mha/softmax.py)                   a link into the API
-    [Solution](solutions/04_masks.ipynb#exercise-4-1)    a link to a place in a page
+    [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
     [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold
 """
@@ -126,7 +126,7 @@ def in_brackets(found):
 def link(found):
     """Return a link that Sphinx checks, or the link as it is."""
     text, target = found.groups()
-    page, _, name = target.partition("#")
+    page, _, name = target.replace("#cell-id=", "#").partition("#")
     if target in entries() and text == "{1} ({2})".format(*entries()[target]):
         return f"{{cite:t}}`{entries()[target][0]}`"
     if name.startswith("eq-"):

@@ -308,8 +308,8 @@ farthest_head = Exercise(
     mistakes=(
         Mistake(
             "differences that cancel",
-            "always head 0? The differences of a head add up to 0: take their absolute "
-            "values first",
+            "always index 0? The differences of a head add up to 0: take their "
+            "absolute values first",
             lambda A: int((A - A.mean(axis=0)).sum(axis=(1, 2)).round(9).argmax()),
         ),
         Mistake(

@@ -89,7 +89,7 @@ sum_of_heads = Exercise(
         ),
         Mistake(
             "blocks in the opposite order",
-            "each head goes through the block of another: head 0 has the first rows",
+            "each head goes through the block of another: head 1 has the first rows",
             lambda heads, W_O: sum(_messages(heads[..., ::-1, :, :], W_O, _rows)),
         ),
         Mistake(
@@ -392,7 +392,7 @@ head_that_wrote = Exercise(
         ),
         Mistake(
             "every h-th column",
-            "the columns of one head stand side by side: the first d_v are of head 0",
+            "the columns of one head stand side by side: the first d_v are of head 1",
             lambda before, after, W_O, n_heads: int(
                 _columns_of_the_concatenation(before, after, W_O)
                 .reshape(-1, n_heads)

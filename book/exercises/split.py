@@ -29,7 +29,7 @@ head_and_column = Exercise(
     mistakes=(
         Mistake(
             "counted from one",
-            "both numbers are one too large: heads and columns are counted from 0",
+            "both numbers are one too large: indices of heads and columns start at 0",
             (7, 6),
         ),
         Mistake(
@@ -173,7 +173,7 @@ to_heads = Exercise(
         ),
         Mistake(
             "heads in reverse order",
-            "head 0 owns the leftmost columns, and yours are counted from the right",
+            "head 1 owns the leftmost columns, and yours are counted from the right",
             lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
         ),
     ),
@@ -284,8 +284,8 @@ fuse = Exercise(
     mistakes=(
         Mistake(
             "no swap",
-            "reshape alone takes the numbers in the order of the tape: head 0 fills "
-            "whole rows before head 1 has its turn",
+            "reshape alone takes the numbers in the order of the tape: head 1 fills "
+            "whole rows before head 2 has its turn",
             lambda small: small.reshape(small.shape[1], -1),
         ),
         Mistake(
@@ -311,7 +311,7 @@ fuse = Exercise(
         ),
         Mistake(
             "heads in reverse order",
-            "head 0 comes first, from the left",
+            "head 1 comes first, from the left",
             lambda small: _side_by_side(small[::-1]),
         ),
         Mistake(

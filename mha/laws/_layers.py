@@ -50,7 +50,7 @@ def _concat(subject, X, **weights):
 )
 def head_owns_its_columns(subject, X, W_Q, W_K, W_V):
     heads = _concat(subject, X, W_Q=W_Q, W_K=W_K, W_V=W_V)
-    for r, block in enumerate(_blocks()):
+    for r, block in enumerate(_blocks(), 1):
         alone = subject.attend(*(X @ W[:, block] for W in (W_Q, W_K, W_V)))
         if failure := differs(alone, heads[:, block], f"head {r}"):
             return failure
@@ -77,7 +77,7 @@ def moves_cases(rng):
 def head_moves_its_own_slice(subject, change, X, **weights):
     before = _concat(subject, X, **weights)
     for name in ("W_Q", "W_K", "W_V"):
-        for r, block in enumerate(_blocks()):
+        for r, block in enumerate(_blocks(), 1):
             W = weights[name].copy()
             W[:, block] += change
             after = _concat(subject, X, **(weights | {name: W}))

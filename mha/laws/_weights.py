@@ -118,7 +118,7 @@ def scores_keep_unit_variance(subject, d_k, n, seed):
 
 
 def _first_head(subject, Q, K):
-    """Return the weights of head 0 of two: a layer is wider than its heads."""
+    """Return the weights of the first head of two: a layer is wider than its heads."""
     n = len(K)
     return subject.attend(Q, K, np.eye(n), heads=2)[:, :n]
 

@@ -420,7 +420,7 @@ def exercises_have_check_hint_and_link_to_a_solution(chapter):
         prose = "\n".join(c.source for c in rest if c.cell_type == "markdown")
         if "<details>\n<summary>Hint</summary>\n\n" not in prose:
             yield f"no folded hint for\n{stub.source}"
-        if not re.search(r"\(solutions/\w+\.ipynb#exercise-\d+-\d+\)", prose):
+        if not re.search(r"\(solutions/\w+\.ipynb#cell-id=exercise-\d+-\d+\)", prose):
             yield f"no link to a solution of\n{stub.source}"
 
 

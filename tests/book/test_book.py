@@ -87,7 +87,10 @@ def test_links_within_the_book_lead_to_a_file_and_a_place(path):
             file = path.parent / page if page else path
             assert file.exists(), target
             if file.suffix == ".ipynb" and place:
-                assert f'<a id="{place}"></a>' in Chapter.read(file.resolve()).text
+                there = Chapter.read(file.resolve())
+                anchor = place.removeprefix("cell-id=")
+                assert f'<a id="{anchor}"></a>' in there.text
+                assert anchor == place or anchor in [cell.id for cell in there.cells]
             if file.stem == "prerequisites" and place:
                 assert f'<a id="{place}"></a>' in Page.read(file.resolve()).text
 
@@ -128,7 +131,7 @@ def exercise(number):
         code(f"check.number(answer_{number})", result("not attempted yet: a number")),
         new_markdown_cell(
             "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>\n\n"
-            f"[Solution](solutions/00_good.ipynb#exercise-0-{number})"
+            f"[Solution](solutions/00_good.ipynb#cell-id=exercise-0-{number})"
         ),
     ]
 
@@ -379,7 +382,7 @@ BAD = {
     "exercises_have_check_hint_and_link_to_a_solution": [
         drop("check.number(answer_1)"),
         replace("<summary>Hint</summary>", "<summary>Help</summary>"),
-        replace("[Solution](solutions/00_good.ipynb#exercise-0-1)", ""),
+        replace("[Solution](solutions/00_good.ipynb#cell-id=exercise-0-1)", ""),
         output("check.number(answer_1)", [result("not yet: wrong")]),
     ],
     "solutions_are_kept_apart": [

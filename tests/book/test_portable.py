@@ -37,7 +37,7 @@ def portable():
             "{py:obj}`mha.linear <mha.heads.linear>`",
         ),
         (
-            "[Solution](solutions/04_masks.ipynb#exercise-4-1)",
+            "[Solution](solutions/04_masks.ipynb#cell-id=exercise-4-1)",
             "{ref}`Solution <exercise-4-1>`",
         ),
         (

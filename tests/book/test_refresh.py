@@ -318,6 +318,16 @@ def test_links_to_chapters_get_their_numbers(refresh):
     assert "[Chapter 4](04_masks.ipynb), [chapter 16](../16_long.ipynb)" in text
 
 
+def test_links_to_a_solution_lead_to_the_cell_with_the_address(refresh):
+    link = "[Solution](solutions/04_masks.ipynb#%sexercise-4-1)"
+    for written in (link % "", link % "cell-id="):
+        text = refresh.in_form(chapter_of(written), "04_masks")
+        assert link % "cell-id=" in text
+    solution = chapter_of('<a id="exercise-4-1"></a>\n\n## Exercise 4.1: Predict')
+    solution.cells[0].id = "another"
+    assert '"id": "exercise-4-1"' in refresh.in_form(solution, "04_masks")
+
+
 def test_a_link_to_an_unknown_equation_is_refused(refresh):
     with pytest.raises(SystemExit, match="04_masks: a link to eq-nowhere"):
         refresh.in_form(chapter_of("[(1.1)](#eq-nowhere)"), "04_masks")

@@ -93,7 +93,6 @@ def test_the_table_stands_as_the_script_writes_it():
     assert two_dragons.STORE.read_text(encoding="utf-8") == two_dragons.text_of(TABLE)
 
 
-@pytest.mark.parametrize(("name", "seed"), [("h=2 m=1", 1), ("h=4 m=4", 2)])
-def test_training_again_gives_what_is_stored(name, seed):
-    again = two_dragons.run(seed, **two_dragons.cells()[name])
-    assert abs(again - TABLE[name][seed]) < CLOSE
+def test_training_again_gives_what_is_stored():
+    again = two_dragons.run(seed=1, **two_dragons.cells()["h=2 m=1"])
+    assert abs(again - TABLE["h=2 m=1"][1]) < CLOSE

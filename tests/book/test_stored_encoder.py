@@ -176,13 +176,9 @@ def test_the_tables_hold_all_cells_and_seeds():
     assert {len(row) for row in DIGITS.values()} == {len(digits.SEEDS)}
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "seed"),
-    [("reverse", "softmax_over_queries", 1), ("copy", "split_without_transpose", 2)],
-)
-def test_training_a_wrong_attention_again_gives_what_is_stored(task, name, seed):
-    again = wrong_attention.run(getattr(zoo, name), task, seed)
-    assert abs(again - ACCURACY[task][name][seed]) < 1e-3
+def test_training_a_wrong_attention_again_gives_what_is_stored():
+    again = wrong_attention.run(zoo.split_without_transpose, "copy", seed=2)
+    assert abs(again - ACCURACY["copy"]["split_without_transpose"][2]) < 1e-3
 
 
 def test_training_on_digits_again_gives_what_is_stored():

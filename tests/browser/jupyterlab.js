@@ -42,6 +42,13 @@ window.book = (() => {
     await settled();
   }
 
+  // deeper sections are closed at first, and what is in them counts as hidden
+  async function expand() {
+    await commands.execute("notebook:expand-all-headings");
+    await until(() => panel().content.widgets.every((cell) => !cell.isHidden));
+    await settled();
+  }
+
   async function run() {
     const { sessionContext } = panel();
     await sessionContext.ready;
@@ -99,5 +106,7 @@ window.book = (() => {
     return place?.checkVisibility() && top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
   }
 
-  return { open, run, close, unfold, look, arrived };
+  const path = () => panel()?.context?.path;
+
+  return { path, open, expand, run, close, unfold, look, arrived };
 })();

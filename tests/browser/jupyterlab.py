@@ -40,14 +40,14 @@ def notebooks(root=ROOT):
 
 
 @contextmanager
-def serve(folder, root=ROOT):
+def serve(folder, root=ROOT, settings=SETTINGS):
     """Run JupyterLab on a copy of what the notebooks need; yield its address."""
     folders = {kind: folder / kind.lower() for kind in ("CONFIG", "DATA", "RUNTIME")}
     for path in folders.values():
         path.mkdir()
     overrides = folders["CONFIG"] / "labconfig" / "default_setting_overrides.json"
     overrides.parent.mkdir()
-    overrides.write_text(json.dumps(SETTINGS))
+    overrides.write_text(json.dumps(settings))
     environment = {f"JUPYTER_{kind}_DIR": str(path) for kind, path in folders.items()}
     command = [sys.executable, "-m", "jupyterlab", *OPTIONS]
     with open(folder / "log", "w", encoding="utf-8") as log:

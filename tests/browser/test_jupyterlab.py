@@ -3,8 +3,10 @@
 import json
 import re
 
+import nbformat
 import pytest
 
+from tests.book.house import refresh
 from tests.book.load import ROOT
 from tests.browser.jupyterlab import enter, notebooks, serve
 from tests.browser.skips import JUPYTERLAB
@@ -21,6 +23,7 @@ RAW = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 FOLDS = re.compile(r"<details>.*?</details>", re.DOTALL)
+SOLUTIONS = "book/solutions/06_why_heads.ipynb"
 RUN = "02_softmax"  # a chapter that takes few seconds and has two views
 LEAST = 200  # pixels; no figure of the book is narrower
 COLUMN = 700  # pixels; a wider figure shrinks to the column of the notebook
@@ -45,6 +48,7 @@ def lab(chromium, server):
 def look(lab, request):
     """Return the cells of a notebook, what is seen at first, and what when unfolded."""
     lab.evaluate("path => book.open(path)", f"book/{request.param}.ipynb")
+    lab.evaluate("book.expand()")
     first = lab.evaluate("book.look()")
     lab.evaluate("book.unfold()")
     unfolded = lab.evaluate("book.look()")
@@ -169,6 +173,30 @@ def test_not_even_the_first_line_of_a_folded_answer_is_seen(look):
     assert {name: line for name, line in previews.items() if line} == {}
 
 
+# Deeper sections
+
+
+def test_a_deeper_section_is_closed_at_first_and_opens(lab):
+    lab.evaluate(
+        """content => jupyterapp.serviceManager.contents.save(
+            "book/deeper.ipynb", { type: "notebook", format: "json", content })""",
+        nbformat.reads(refresh().in_form(deeper(), "00_deeper"), 4),
+    )
+    lab.evaluate("book.open('book/deeper.ipynb')")
+    closed, _ = lab.evaluate("book.look()"), lab.evaluate("book.expand()")
+    opened = lab.evaluate("book.look()")
+    lab.evaluate("book.close()")
+    assert "## " not in opened["text"]
+    assert [("Below" in seen["text"]) for seen in (closed, opened)] == [False, True]
+    for seen in (closed, opened):
+        assert "Deeper: more" in seen["text"] and "Next" in seen["text"]
+
+
+def deeper():
+    texts = "# Title", "## Deeper: more\n\nWhy.", "Below.", "## Next"
+    return nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_markdown_cell, texts)])
+
+
 # Links
 
 
@@ -179,6 +207,7 @@ def opened(lab):
     def open_one(notebook, **kernel):
         script = "([path, kernel]) => book.open(path, kernel)"
         lab.evaluate(script, [f"book/{notebook}.ipynb", kernel])
+        lab.evaluate("book.expand()")
         return lab.locator(".jp-NotebookPanel:visible")
 
     yield open_one
@@ -208,6 +237,17 @@ def test_a_link_to_another_file_opens_it_in_jupyterlab(lab, opened, name, href, 
     lab.wait_for_function(
         "path => jupyterapp.shell.currentWidget?.context?.path === path", arg=path
     )
+
+
+def test_a_link_to_a_solution_leads_to_its_exercise(chromium, tmp_path):
+    with serve(tmp_path, settings={}) as url:  # as a learner has it
+        page = chromium.new_page(viewport={"width": 1280, "height": 900})
+        enter(page, url)
+        page.evaluate("path => book.open(path)", "book/06_why_heads.ipynb")
+        page.locator("a[href$='#cell-id=exercise-6-5']").click()
+        page.wait_for_function("path => book.path() === path", arg=SOLUTIONS)
+        page.wait_for_function("book.arrived('exercise-6-5')")
+        page.close()
 
 
 # After Run all
