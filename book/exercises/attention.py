@@ -132,6 +132,66 @@ attend = Exercise(
             "with large scores exp overflows: subtract the largest of each row first",
             lambda Q, K, V: _overflowing(Q @ K.T / K.shape[-1] ** 0.5) @ V,
         ),
+        Mistake(
+            "no scale, no largest score subtracted",
+            "two steps are missing: the division of the scores by √d_k, and, because "
+            "exp overflows, the subtraction of the largest score of each row",
+            lambda Q, K, V: _overflowing(Q @ K.T) @ V,
+        ),
+        Mistake(
+            "root of 2",
+            "you divide by √2 whatever the width is; read d_k from the shape of K",
+            _with(lambda Q, K, V: 2**-0.5),
+        ),
+        Mistake(
+            "one softmax for the whole table",
+            "your weights sum to 1 over the whole table of scores; use axis=-1 and "
+            "keepdims=True, so that each row sums to 1",
+            lambda Q, K, V: _exp(Q, K, "all") / _exp(Q, K, "all").sum() @ V,
+        ),
+        Mistake(
+            "one softmax for the whole table, overflowing",
+            "your weights sum to 1 over the whole table of scores: work on each row by "
+            "itself, and subtract its largest score, because exp overflows",
+            lambda Q, K, V: _exp(Q, K, None) / _exp(Q, K, None).sum() @ V,
+        ),
+        Mistake(
+            "sums do not line up",
+            "the sums of the rows do not line up with the rows: keep the axis of the "
+            "sum with keepdims=True",
+            lambda Q, K, V: _raised(Q, K) / _raised(Q, K).sum(-1) @ V,
+        ),
+        Mistake(
+            "sums do not line up, overflowing",
+            "the sums do not line up with the rows (write keepdims=True), and exp "
+            "overflows unless you subtract the largest score of each row",
+            lambda Q, K, V: _exp(Q, K, None) / _exp(Q, K, None).sum(-1) @ V,
+        ),
+        Mistake(
+            "largest scores do not line up",
+            "the largest scores of the rows do not line up with the rows: keep the "
+            "axis of the maximum with keepdims=True",
+            lambda Q, K, V: (
+                _exp(Q, K, "row") / _exp(Q, K, "row").sum(-1, keepdims=True) @ V
+            ),
+        ),
+        Mistake(
+            "neither lines up",
+            "neither the largest scores nor the sums line up with the rows: both need "
+            "keepdims=True",
+            lambda Q, K, V: _exp(Q, K, "row") / _exp(Q, K, "row").sum(-1) @ V,
+        ),
+        Mistake(
+            "only the best key",
+            "you return the value of the best key alone; average all values with the "
+            "weights of a softmax",
+            lambda Q, K, V: V[(Q @ K.T).argmax(-1)],
+        ),
+        Mistake(
+            "scores divided by their sum",
+            "you divide the scores by their sum; a softmax takes exponentials first",
+            lambda Q, K, V: Q @ K.T / (Q @ K.T).sum(-1, keepdims=True) @ V,
+        ),
     ),
     reread=_EQUATION,
     praise="it agrees with the package, for large scores too.",
@@ -143,15 +203,23 @@ def _raised(Q, K):
     return np.exp(S - S.max(-1, keepdims=True))
 
 
+def _exp(Q, K, largest):
+    """Exponentials with no maximum subtracted (None), that of all, or a bad row."""
+    S = Q @ K.T / K.shape[-1] ** 0.5
+    if largest is None:
+        return np.exp(S)
+    return np.exp(S - (S.max() if largest == "all" else S.max(-1)))
+
+
 def _overflowing(S):
     return np.exp(S) / np.exp(S).sum(-1, keepdims=True)
 
 
 def _two_decimals(answer):
-    """Read a number to two decimals, also from a text; other texts stay."""
+    """Read a number to two decimals, also from a text; other answers stay."""
     try:
         return round(float(answer), 2)
-    except ValueError:
+    except (TypeError, ValueError):
         return answer
 
 
@@ -199,6 +267,18 @@ weight_of_the_middle = Exercise(
             "in per cent",
             "this is in percent; weights are parts of 1",
             24,
+        ),
+        Mistake(
+            "the difference",
+            "this is the difference of both weights; begin with the score of c, which "
+            "is the average of two scores",
+            0.36 - 0.16,
+        ),
+        Mistake(
+            "still a logarithm",
+            "this is the average of the logarithms of both weights, so the exponential "
+            "is still missing",
+            np.log(0.36 * 0.16) / 2,
         ),
         Mistake(
             "the smaller of the two",
@@ -304,6 +384,57 @@ self_attention = Exercise(
                 X @ W_Q, X @ W_K, X @ W_V, scale=X.shape[-1] ** -0.5
             ),
         ),
+        Mistake(
+            "scale of the number of tokens",
+            "len(X) counts the tokens; √d_k needs the width of queries and keys",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X @ W_Q, X @ W_K, X @ W_V, scale=len(X) ** -0.5
+            ),
+        ),
+        Mistake(
+            "tokens not used",
+            "you attend with the matrices themselves: multiply X by each of them first",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(W_Q, W_K, W_V),
+        ),
+        Mistake(
+            "star for at",
+            "`*` multiplies number by number; a matrix product is written `@`",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X * W_Q, X * W_K, X * W_V
+            ),
+        ),
+        Mistake(
+            "only the weights",
+            "these are the attention weights; the weighted average of the values is "
+            "missing",
+            lambda X, W_Q, W_K, W_V: softmax(
+                X @ W_Q @ W_K.T @ X.T / W_K.shape[-1] ** 0.5
+            ),
+        ),
+        Mistake(
+            "no softmax",
+            "you use the scores as weights: which step turns scores into weights?",
+            lambda X, W_Q, W_K, W_V: (
+                X @ W_Q @ W_K.T @ X.T / W_K.shape[-1] ** 0.5 @ X @ W_V
+            ),
+        ),
+        Mistake(
+            "neither scale nor softmax",
+            "you use the scores as weights: two steps lie between scores and weights",
+            lambda X, W_Q, W_K, W_V: X @ W_Q @ W_K.T @ X.T @ X @ W_V,
+        ),
+        Mistake(
+            "product without transpose",
+            "in W_Q @ W_K the transpose of W_K is missing",
+            lambda X, W_Q, W_K, W_V: scaled_dot_product_attention(
+                X @ W_Q @ W_K, X, X @ W_V, scale=W_K.shape[-1] ** -0.5
+            ),
+        ),
+        Mistake(
+            "keys and values exchanged",
+            "W_K makes the keys and W_V the values; yours are exchanged",
+            _projected(0, 2, 1),
+        ),
     ),
     reread=_BY_HAND,
     praise="three jobs, three matrices, one attention.",
@@ -399,8 +530,8 @@ key_order_law = Exercise(
         ),
         Mistake(
             "values left behind",
-            "correct attention breaks your law: does each key keep its value, is the "
-            "order of the queries left alone, and is rounding forgiven?",
+            "correct attention breaks your law: does each key keep its value, do "
+            "queries and outputs keep their order, and is rounding forgiven?",
             _shuffles(_ORDER, _AS_IT_IS),
         ),
         Mistake(
@@ -416,8 +547,9 @@ key_order_law = Exercise(
         ),
         Mistake(
             "only the mirror image",
-            "values_mirrored passes, because your order is its own mirror image: take "
-            "at least three keys, and an order that differs from its reverse",
+            "values_mirrored passes: it pairs the first key with the last value, and "
+            "your order keeps such pairs, as reversing does; try a random order of "
+            "five keys",
             _shuffles(_MIRROR, _MIRROR),
         ),
         Mistake(

@@ -23,6 +23,19 @@ def by_torch(Q, K, V):
     )[0]
 
 
+def by_loops_of_bare_scores(Q, K, V):
+    rows = []
+    for q in Q:
+        raised = [np.exp(q @ k) for k in K]
+        rows.append(sum(r * v for r, v in zip(raised, V, strict=True)) / sum(raised))
+    return rows
+
+
+def without_keepdims(Q, K, V):
+    raised = np.exp(Q @ K.T / np.sqrt(K.shape[1]))
+    return (raised / raised.sum(axis=1)) @ V
+
+
 def test_attend_accepts_loops_einsum_and_torch_and_names_each_mistake():
     def by_einsum(Q, K, V):
         A = mha.softmax(np.einsum("ic,jc->ij", Q, K) / np.sqrt(Q.shape[-1]))
@@ -42,6 +55,8 @@ def test_attend_accepts_loops_einsum_and_torch_and_names_each_mistake():
             "root of the number of queries": [
                 lambda Q, K, V: mha.softmax(Q @ K.T / np.sqrt(len(Q))) @ V
             ],
+            "no scale, no largest score subtracted": [by_loops_of_bare_scores],
+            "sums do not line up, overflowing": [without_keepdims],
         },
     )
 
@@ -50,6 +65,8 @@ def test_weight_of_the_middle_accepts_the_geometric_mean_and_names_each_guess():
     prove(check.weight_of_the_middle, np.sqrt(0.36 * 0.16), 0.6 * 0.4, "0.24", 0.2401)
     text = check.weight_of_the_middle("a quarter").text
     assert "the result is a text, expected a number" in text
+    text = check.weight_of_the_middle((0, 24)).text  # 0,24 with a decimal comma
+    assert "the result" in text and "TypeError" not in text
 
 
 def test_self_attention_accepts_numpy_and_torch_and_names_each_mistake():
@@ -65,6 +82,11 @@ def test_self_attention_accepts_numpy_and_torch_and_names_each_mistake():
             ],
             "values not projected": [
                 lambda X, W_Q, W_K, W_V: by_torch(X @ W_Q, X @ W_K, X)
+            ],
+            "only the weights": [
+                lambda X, W_Q, W_K, W_V: mha.scaled_dot_product_attention(
+                    X @ W_Q, X @ W_K, X @ W_V, return_weights=True
+                )[1]
             ],
             "matrices on the left": [
                 lambda X, W_Q, W_K, W_V: by_loops(W_Q @ X, W_K @ X, W_V @ X)
