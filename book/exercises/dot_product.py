@@ -176,6 +176,17 @@ scores = Exercise(
             "queries",
             lambda Q, K: np.array([[q @ k for k in K] for q in Q[np.arange(len(K))]]),
         ),
+        Mistake(
+            "key of the query's index",
+            "you take key i for query i in every column: column j needs key j",
+            lambda Q, K: np.array([[Q[i] @ K[i]] * len(K) for i in range(len(Q))]),
+        ),
+        Mistake(
+            "first position left out",
+            "the first position is missing: Python counts from 0, so use "
+            "`range(Q.shape[1])`",
+            lambda Q, K: Q[:, 1:] @ K[:, 1:].T,
+        ),
     ),
     reread=_BY_HAND,
     praise="your scores are correct for every shape that was tried.",
@@ -208,6 +219,12 @@ spread_of_thirds = Exercise(
             "one third counted once",
             "each product has two factors, and both have the variance 1/3",
             10,
+        ),
+        Mistake(
+            "one third counted once, no root",
+            "both factors of a product have the variance 1/3: multiply, then take the "
+            "root of the sum",
+            100,
         ),
         Mistake(
             "one third for its root",
@@ -252,6 +269,14 @@ def _unit(x, axis=-1):
     return x / _not_zero(_lengths(x, axis, keepdims=True))
 
 
+def _at_least_1(x):
+    return x / np.maximum(_lengths(x, keepdims=True), 1)
+
+
+def _plus_1(x):
+    return x / (_lengths(x, keepdims=True) + 1)
+
+
 def _without_keepdims(Q, K):
     return Q / _not_zero(_lengths(Q)) @ (K / _not_zero(_lengths(K))).T
 
@@ -264,6 +289,7 @@ cosine = Exercise(
         (np.array([[3.0, 4.0]]), np.array([[5.0, 0.0], [-6.0, -8.0]])),
         (np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 1.0]])),
         (np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 0.0]])),
+        (np.array([[0.3, 0.4]]), np.array([[0.5, 0.0], [0.0, 0.25]])),
         (np.arange(6.0).reshape(2, 3) - 2, np.arange(15.0).reshape(5, 3) - 7),
     ),
     mistakes=(
@@ -349,6 +375,34 @@ cosine = Exercise(
             lambda Q, K: Q / _lengths(Q) @ (K / _lengths(K)).T,
         ),
         Mistake(
+            "short vectors kept",
+            "you divide by 1 where a length is below 1: only a length of 0 becomes 1",
+            lambda Q, K: _at_least_1(Q) @ _at_least_1(K).T,
+        ),
+        Mistake(
+            "1 added to every length",
+            "you add 1 to every length: only a length of 0 becomes 1",
+            lambda Q, K: _plus_1(Q) @ _plus_1(K).T,
+        ),
+        Mistake(
+            "1 added to every product of lengths",
+            "you add 1 to the products of the lengths: change only those that are 0",
+            lambda Q, K: Q @ K.T / (np.outer(_lengths(Q), _lengths(K)) + 1),
+        ),
+        Mistake(
+            "1 for zero vectors",
+            "your cosine with a vector of zeros is 1: it should be 0",
+            lambda Q, K: np.where(
+                np.outer(_lengths(Q), _lengths(K)) == 0, 1, _unit(Q) @ _unit(K).T
+            ),
+        ),
+        Mistake(
+            "lengths of queries along the columns",
+            "a list of lengths divides the columns, and a query is a row: write "
+            "`lengths[:, None]` for the queries",
+            lambda Q, K: Q @ K.T / _not_zero(_lengths(Q)) / _not_zero(_lengths(K)),
+        ),
+        Mistake(
             "sign lost",
             "your cosines are never negative: opposite directions have cosine −1",
             lambda Q, K: np.abs(_unit(Q) @ _unit(K).T),
@@ -384,6 +438,52 @@ best_unit_key = Exercise(
             "all numbers of your key are of equal size: larger numbers of q need "
             "larger numbers in the key",
             lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
+        ),
+        Mistake(
+            "each number by its own size",
+            "you divide each number by its own size: divide all by one number, the "
+            "length of q",
+            lambda q: q / np.abs(q),
+        ),
+        Mistake(
+            "all numbers equal",
+            "your key is the same for every q: it should have the direction of q",
+            lambda q: np.ones(len(q)) / np.sqrt(len(q)),
+        ),
+        Mistake(
+            "signs lost",
+            "your key has no negative numbers: negative numbers of q need "
+            "negative numbers in the key",
+            lambda q: np.abs(q) / np.sqrt(q @ q),
+        ),
+        Mistake(
+            "count for length",
+            "you divide by `len(q)`, which counts the numbers of q: the length is the "
+            "root of the sum of their squares",
+            lambda q: q / len(q),
+        ),
+        Mistake(
+            "root of the count for length",
+            "you divide by the root of the width: the length is the root of the sum of "
+            "squares of q",
+            lambda q: q / np.sqrt(len(q)),
+        ),
+        Mistake(
+            "multiplied by the length",
+            "you multiply by the length of q: divide by it",
+            lambda q: q * np.sqrt(q @ q),
+        ),
+        Mistake(
+            "squares forgotten under the root",
+            "you take the root of the sum of the numbers: square them before you add "
+            "them up",
+            lambda q: q / np.sqrt(q.sum()),
+        ),
+        Mistake(
+            "largest number, sign ignored",
+            "you use the largest number of q only: all positions count, and negative "
+            "numbers too",
+            lambda q: np.eye(len(q))[q.argmax()],
         ),
         Mistake(
             "opposite direction",

@@ -76,6 +76,12 @@ def test_scores_accepts_loops_einsum_and_torch_and_names_each_mistake():
             "no transpose": [lambda Q, K: np.einsum("ic,cj->ij", Q, K)],
             "only pairs with equal index": [lambda Q, K: np.einsum("ic,ic->i", Q, K)],
             "queries and keys swapped": [lambda Q, K: np.array(by_loops(K, Q))],
+            "key of the query's index": [
+                lambda Q, K: [[sum(q * K[i]) for _ in K] for i, q in enumerate(Q)]
+            ],
+            "first position left out": [
+                lambda Q, K: [[sum(q[1:] * k[1:]) for k in K] for q in Q]
+            ],
         },
     )
 
@@ -83,6 +89,9 @@ def test_scores_accepts_loops_einsum_and_torch_and_names_each_mistake():
 def test_spread_of_thirds_accepts_two_decimals_and_names_each_guess():
     prove(check.spread_of_thirds, 5.77, np.sqrt(300 / 9))
     assert check.spread_of_thirds(5.8).mistake == "one decimal"
+    assert check.spread_of_thirds(300 * (1 / 3)).mistake == (
+        "one third counted once, no root"
+    )
     assert not check.spread_of_thirds("5.77").passed
 
 
@@ -106,6 +115,12 @@ def test_cosine_accepts_any_way_past_zero_and_names_each_mistake():
     def naive(x, axis):
         return x / np.linalg.norm(x, axis=axis)
 
+    def at_least_1(x):
+        return x / np.linalg.norm(x, axis=1, keepdims=True).clip(1)
+
+    def plus_1(x):
+        return x / (1 + np.linalg.norm(x, axis=1)[:, None])
+
     prove(
         check.cosine,
         with_nan_to_num,
@@ -117,6 +132,8 @@ def test_cosine_accepts_any_way_past_zero_and_names_each_mistake():
             "columns for rows, with NaN": [lambda Q, K: naive(Q, 0) @ naive(K, 0).T],
             "rounded to 2 decimals": [lambda Q, K: with_nan_to_num(Q, K).round(2)],
             "NaN for zero vectors": [plain],
+            "short vectors kept": [lambda Q, K: at_least_1(Q) @ at_least_1(K).T],
+            "1 added to every length": [lambda Q, K: plus_1(Q) @ plus_1(K).T],
             "lengths kept": [lambda Q, K: np.array(by_loops(Q, K))],
         },
     )
@@ -130,5 +147,8 @@ def test_best_unit_key_accepts_the_direction_of_q_and_names_each_mistake():
         wrong_ways={
             "length not 1": [lambda q: q / 1],
             "opposite direction": [lambda q: -q / np.linalg.norm(q)],
+            "count for length": [lambda q: q / q.size],
+            "each number by its own size": [lambda q: q / np.sqrt(q * q)],
+            "signs lost": [lambda q: np.sqrt(q**2 / sum(q**2))],
         },
     )
