@@ -57,6 +57,33 @@ score_for_half = Exercise(
             "twice the weight",
             6.0,
         ),
+        Mistake(
+            "the weight itself",
+            "one half is the weight that food should get: the task asks for its score",
+            0.5,
+        ),
+        Mistake(
+            "food among its own rivals",
+            "this makes the exponential of food 4 times that of one other word: half "
+            "against the three others needs only 3 times",
+            3 + np.log(4),
+        ),
+        Mistake(
+            "the old score of food in the sum",
+            "the sum of the other exponentials must not include food, whose score is "
+            "what you look for",
+            np.log(3 * np.exp(3) + np.exp(2)),
+        ),
+        Mistake(
+            "another base of the logarithm",
+            "the softmax uses e, so use the natural logarithm, np.log or math.log",
+            3 + np.log10(3),
+        ),
+        Mistake(
+            "cut off instead of rounded",
+            "the third decimal is an 8, so round up",
+            4.09,
+        ),
     ),
     reread=section("softmax", "The equation"),
     praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
@@ -137,6 +164,23 @@ def _rounded(digits):
     return lambda x, axis: np.round(_right_softmax(x, axis), digits)
 
 
+def _largest_without_sign_subtracted(x, axis):
+    return _normalised(x, axis, np.abs(x).max(axis, keepdims=True))
+
+
+def _clipped(x, axis):
+    return _normalised(np.clip(x, -700, 700), axis, 0)
+
+
+def _built_in_max_and_sum(x, axis):
+    e = np.exp(x - max(x))
+    return e / sum(e)
+
+
+def _always_axis_one(x, axis):
+    return _right_softmax(x, 1)
+
+
 def _smallest_subtracted(x, axis):
     return _normalised(x, axis, x.min(axis, keepdims=True))
 
@@ -173,6 +217,7 @@ stable_softmax = Exercise(
         (np.array([[3.0, 2.0, 0.0], [1.0, 4.0, 1.0]]), 0),
         (_SQUARE, 1),
         (np.sin(np.arange(30.0)).reshape(2, 3, 5), 1),
+        (np.array([-1000.0, -1001.0]), -1),
     ),
     mistakes=(
         Mistake(
@@ -195,6 +240,30 @@ stable_softmax = Exercise(
             "the first axis, whatever was asked",
             "your weights always sum to 1 along the first axis: where do you use axis?",
             _always_first_axis,
+        ),
+        Mistake(
+            "axis 1, whatever was asked",
+            "you always use axis 1, which a single row of scores does not have: where "
+            "do you use axis?",
+            _always_axis_one,
+        ),
+        Mistake(
+            "max and sum of Python",
+            "right for one row of scores, but Python's own max and sum go along the "
+            "first axis: the array's x.max and x.sum take an axis",
+            _built_in_max_and_sum,
+        ),
+        Mistake(
+            "the largest absolute value subtracted",
+            "you subtract the largest absolute value, so a row with only negative "
+            "scores becomes 0/0: subtract its largest score",
+            _largest_without_sign_subtracted,
+        ),
+        Mistake(
+            "the scores clipped",
+            "clipping makes different large scores equal: which shift keeps their "
+            "differences?",
+            _clipped,
         ),
         Mistake(
             "one unit for the whole array",
@@ -353,6 +422,50 @@ temperature_for = Exercise(
             "the softmax uses e, so use the natural logarithm, np.log or math.log",
             lambda gap, n, weight: gap / np.log10(weight * (n - 1) / (1 - weight)),
         ),
+        Mistake(
+            "base 2",
+            "this is the logarithm with base 2, but the softmax uses e: use np.log",
+            lambda gap, n, weight: gap / np.log2(weight * (n - 1) / (1 - weight)),
+        ),
+        Mistake(
+            "no logarithm",
+            "the ratio of the two weights is e^(gap / T): the logarithm is missing",
+            lambda gap, n, weight: gap / (weight * (n - 1) / (1 - weight)),
+        ),
+        Mistake(
+            "the gap is missing",
+            "right for a gap of 1: where do you use gap?",
+            lambda gap, n, weight: 1 / np.log(weight * (n - 1) / (1 - weight)),
+        ),
+        Mistake(
+            "the logarithm of the leader's weight, negative",
+            "you take the logarithm of one weight, which is negative: take that of the "
+            "ratio of the two weights",
+            lambda gap, n, weight: gap / np.log(weight),
+        ),
+        Mistake(
+            "upside down, one rival only",
+            "two things: the weight of the leader belongs in the numerator, and the "
+            "n - 1 others share the rest",
+            lambda gap, n, weight: gap / np.log((1 - weight) / weight),
+        ),
+        Mistake(
+            "upside down, the rivals on the wrong side",
+            "two things: the weight of the leader belongs in the numerator, and each "
+            "of the others gets (1 - weight) divided by n - 1",
+            lambda gap, n, weight: gap / np.log((1 - weight) * (n - 1) / weight),
+        ),
+        Mistake(
+            "compared with equal weights",
+            "you compare the weight of the leader with 1 / n: compare it with the "
+            "weight that each other word gets",
+            lambda gap, n, weight: gap / np.log(weight * n),
+        ),
+        Mistake(
+            "rounded to 2 decimals",
+            "the temperature is right but rounded: return it with all its decimals",
+            lambda gap, n, weight: np.round(_right_temperature(gap, n, weight), 2),
+        ),
     ),
     reread=section("softmax", "The equation"),
     praise="your formula leads from a weight back to the temperature.",
@@ -472,8 +585,9 @@ rows_law = Exercise(
         ),
         Mistake(
             "false of correct attention",
-            "a false alarm on correct attention: a sum of rounded numbers is rarely "
-            "exactly 1, so use np.allclose instead of ==",
+            "a false alarm on correct attention: sum the weights of each query (not "
+            "its output) over the keys, and compare with np.allclose, because rounded "
+            "numbers rarely sum to exactly 1",
             _exact_law,
         ),
         Mistake(
@@ -557,6 +671,38 @@ def _one_unit_for_the_batch(s):
     return _jacobian_of(softmax(s.reshape(-1)).reshape(s.shape))
 
 
+def _outer_only(s):
+    p = softmax(s)
+    return p[..., None] * p[..., None, :]
+
+
+def _dot_for_outer(s):
+    p = softmax(s)
+    return np.diag(p) - p @ p.T
+
+
+def _column_twice(s):
+    p = softmax(s)
+    return p[..., None] * (np.eye(p.shape[-1]) - p[..., None])
+
+
+def _row_twice(s):
+    return np.swapaxes(_column_twice(s), -1, -2)
+
+
+def _ones_on_the_diagonal(s):
+    p = softmax(s)
+    return np.eye(p.shape[-1]) - p[..., None] * p[..., None, :]
+
+
+def _slopes_of_the_logarithms(s):
+    return np.eye(s.shape[-1]) - softmax(s)[..., None, :]
+
+
+def _slopes_of_the_logarithms_on_their_side(s):
+    return np.eye(s.shape[-1]) - softmax(s)[..., None]
+
+
 def _unstable(s):
     return _jacobian_of(np.exp(s) / np.exp(s).sum(-1, keepdims=True))
 
@@ -594,6 +740,46 @@ softmax_jacobian = Exercise(
             _without_diagonal_term,
         ),
         Mistake(
+            "only the products",
+            "these are the products p_j p_m: subtract them from diag(p)",
+            _outer_only,
+        ),
+        Mistake(
+            "a dot product for the outer product",
+            "for one row p @ p.T is a single number, the dot product: multiply a "
+            "column of weights by a row of weights",
+            _dot_for_outer,
+        ),
+        Mistake(
+            "the column twice",
+            "here p_j is used twice, which gives p_j (δ - p_j): one of the two must be "
+            "a row, p_m",
+            _column_twice,
+        ),
+        Mistake(
+            "the row twice",
+            "here p_m is used twice, which gives p_m (δ - p_m): one of the two must be "
+            "a column, p_j",
+            _row_twice,
+        ),
+        Mistake(
+            "ones on the diagonal",
+            "you subtract the products from np.eye(n): multiply that by the weights "
+            "first",
+            _ones_on_the_diagonal,
+        ),
+        Mistake(
+            "slopes of the logarithms",
+            "these are the slopes of ln p_j: multiply each row by its weight p_j",
+            _slopes_of_the_logarithms,
+        ),
+        Mistake(
+            "slopes of the logarithms, transposed",
+            "this is δ - p with the weights as a column: subtract them as a row, and "
+            "then multiply each row by its own weight",
+            _slopes_of_the_logarithms_on_their_side,
+        ),
+        Mistake(
             "sign reversed",
             "every sign is reversed: a weight should rise with its own score",
             _minus_jacobian,
@@ -610,7 +796,8 @@ softmax_jacobian = Exercise(
         ),
         Mistake(
             "one row only",
-            "right for one row of scores, but np.diag and np.outer take no more axes",
+            "right for one row of scores, but not for axes in front, which np.diag and "
+            "np.outer do not take, for example",
             _one_row_only,
         ),
         Mistake(

@@ -1,5 +1,7 @@
 """The exercises of chapter 2: right answers pass, each mistake is called by name."""
 
+import math
+
 import numpy as np
 import torch
 
@@ -24,7 +26,7 @@ def softmax_by_torch(x, axis):
     return torch.softmax(torch.from_numpy(x), axis)
 
 
-def test_a_stable_softmax_is_told_from_twenty_two_that_are_not():
+def test_a_stable_softmax_is_told_from_others_that_are_not():
     prove(
         check.stable_softmax,
         softmax_by_loops,
@@ -55,6 +57,15 @@ def test_a_stable_softmax_is_told_from_twenty_two_that_are_not():
                     / np.sum(np.exp(x - np.max(x, axis, keepdims=True)))
                 ),
             ),
+            "max and sum of Python": (
+                lambda x, axis: [
+                    math.exp(s - max(x)) / sum(math.exp(r - max(x)) for r in x)
+                    for s in x
+                ],
+            ),
+            "the scores clipped": (
+                lambda x, axis: softmax_by_loops(np.clip(x, -300, 300), axis),
+            ),
             "NaN replaced by 0": (
                 lambda x, axis: np.nan_to_num(
                     np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)
@@ -80,7 +91,7 @@ def test_a_softmax_that_subtracts_in_place_is_told_so():
     assert "the input x must stay as it is" in check.stable_softmax(greedy).text
 
 
-def test_the_score_for_half_is_told_from_eight_guesses():
+def test_the_score_for_half_is_told_from_other_guesses():
     prove(
         check.score_for_half,
         4.1,
@@ -92,6 +103,8 @@ def test_the_score_for_half_is_told_from_eight_guesses():
             "counted from the old score": (3.1,),
             "equal scores": (3,),
             "the power for the score": (60.26,),
+            "food among its own rivals": (4.39,),
+            "the weight itself": ("0.5",),
         },
     )
 
@@ -110,7 +123,7 @@ def temperature_by_logarithms(gap, n, share):
     return gap / (np.log(share) - np.log(rival))
 
 
-def test_the_temperature_of_a_share_is_told_from_eight_others():
+def test_the_temperature_of_a_share_is_told_from_others():
     prove(
         check.temperature_for,
         temperature_by_bisection,
@@ -174,6 +187,9 @@ def test_a_law_about_rows_is_told_from_nine_that_fail():
             np.all(attend(Q, K, v[:, None], return_weights=True)[1].sum(1) == 1)
         )
 
+    def sums_of_outputs(attend):
+        return np.allclose(attend(*inputs()).sum(-1), 1)
+
     def exact_constants(attend):
         Q, K, _ = inputs(1, 3)
         return bool((attend(Q, K, np.ones((3, 1))) == 1).all())
@@ -207,6 +223,7 @@ def test_a_law_about_rows_is_told_from_nine_that_fail():
             "sums below 1 pass": (outputs_in_the_hull, keys_of_width_one),
             "false of correct attention": (
                 lambda attend: False,
+                sums_of_outputs,
                 exactly_one,
                 exact_constants,
             ),
@@ -239,7 +256,7 @@ def jacobian_by_autograd(s):
     return torch.stack(slopes).reshape(*s.shape, s.shape[-1])
 
 
-def test_the_jacobian_is_told_from_ten_that_are_not():
+def test_the_jacobian_is_told_from_others_that_are_not():
     prove(
         check.softmax_jacobian,
         jacobian_by_loops,
@@ -253,6 +270,15 @@ def test_the_jacobian_is_told_from_ten_that_are_not():
                         "...i,...j->...ij",
                         *(2 * [torch.softmax(torch.from_numpy(s), -1)]),
                     )
+                ),
+            ),
+            "the column twice": (
+                lambda s: np.stack(
+                    [
+                        softmax_by_loops(s, -1) * (one - softmax_by_loops(s, -1))
+                        for one in np.eye(s.shape[-1])
+                    ],
+                    -1,
                 ),
             ),
             "a vector of slopes": (
