@@ -37,13 +37,24 @@ causal_row = Exercise(
         ),
         Mistake(
             "the word itself is hidden",
-            "the causal mask keeps the diagonal, so a word may attend to itself",
+            "the third word may attend to itself too: its score with itself is 0, and "
+            "exp(0) = 1",
             np.array([2, 6, 0, 0]) / 8,
         ),
         Mistake(
             "not divided",
             "these are the values of exp(score); divide each of them by their total",
             np.array([2.0, 6.0, 1.0, 0.0]),
+        ),
+        Mistake(
+            "percentages",
+            "these are percentages; weights of a row add up to 1, not to 100",
+            np.array([22.22, 66.67, 11.11, 0]),
+        ),
+        Mistake(
+            "rounded percentages",
+            "these are percentages; a weight lies between 0 and 1",
+            np.array([22.0, 67.0, 11.0, 0]),
         ),
         Mistake(
             "mask upside down",
@@ -123,6 +134,21 @@ def _without_max_where(S, mask):
     return e / np.where(total == 0, 1, total)
 
 
+def _plain(S, mask):
+    e = np.exp(np.where(mask, S, -np.inf))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _one_total_for_all(S, mask):
+    S = np.where(mask, S, -np.inf)
+    e = np.exp(S - S.max())
+    return e / e.sum()
+
+
+def _added_number(S, mask):
+    return softmax(S + np.where(mask, 0, -1e9))
+
+
 def _one_max_for_all(S, mask):
     S = np.where(mask, S, -np.inf)
     top = S.max() if np.isfinite(S.max()) else 0
@@ -136,7 +162,7 @@ _CAUSAL = np.tri(2, 3, dtype=bool)
 safe_masked_softmax = Exercise(
     task="a masked softmax that survives empty rows",
     right=lambda S, mask: masked_softmax(S, mask),
-    forbidden=(masked_softmax,),
+    forbidden=(masked_softmax, softmax),
     cases=(
         (np.array([[1.0, 2.0]]), np.array([[True, False]])),
         (_TWO, _CAUSAL),
@@ -161,6 +187,25 @@ safe_masked_softmax = Exercise(
             lambda S, mask: _filled(S, mask, -1e9),
         ),
         Mistake(
+            "a large negative number added",
+            "in an empty row the same number is added to all scores, which changes no "
+            "weight; the hidden keys should get 0",
+            _added_number,
+        ),
+        Mistake(
+            "no maximum, and NaN in an empty row",
+            "in an empty row your total is 0, and 0 divided by 0 is NaN; and exp of a "
+            "large score overflows, so subtract the largest score as in "
+            f"{chapter('softmax')}",
+            _plain,
+        ),
+        Mistake(
+            "one total for the whole array",
+            "each row needs a largest score and a total of its own: give max and sum "
+            "axis=-1 and keepdims=True",
+            _one_total_for_all,
+        ),
+        Mistake(
             "a finite number, and zeros afterwards",
             "if all open scores are below your finite number, a hidden key gets all "
             "the weight, and setting it to 0 leaves a row of zeros",
@@ -178,8 +223,8 @@ safe_masked_softmax = Exercise(
         ),
         Mistake(
             "softmax first, then renormalised",
-            "if a hidden score is very large, all other weights are rounded to 0, and "
-            "dividing again cannot bring them back: hide before the softmax",
+            "your total can be 0: in an empty row, and where a hidden score is so "
+            "large that all other terms are rounded to 0; hide before the softmax",
             _renormalised,
         ),
         Mistake(
@@ -281,10 +326,31 @@ def _future_alone(lengths):
     return np.broadcast_to(causal_mask(n), (len(lengths), 1, n, n))
 
 
+def _padding_upside_down(lengths):
+    return causal_mask(int(max(lengths))) & ~_real_keys(lengths)
+
+
+def _both_reversed(lengths):
+    return (causal_mask(int(max(lengths))) & padding_mask(lengths))[..., ::-1]
+
+
+def _batch_reversed(lengths):
+    return causal_mask(int(max(lengths))) & padding_mask(lengths)[::-1]
+
+
+def _open_diagonal(lengths):
+    return _right_batch_mask(lengths) | np.eye(int(max(lengths)), dtype=bool)
+
+
+def _always_four(lengths):
+    first = 4 - np.reshape(lengths, (-1, 1, 1, 1))
+    return causal_mask(4) & (np.arange(4) >= first)
+
+
 def _mask_or_numbers(answer, *case):
     """Return the mask, and say so if it is made of numbers: 1.0 is not True."""
-    mask = np.asarray(answer(*case))
-    return ("a mask of numbers", mask) if mask.dtype.kind in "iuf" else mask
+    mask = answer(*case)
+    return "a mask of numbers" if np.asarray(mask).dtype.kind in "iuf" else mask
 
 
 batch_mask = Exercise(
@@ -336,21 +402,48 @@ batch_mask = Exercise(
             _padding_alone,
         ),
         Mistake(
+            "padding alone, for one row",
+            "this hides the padding; combine it with a mask that hides later tokens",
+            _real_keys,
+        ),
+        Mistake(
+            "padding upside down",
+            "later tokens are hidden correctly, but the padding is open and the words "
+            "are hidden",
+            _padding_upside_down,
+        ),
+        Mistake(
+            "the causal mask reversed too",
+            "you reversed the combined mask: reverse the padding mask alone, and then "
+            "combine it with the causal mask",
+            _both_reversed,
+        ),
+        Mistake(
+            "the batch reversed",
+            "[::-1] reverses the sentences of the batch; reverse the last axis",
+            _batch_reversed,
+        ),
+        Mistake(
+            "padding attends to itself",
+            "here each padding token attends to itself, but padding should be hidden "
+            "from every token",
+            _open_diagonal,
+        ),
+        Mistake(
+            "always four tokens",
+            "your mask always has 4 tokens: n is the longest of the given lengths",
+            _always_four,
+        ),
+        Mistake(
             "future alone",
             "later tokens are hidden, but the padding is not",
             _future_alone,
         ),
         Mistake(
             "numbers instead of booleans",
-            "return booleans: numbers are added to the scores, and adding 0 hides "
-            "nothing",
+            "return booleans: a mask of numbers is added to the scores, and adding 0 "
+            "hides nothing",
             lambda lengths: _right_batch_mask(lengths).astype(float),
-        ),
-        Mistake(
-            "numbers to be added",
-            "0 and −∞ are right for a mask that is added to the scores; return "
-            "booleans",
-            lambda lengths: np.where(_right_batch_mask(lengths), 0, -np.inf),
         ),
         Mistake(
             "np.triu for np.tril",
@@ -379,6 +472,22 @@ def _right_last_rows(n_q, n_k):
 
 def _first_rows(n_q, n_k):
     return causal_mask(n_k)[:n_q]
+
+
+def _not_below_zero(n_q, n_k):
+    return np.tri(n_q, n_k, k=max(n_k - n_q, 0), dtype=bool)
+
+
+def _distance(n_q, n_k):
+    return np.tri(n_q, n_k, k=abs(n_k - n_q), dtype=bool)
+
+
+def _cut_from_the_square(n_q, n_k):
+    return causal_mask(n_k)[-n_q:]
+
+
+def _cut_from_the_front(n_q, n_k):
+    return causal_mask(n_k)[n_k - n_q :]
 
 
 last_rows_mask = Exercise(
@@ -437,9 +546,33 @@ last_rows_mask = Exercise(
         ),
         Mistake(
             "numbers instead of booleans",
-            "return booleans: numbers are added to the scores, and adding 0 hides "
-            "nothing",
+            "return booleans: a mask of numbers is added to the scores, and adding 0 "
+            "hides nothing",
             lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q),
+        ),
+        Mistake(
+            "more queries than keys, not shifted",
+            "if there are more queries than keys, n_k - n_q is negative, and the first "
+            "queries may attend to nothing",
+            _not_below_zero,
+        ),
+        Mistake(
+            "more queries than keys, shifted the wrong way",
+            "n_k - n_q may be negative, and its sign matters: then the first queries "
+            "may attend to nothing",
+            _distance,
+        ),
+        Mistake(
+            "fewer rows than queries",
+            "a square of n_k rows has too few rows if there are more queries than "
+            "keys: the first queries then need rows of False",
+            _cut_from_the_square,
+        ),
+        Mistake(
+            "the square cut at a negative row",
+            "if n_k - n_q is negative, a slice counts from the end, so rows are "
+            "missing: the first queries then need rows of False",
+            _cut_from_the_front,
         ),
         Mistake(
             "np.triu for np.tril, not shifted",
@@ -600,12 +733,14 @@ denominator_law = Exercise(
         Mistake(
             "false of correct attention",
             "a false alarm on correct attention: compare only outputs that must not "
-            "change, and allow for rounding",
+            "change, allow for rounding, and remember that attend returns outputs, not "
+            "weights",
             _exact_law,
         ),
         Mistake(
             "no room for float32",
-            "a false alarm: in float32 a sum of weights is exact only to about 1e-6",
+            "a false alarm: in float32 results are exact only to about 1e-6, so allow "
+            "for rounding",
             _narrow_law,
         ),
         Mistake(

@@ -365,12 +365,16 @@ class Exercise:
         """Return the mistake with the same outcomes, or the one that comes closest.
 
         Where one of the two stops with an error they may differ: the same slip can
-        run or stop, depending on how it is written.
+        run or stop, depending on how it is written. But a mistake that gives the right
+        result where the answer first fails does not explain this failure.
         """
         closest, most = None, 0
+        first = list(map(same, outcomes, self._wanted)).index(False)
         for mistake, theirs in zip(self.mistakes, self._theirs, strict=True):
             if all(map(same, outcomes, theirs)):
                 return mistake
+            if same(theirs[first], self._wanted[first]):
+                continue
             shared = _outcomes.shared_results(outcomes, theirs, self._wanted)
             if shared == most:
                 closest = None

@@ -145,6 +145,24 @@ def test_a_mistake_is_not_named_when_one_of_its_results_differs():
     assert DOUBLED(squares_the_second_case_only).mistake is None
 
 
+def test_a_mistake_is_not_named_for_an_error_that_it_does_not_explain():
+    def stops_at_two_numbers(x):
+        if len(x) == 2:
+            raise IndexError("no second entry")
+        return x * x + (x > 2)
+
+    odd = Exercise(
+        task="twice a number",
+        right=lambda x: 2 * x,
+        cases=((np.array([2.0, 2.0]),), (np.array([3.0]),)),
+        mistakes=(Mistake("off", "yours is off", lambda x: x * x + (x > 2)),),
+        reread="page 1",
+    )
+    verdict = odd(stops_at_two_numbers)
+    assert verdict.mistake is None
+    assert verdict.text.startswith("your answer raises IndexError: no second entry")
+
+
 def test_where_an_error_is_asked_for_silence_fails():
     def strict(x):
         raise ValueError("no")

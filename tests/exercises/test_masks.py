@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+import mha
 from exercises import masks as check
 from tests.exercises.proof import prove
 
@@ -18,6 +19,8 @@ def test_the_row_of_a_word_is_told_from_other_answers():
             "mask after the softmax": ([0.12, 0.35, 0.06, 0],),
             "logarithms as weights": ([0.69, 1.79, 0, 2.08],),
             "logarithms as weights, the last one hidden": ([0.69, 1.79, 0, 0],),
+            "the word itself is hidden": ([2 / 8, 6 / 8, 0, 0],),
+            "rounded percentages": ([22, 67, 11, 0],),
             "cut instead of rounded": ([0.22, 0.66, 0.11, 0],),
             "rounded to one decimal": ([0.2, 0.7, 0.1, 0],),
         },
@@ -49,6 +52,9 @@ def test_a_masked_softmax_is_told_from_those_that_fail():
     def added_number(S, mask):
         return torch.from_numpy(S + np.where(mask, 0, -1e9)).softmax(-1)
 
+    def softmax_of_the_book(S, mask):
+        return mha.softmax(np.where(mask, S, -np.inf))
+
     def without_a_guard(S, mask):
         filled = torch.from_numpy(np.where(mask, S, -np.inf))
         return torch.softmax(filled, -1)
@@ -63,12 +69,14 @@ def test_a_masked_softmax_is_told_from_those_that_fail():
         by_added_infinity,
         wrong_ways={
             "NaN in an empty row": (without_a_guard,),
+            "a large negative number added": (added_number,),
             "mask after the softmax": (crossed_out,),
             "mask upside down": (lambda S, mask: by_loops(S, np.logical_not(mask)),),
             "rounded weights": (lambda S, mask: by_loops(S, mask).round(2),),
         },
     )
-    assert check.safe_masked_softmax(added_number).status == "not yet"
+    verdict = check.safe_masked_softmax(softmax_of_the_book)
+    assert "this calls mha.softmax" in verdict.text
 
 
 def mask_by_loops(lengths):
@@ -79,6 +87,10 @@ def mask_by_loops(lengths):
             for j in range(n):
                 mask[b, 0, i, j] = n - length <= j <= i
     return mask
+
+
+def column(lengths):
+    return np.reshape(lengths, (-1, 1, 1, 1))
 
 
 def borrowed(lengths):
@@ -119,6 +131,12 @@ def test_a_mask_for_a_batch_is_told_from_others():
             "rows instead of columns": (closed_rows,),
             "np.triu for np.tril": (triangle(np.triu),),
             "np.triu with k=1": (triangle(np.triu, k=1),),
+            "padding upside down": (
+                lambda lengths: (
+                    np.tri(max(lengths), dtype=bool)
+                    & (np.arange(max(lengths)) < max(lengths) - column(lengths))
+                ),
+            ),
             "numbers instead of booleans": (lambda n: mask_by_loops(n).astype(int),),
         },
     )
@@ -157,7 +175,9 @@ def test_the_mask_of_the_last_rows_is_told_from_others():
             ),
             "numbers instead of booleans": (
                 lambda n_q, n_k: np.tril(np.ones((n_q, n_k)), n_k - n_q),
+                lambda n_q, n_k: np.where(by_steps(n_q, n_k), 0, -np.inf),
             ),
+            "fewer rows than queries": (lambda n_q, n_k: np.tri(n_k)[-n_q:] > 0,),
         },
     )
 
