@@ -8,6 +8,7 @@ import numpy as np
 from exercises import chapter, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake, Verdict
+from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
 # Predict the variance after a wrong division
@@ -64,6 +65,11 @@ variance_left = Exercise(
             "this is the variance of one divided product; a score has 64 of them",
             1 / 512,
         ),
+        Mistake(
+            "typical size for variance",
+            "8 is the typical size of a score, so what is its variance?",
+            8 / 512,
+        ),
     ),
     reread=section("scale", "The equation"),
     praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
@@ -88,6 +94,10 @@ def _promoted(Q, K):
 def _reshaped(Q, K):
     columns = K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
     return Q @ columns / math.sqrt(Q.shape[-1])
+
+
+def _no_transpose(Q, K):
+    return Q @ K / math.sqrt(Q.shape[-1])
 
 
 def _with_dtype(answer, Q, K):
@@ -117,6 +127,7 @@ _SMALL_FLOAT32 = tuple(x.astype(np.float32) for x in _SMALL)
 scaled_scores = Exercise(
     task="scores divided by √d_k, for any leading axes, in the dtype of Q and K",
     right=_right_scaled,
+    forbidden=(dot_product_scores,),
     cases=(
         _SMALL,
         _SMALL_BATCH,
@@ -148,13 +159,51 @@ scaled_scores = Exercise(
             lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[-2]),
         ),
         Mistake(
+            "len(Q) for d_k",
+            "len(Q) is the length of the first axis; the width of a query is the last",
+            lambda Q, K: _scores(Q, K) / math.sqrt(len(Q)),
+        ),
+        Mistake(
+            "len(K) for d_k",
+            "len(K) is the length of the first axis; the width of a key is the last",
+            lambda Q, K: _scores(Q, K) / math.sqrt(len(K)),
+        ),
+        Mistake(
+            "always 2",
+            "2 is the root of d_k only at width 4: read d_k from the shape of Q",
+            lambda Q, K: _scores(Q, K) / 2,
+        ),
+        Mistake(
+            "no transpose",
+            "the shapes do not fit: swap the last two axes of K before you multiply",
+            _no_transpose,
+        ),
+        Mistake(
+            "entry by entry",
+            "* multiplies entry by entry: a score is a dot product, as @ computes it",
+            lambda Q, K: Q * K / math.sqrt(Q.shape[-1]),
+        ),
+        Mistake(
+            "keys times queries",
+            "each row of the result belongs to a query and each column to a key: here "
+            "it is the other way round",
+            lambda Q, K: _right_scaled(K, Q),
+        ),
+        Mistake(
+            "every batch with every batch",
+            "np.dot and np.inner combine all leading axes of Q with all of K: @ pairs "
+            "them",
+            lambda Q, K: np.inner(Q, K) / math.sqrt(Q.shape[-1]),
+        ),
+        Mistake(
             "multiplied",
             "you multiply by √d_k, which makes the scores larger: divide by it",
             lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         ),
         Mistake(
             "all axes turned round",
-            "K.T reverses all axes: swap only the last two axes of K",
+            "correct for two axes only: swap the last two axes of K and leave the "
+            "others, which K.T does not",
             lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
         ),
         Mistake(
@@ -198,6 +247,11 @@ scaled_scores = Exercise(
             "the numbers are correct, but float32 became float64: np.sqrt does this, "
             "and math.sqrt does not",
             _promoted,
+        ),
+        Mistake(
+            "always float32",
+            "float64 became float32: keep the dtype that Q and K have",
+            lambda Q, K: _right_scaled(Q, K).astype(np.float32),
         ),
         Mistake(
             "softmax included",
@@ -338,6 +392,21 @@ scale_for_variance = Exercise(
             "variance by the factor f²",
             lambda variance, d_k: 1 / (variance**2 * d_k),
         ),
+        Mistake(
+            "no brackets around the divisor",
+            "1 / a * b means (1 / a) * b: put the whole divisor in brackets",
+            lambda variance, d_k: 1 / variance * math.sqrt(d_k),
+        ),
+        Mistake(
+            "the variance itself",
+            "this is the variance of the scores: which factor brings it to 1?",
+            lambda variance, d_k: variance**2 * d_k,
+        ),
+        Mistake(
+            "always 0.5",
+            "0.5 is correct for variance 1 and d_k = 4, but not for other numbers",
+            lambda variance, d_k: 0.5,
+        ),
     ),
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
@@ -363,12 +432,12 @@ def _root_d_k(Q, K):
     return math.sqrt(Q.shape[-1])
 
 
-def _right_attention(Q, K, V):
+def correct_attention(Q, K, V):
     return scaled_dot_product_attention(Q, K, V)
 
 
 _SUBJECTS = (
-    _right_attention,
+    correct_attention,
     _subject("divides_by_root_n_k", lambda Q, K: math.sqrt(K.shape[-2])),
     _subject("divides_by_n_k", lambda Q, K: K.shape[-2]),
     _subject("divides_by_nothing", lambda Q, K: 1),
@@ -404,13 +473,19 @@ def _exactly_equal(attend):
 
 
 def _equals_the_right_one(attend):
-    return bool(np.allclose(attend(*_sample()), _right_attention(*_sample())))
+    return bool(np.allclose(attend(*_sample()), correct_attention(*_sample())))
 
 
 def _constant_values(attend):
     Q, K, V = _sample()
     V = np.ones_like(V)
     twice = attend(Q, np.concatenate([K, K]), np.concatenate([V, V]))
+    return bool(np.allclose(attend(Q, K, V), twice))
+
+
+def _wrong_brackets(attend):
+    Q, K, V = _sample()
+    twice = attend(Q, np.concatenate(K, K), np.concatenate(V, V))
     return bool(np.allclose(attend(Q, K, V), twice))
 
 
@@ -437,7 +512,25 @@ def _copies_without_value(attend):
     return bool(np.allclose(attend(Q, K, V), twice))
 
 
-doubling_law = Exercise(
+class _Law(Exercise):
+    """An exercise whose answer returns one truth value; a table is told so."""
+
+    def judge(self, answer):
+        """Return the verdict on an answer that is not a stub."""
+        try:
+            result = answer(correct_attention)
+        except Exception:  # the check itself quotes it
+            result = None
+        if np.size(result) > 1:
+            return Verdict(
+                "not yet",
+                "return one True or False; this is a table of shape "
+                f"{np.shape(result)}, and np.allclose compares two tables as a whole",
+            )
+        return super().judge(answer)
+
+
+doubling_law = _Law(
     task="a law that doubles every key with its value",
     right=_right_law,
     cases=tuple((subject,) for subject in _SUBJECTS),
@@ -481,13 +574,21 @@ doubling_law = Exercise(
         ),
         Mistake(
             "values forgotten",
-            "the shapes do not fit: double V together with K, and do not double Q",
+            "the shapes do not fit: put a second K below the first, which is axis 0, "
+            "do the same with V, and leave Q as it is",
             _values_forgotten,
         ),
         Mistake(
             "copies without a value",
-            "give the copy of a key the same value as the key",
+            "your law is False even for correct attention: give the copy of a key the "
+            "same value, and compare the two outputs as they are",
             _copies_without_value,
+        ),
+        Mistake(
+            "no list for np.concatenate",
+            "look at two calls: np.concatenate takes one list, [K, K], and attend "
+            "takes Q, K and V",
+            _wrong_brackets,
         ),
     ),
     reread=section("scale", "The law"),

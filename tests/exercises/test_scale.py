@@ -8,7 +8,7 @@ import torch
 
 from exercises import scale as check
 from exercises.scale import _SUBJECTS, mystery_weights
-from mha import softmax
+from mha import dot_product_scores, softmax
 from tests.exercises.proof import prove
 
 
@@ -49,7 +49,7 @@ def doubling_by_hand(attend):
 # By hand
 
 
-def test_the_variance_after_a_wrong_division_is_told_from_seven_guesses():
+def test_the_variance_after_a_wrong_division_is_told_from_eight_guesses():
     prove(
         check.variance_left,
         0.125,
@@ -71,7 +71,7 @@ def test_a_variance_that_is_only_near_does_not_pass(answer):
     assert (verdict.status, verdict.mistake) == ("not yet", None)
 
 
-def test_scaled_scores_are_told_from_fifteen_that_are_not():
+def test_scaled_scores_are_told_from_23_that_are_not():
     prove(
         check.scaled_scores,
         scaled_by_loops,
@@ -100,6 +100,16 @@ def test_scaled_scores_are_told_from_fifteen_that_are_not():
             ),
             "root rounded down": (
                 lambda Q, K: Q @ K.swapaxes(-1, -2) / int(Q.shape[-1] ** 0.5),
+            ),
+            "len(Q) for d_k": (
+                lambda Q, K: Q @ K.swapaxes(-1, -2) / Q.shape[0] ** 0.5,
+            ),
+            "no transpose": (lambda Q, K: Q / math.sqrt(Q.shape[-1]) @ K,),
+            "keys times queries": (
+                lambda Q, K: K @ Q.swapaxes(-1, -2) / Q.shape[-1] ** 0.5,
+            ),
+            "every batch with every batch": (
+                lambda Q, K: np.dot(Q, K.swapaxes(-1, -2)) / math.sqrt(Q.shape[-1]),
             ),
             "an axis counted from the front": (
                 lambda Q, K: (
@@ -130,19 +140,22 @@ def test_an_answer_in_other_words_is_told_the_six_that_are_known(answer):
         assert f'"{word}"' in verdict.text
 
 
-def test_the_scale_for_another_variance_is_told_from_seven_that_are_not():
+def test_the_scale_for_another_variance_is_told_from_ten_that_are_not():
     prove(
         check.scale_for_variance,
         lambda variance, d_k: 1 / math.sqrt(d_k * variance**2),
         lambda variance, d_k: torch.tensor(variance * d_k**0.5) ** -1,
         wrong_ways={
             "one vector only": (lambda variance, d_k: (variance * d_k) ** -0.5,),
+            "no brackets around the divisor": (
+                lambda variance, d_k: 1 / variance * d_k**0.5,
+            ),
             "divisor for factor": (lambda variance, d_k: math.sqrt(variance**2 * d_k),),
         },
     )
 
 
-def test_the_doubling_law_is_told_from_nine_that_are_not():
+def test_the_doubling_law_is_told_from_ten_that_are_not():
     prove(
         check.doubling_law,
         doubling_by_repeat,
@@ -231,3 +244,22 @@ def test_a_slip_with_axes_in_front_shows_on_a_small_input(slip):
     text = check.scaled_scores(answers[slip]).text
     assert "Q =       [[[1. 1.]]]" in text
     assert len(text.split("\n")) <= 12
+
+
+def test_scores_of_the_package_are_refused():
+    verdict = check.scaled_scores(
+        lambda Q, K: dot_product_scores(Q, K) / math.sqrt(Q.shape[-1])
+    )
+    assert verdict.status == "not yet"
+    assert "this calls mha.dot_product_scores" in verdict.text
+
+
+def test_a_law_that_returns_a_table_is_told_how_to_compare_tables():
+    def table(attend):
+        Q, K = np.eye(2), np.eye(2)
+        return attend(Q, K, K) == attend(Q, K.repeat(2, 0), K.repeat(2, 0))
+
+    assert (
+        "this is a table of shape (2, 2), and np.allclose"
+        in check.doubling_law(table).text
+    )
