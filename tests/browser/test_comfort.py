@@ -29,7 +29,8 @@ def head(page):
 def test_a_chapter_says_what_it_takes(open_page):
     line = head(open_page(CHAPTER, java_script_enabled=False))
     time = r"About (\d+) minutes to read, (\d+) with predictions and exercises"
-    rest = r"\d+ seconds to run · \d+ figures · \d exercises"
+    rest = r"deeper sections \d+ minutes more · \d+ seconds to run"
+    rest += r" · \d+ figures · \d exercises"
     found = re.fullmatch(rf"{time} · {rest}", line)
     assert int(found[1]) < int(found[2])
 

@@ -87,10 +87,10 @@ def test_without_scripts_the_whole_story_is_there(open_page):
     assert page.locator(".arcs").get_attribute("role") == "img"
 
 
-def test_the_root_of_the_site_is_the_front_page(chromium, html, site):
+def test_the_root_of_the_site_is_the_front_page(window, windows, html, site):
     """As files too, and every chapter is one click away."""
-    page = chromium.new_page()
-    wrong = watch(page, "file://")
+    page = window()
+    wrong = watch(windows, page, "file://")
     page.goto((html / "index.html").as_uri(), wait_until="load")
     root = page.locator("article").inner_text()
     page.locator(".tile a").first.click()

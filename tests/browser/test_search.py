@@ -44,7 +44,7 @@ QUERIES = [
     ("cheat sheet", "cheatsheet", 1),
     ("ten minutes", "overview", 1),
     ("prerequisites", "prerequisites", 1),
-    ("standard deviation", "prerequisites", 3),
+    ("standard deviation", "prerequisites", 4),
 ]
 
 

@@ -27,6 +27,7 @@ class Windows:
         free = self.free.setdefault(str(options), [])
         page = free.pop() if free else self.browser.new_context(**options).new_page()
         self.options[page], self.heard[page] = options, []
+        page.bring_to_front()
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(
             media="screen",
@@ -55,5 +56,4 @@ class Windows:
         page.context.clear_cookies()
         page.context.clear_permissions()
         page.goto(EMPTY)
-        page.mouse.move(0, 0)
         self.free[str(options)].append(page)
