@@ -130,6 +130,6 @@ def masked_softmax(
     if mask is not None and mask.dtype == bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:
-        # A hidden score is replaced before the sum, since NaN - inf is NaN.
+        # A hidden score may be NaN, so it is replaced: NaN + (-inf) would stay NaN.
         S = np.where(np.isneginf(mask), -np.inf, S) + mask
     return softmax(S, axis)

@@ -121,7 +121,7 @@ def card() -> Scene:
     scene.box(0, 0, 1200, 630, radius=0, fill="paper")
     title = {"size": 58, "serif": True, "bold": True, "anchor": "start"}
     scene.text(64, 104, f"Ten bugs. All score {worst()}.", **title)
-    scene.text(64, 172, "No two break the same laws.", **title)
+    scene.text(64, 172, "Each breaks another set of laws.", **title)
     quiet = {"size": 23, "anchor": "start", "role": "muted"}
     scene.text(64, 222, "accuracy, reversing letters", **quiet)
     scene.text(500, 222, "laws that each bug breaks", **quiet)

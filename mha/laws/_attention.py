@@ -103,7 +103,7 @@ def scores_are_not_symmetric(subject, X, W_Q, W_K):
     if not abs(around) < 1e-6:
         return None
     wanted = "S[0,1] + S[1,2] + S[2,0] other than S[1,0] + S[2,1] + S[0,2]"
-    return Failure(wanted, "equal: the scores are symmetric")
+    return Failure(wanted, "equal sums, as symmetric scores give")
 
 
 def _weights_with(subject, X, W_Q, W_K):

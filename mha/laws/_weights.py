@@ -97,7 +97,7 @@ def variance_cases(rng):
 @law(
     "scores keep unit variance at every width and length",
     cases=variance_cases,
-    equation="Var(q · k / √d_k) = 1 for independent entries of variance 1",
+    equation="Var(q · k / √d_k) = 1 for independent entries of mean 0, variance 1",
     chapter="scale",
     reason="q · k adds d_k terms of variance 1, and √d_k takes exactly that away",
 )
