@@ -45,6 +45,6 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     top = np.where(np.isneginf(top), 0, top)  # -inf - -inf would be NaN
     with np.errstate(
         over="ignore"
-    ):  # a gap wider than all numbers is -inf: exp gives 0
+    ):  # a difference too large for a number is -inf: exp gives 0
         e = np.exp(x - top)
     return e / never_zero(e.sum(axis, keepdims=True))

@@ -35,13 +35,26 @@ def rng():
 PAGE = re.compile(r"tests/browser/test_pages\.py::.*\[(?:.+-)?([\w/]+)\]")
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Start one process more than there are cores, for tests wait for the browser."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) + 1
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_xdist_make_scheduler(config, log):
-    """Keep each module and each notebook in one process, and each page of the book."""
+    """Keep each module and each notebook in one process, and each page of the book.
+
+    The tests of figures take long and share nothing but the browser, so each is free.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            page = PAGE.fullmatch(nodeid)
-            return page[1] if page else super()._split_scope(nodeid)
+            if page := PAGE.fullmatch(nodeid):
+                return page[1]
+            if nodeid.startswith("tests/browser/test_figures"):
+                return nodeid.partition("[")[0]
+            return super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.option.dist == "loadscope" else None

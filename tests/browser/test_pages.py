@@ -71,16 +71,21 @@ TAB_STOPS = """[...document.querySelectorAll(
 # any page. Call with the themes, one by one, and with what was met.
 NEW_LOOKS = """(seen) => {
     const known = new Map(), names = new Map();
-    const look = (node) => {
+    const behind = (node) => { // what shows through or covers
         if (!(node instanceof Element)) return "";
         if (!known.has(node)) {
             const its = getComputedStyle(node);
-            known.set(node, [look(node.parentNode), its.color, its.backgroundColor,
-                its.backgroundImage, its.opacity, its.fontSize, its.fontWeight,
-                its.textShadow, its.filter, its.mixBlendMode,
-                its.textDecorationLine].join());
+            const own = [its.backgroundColor, its.backgroundImage, its.opacity,
+                its.filter, its.mixBlendMode].join();
+            const clear = own === "rgba(0, 0, 0, 0),none,1,none,normal";
+            known.set(node, behind(node.parentNode) + (clear ? "" : `|${own}`));
         }
         return known.get(node);
+    };
+    const look = (node) => {
+        const its = getComputedStyle(node);
+        return [its.color, its.fontSize, its.fontWeight, its.textShadow,
+            its.textDecorationLine, behind(node)].join();
     };
     const short = (text) => [...text].reduce( // two hashes of 32 bits, by FNV-1a
         ([a, b], sign) => [Math.imul(a ^ sign.codePointAt(0), 16777619),

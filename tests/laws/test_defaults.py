@@ -23,7 +23,7 @@ DEFAULTS = {
     laws.check: dict(only=None, seed=0),
     laws.encoder_weights: dict(n_layers=1),
     laws.kill_matrix: dict(laws=None, members=None),
-    check.Exercise: dict(praise="", names=(), observe=None),
+    check.Exercise: dict(praise="", names=(), observe=None, forbidden=()),
     check.Mistake: {},
     check.Verdict: dict(mistake=None),
     zoo.Member.__call__: dict.fromkeys(
