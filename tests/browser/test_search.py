@@ -98,10 +98,10 @@ def test_axe_finds_no_barrier_after_a_search(open_page, site, theme):
     page.wait_for_selector("#search-results li p.context span.highlighted")
     quotes = "document.querySelectorAll('#search-results li p.context').length"
     page.wait_for_function(f"{quotes} > 4")
-    assert barriers(page, {}) == []
+    contrast = {"runOnly": ["color-contrast"]}
+    assert barriers(page, {} if theme == "light" else contrast) == []
     page.locator("#search-results li a").first.click()
     page.wait_for_selector("article span.highlighted")
-    contrast = {"runOnly": ["color-contrast"]}
     marked = {"include": [["span.highlighted"], ["#searchbox"]]}
     assert barriers(page, contrast, marked) == []
 
