@@ -52,9 +52,8 @@ def all_exercises():
                 yield pytest.param(value, id=f"{slug}.{name}")
     hunt = importlib.import_module("exercises.multi_head")
     for letter in hunt.suspects:  # made when asked for, as they cost a second
-        yield pytest.param(
-            partial(hunt.suspect_exercise, letter), id=f"suspect {letter}"
-        )
+        later = functools.partial(hunt.suspect_exercise, letter)
+        yield pytest.param(later, id=f"suspect {letter}")
 
 
 EVERY = list(all_exercises())
