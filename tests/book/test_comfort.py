@@ -31,9 +31,9 @@ def paragraph(text):
 # What a chapter takes
 
 
-def test_four_hundred_words_a_page_and_ten_pages_take_twenty_minutes():
+def test_three_hundred_and_forty_words_a_page_and_ten_pages_take_twenty_minutes():
     comfort = extension("comfort")
-    assert comfort.minutes(page(*[paragraph("word " * 400)] * 10)) == 20
+    assert comfort.minutes(page(*[paragraph("word " * 340)] * 10)) == 20
 
 
 def test_code_takes_longer_than_prose():
@@ -74,7 +74,7 @@ def test_a_prediction_is_asked_in_bold():
 def test_predictions_and_exercises_add_to_the_minutes():
     comfort = extension("comfort")
     asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
-    words = paragraph("word " * 3000)
+    words = paragraph("word " * 2550)
     tree = page(words, *[asks.deepcopy() for _ in range(5)], exercise(paragraph("Do.")))
     env = SimpleNamespace(docname="book/02_softmax", metadata={"book/02_softmax": {}})
     comfort.measure(SimpleNamespace(env=env), tree)

@@ -14,7 +14,7 @@ def section(title, *texts):
 
 def test_title_and_first_paragraph_stay_and_the_rest_is_folded():
     deeper = extension("deeper")
-    found = section("Deeper: why three?", "For counters.", "One.", "word " * 3000)
+    found = section("Deeper: why three?", "For counters.", "One.", "word " * 2550)
     deeper.fold(found)
     assert [type(node) for node in found] == [
         nodes.title,
@@ -34,7 +34,7 @@ def test_only_sections_that_say_so_are_folded():
 
 def test_what_is_folded_is_not_on_the_main_road_and_is_counted_apart():
     deeper, comfort = extension("deeper"), extension("comfort")
-    long = section("Deeper: why three?", "For counters.", "word " * 3000)
+    long = section("Deeper: why three?", "For counters.", "word " * 2550)
     asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
     long += asks
     tree = nodes.document(None, None, "", section("The law", "word " * 2000), long)
