@@ -12,7 +12,6 @@ import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-from tests.browser import chromium  # noqa: E402
 from tests.samples import SIZES  # noqa: E402
 
 # The same examples on every run: a test that fails today fails again tomorrow.
@@ -37,10 +36,9 @@ PAGE = re.compile(r"tests/browser/test_pages\.py::.*\[(?:.+-)?([\w/]+)\]")
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Start a process for each core, and one more where tests wait for a browser."""
+    """Start one process more than there are cores, because tests wait at times."""
     here = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
-    return cores + bool(chromium.find())
+    return 1 + (len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1)
 
 
 def pytest_xdist_make_scheduler(config, log):
