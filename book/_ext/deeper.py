@@ -26,7 +26,8 @@ def is_deeper(node):
 def fold(section):
     """Fold all that follows the first paragraph of a section."""
     start = section.first_child_matching_class(nodes.paragraph) + 1
-    rest = section.children[start:]
+    if not (rest := section.children[start:]):
+        return
     del section[start:]
     inside = Deeper(classes=["deeper"])
     inside += rest

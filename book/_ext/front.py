@@ -191,7 +191,7 @@ def ground(app, page):
     return (
         f'<a class="ground" href="{escape(address)}"><div class="ground-text">'
         f'<span class="tile-term"><b>0</b> {title_of(app.env.titles[page])[0]}</span>'
-        '<span class="tile-q">Follow one word through a whole layer, number by number.'
+        '<span class="tile-q">Follow one word through a whole layer, with numbers.'
         '</span><span class="go">Start here</span></div>'
         f"<div>{front.house()}</div></a>"
     )

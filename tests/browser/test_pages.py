@@ -54,20 +54,10 @@ def watch(windows, page, host):
     return wrong
 
 
-# All rules on a wide page, and those of colours in the dark too.
+# All rules on a wide page, those of colours in the dark too, the others on a phone too.
 # Formulas are left out where they are drawn (hidden from readers), not their MathML.
 COLOURS = ["color-contrast", "link-in-text-block"]
 NO_COLOURS = {"rules": {rule: {"enabled": False} for rule in COLOURS}}
-# On a phone all rules look at one page of each kind, which have their frame in common,
-# and at the other pages those that a narrow window can break.
-OF_EACH_KIND = (
-    TOC["root"],
-    "book/09_multi_head",
-    "book/solutions/09_multi_head",
-    "book/notation",
-    "search",
-)
-NARROW = {"runOnly": ["target-size", "scrollable-region-focusable"]}
 LOOKS = [("light", 1280), ("dark", 1280), ("dark", 390), ("light", 390)]
 DRAWN = {"exclude": [["mjx-math"]]}
 CALM = "*, *::before, *::after { transition: none !important }"
@@ -208,7 +198,7 @@ SMALL_TEXT = """() => {
 }"""
 
 
-def looks(page, name, seen):
+def looks(page, seen):
     """Return how wide a page is in each look, and what axe objects to there."""
     page.add_style_tag(content=CALM)
     found = {}
@@ -222,10 +212,7 @@ def looks(page, name, seen):
             found[theme, width].wide = page.evaluate(SIDEWAYS)
             found[theme, width].small = page.evaluate(SMALL_TEXT)
             page.evaluate(SET_ASIDE)
-            narrow = width == 390 and name not in OF_EACH_KIND
-            found[theme, width].barriers += barriers(
-                page, NARROW if narrow else NO_COLOURS
-            )
+            found[theme, width].barriers += barriers(page, NO_COLOURS)
             page.evaluate(PUT_BACK)
     for theme in (
         ("light", "dark") if page.locator(NEW["include"][0][0]).count() else ()
@@ -277,7 +264,7 @@ def visit(windows, site):
         )
         page.evaluate(UNFOLD)
         found.asked = page.evaluate(ASKED)
-        found.looks = looks(page, name, seen)
+        found.looks = looks(page, seen)
         page.wait_for_load_state("networkidle")
         windows.give_back(page)
         return found
