@@ -423,7 +423,7 @@ class tied_query_key(Member, chapter="attention"):
 
 @exhibit
 class attends_across_batch(Member, chapter="attention"):
-    wrong = "Batch and tokens are swapped: a token attends to the other samples."
+    wrong = "Batch and tokens are swapped: a token attends to other sentences."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
 
