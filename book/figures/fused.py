@@ -9,7 +9,7 @@ from mha._arrays import Array
 from mha.plot.picture import Picture
 from mha.plot.scene import Scene
 
-WIDE, HIGH, TOP, LEFT, SIGN = 22, 22, 46, 52, 25  # points
+WIDE, HIGH, TOP, LEFT, SIGN = 22.5, 22, 46, 52, 24  # points
 COLOURS, TINT = ("query", "amber"), 0.2  # of head 1 and of head 2
 
 
@@ -19,14 +19,14 @@ def fused(
 ) -> Picture:  # fmt: skip
     """Show that X times two matrices side by side is two products side by side.
 
-    Equation: X [W^(1) | W^(2)] = [X W^(1) | X W^(2)]  (chapter split)
+    Equation: X [W_Q^(1) | W_Q^(2)] = [Q^(1) | Q^(2)]  (chapter split)
 
     Parameters
     ----------
     X : array_like of shape (n, d_model)
         One row for each word.
     blocks : two array_like of shape (d_model, d_k)
-        The matrices of the two heads.
+        The query matrices of the two heads.
     words : sequence of str
         The n tokens.
     follow : pair of int
@@ -66,7 +66,7 @@ def fused(
     scene.text(last - SIGN / 2, middle, "=", size=15, bold=True)
     scene.text(LEFT + WIDE * d_model / 2, TOP - 9, "*X*", math=True, bold=True)
     _draw(scene, LEFT, x, "ink", 0.04)
-    for left, pair, name in ((right, matrices, "*W*"), (last, product, "*X W*")):
+    for left, pair, name in ((right, matrices, "*W_Q*"), (last, product, "*Q*")):
         for r, (part, role) in enumerate(zip(pair, COLOURS, strict=True)):
             start = left + WIDE * d_k * r
             _draw(scene, start, part, role, TINT)
@@ -75,7 +75,7 @@ def fused(
             above = start + WIDE * d_k / 2, TOP - 9, name + "⁽¹⁾⁽²⁾"[3 * r : 3 * r + 3]
             scene.text(*above, role=role, math=True, bold=True)
         bar = left + WIDE * d_k
-        ends = [(bar, TOP - 34), (bar, TOP + HIGH * len(pair[0]) + 4)]
+        ends = [(bar, TOP - 3), (bar, TOP + HIGH * len(pair[0]) + 3)]
         scene.shape(ends, stroke="ink", width=1.6)
     frame = {"stroke": "ink", "width": 2, "radius": 3}
     scene.box(LEFT, TOP + HIGH * row, WIDE * d_model, HIGH, **frame)
