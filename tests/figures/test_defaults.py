@@ -33,6 +33,7 @@ DEFAULTS = {
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
+    figures.fused: {},
     figures.heads: {"n_heads": 2},
     figures.house: {"lit": "overview", "layout": "wide", "is_causal": False},
     figures.kills: {},
