@@ -6,6 +6,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 """
 
 from figures.batch import batch
+from figures.board import board
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.heads import heads
@@ -29,8 +30,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads",
-    "marks", "masks", "moves", "one_head", "online", "paths", "plane", "points",
-    "projections", "scale", "scores", "shadows", "softmax", "steps", "to_weights",
-    "vectors", "walks",
+    "batch", "blocks", "board", "dragons", "heads", "histogram", "house", "kills",
+    "many_heads", "marks", "masks", "moves", "one_head", "online", "paths", "plane",
+    "points", "projections", "scale", "scores", "shadows", "softmax", "steps",
+    "to_weights", "vectors", "walks",
 ]  # fmt: skip
