@@ -10,7 +10,7 @@ from mha._arrays import Array
 from mha.plot.picture import Picture
 from mha.plot.scene import Scene
 
-ROW, CELL, LEFT, GAP = 20, 35, 50, 18  # points
+ROW, CELL, LEFT, GAP = 20, 37, 47, 12  # points
 OUTPUTS, TABLES, SUM, BOARD = 38, 206, 334, 382  # heights, from the top
 MOST = 4  # columns of the output for which there is room
 
@@ -64,7 +64,7 @@ def board(
         raise ValueError(f"one word for each row, at most {MOST} columns")
     d_v, wide = H.shape[-1], CELL * len(columns)
     low = ROW * len(words)
-    scene = Scene(LEFT + 2 * wide + GAP + 8, BOARD + 2 * low - 56)
+    scene = Scene(LEFT + 2 * wide + GAP + 4, BOARD + 2 * low - 56)
     middles = [LEFT + wide / 2, LEFT + wide * 1.5 + GAP]
     added = [h @ block for h, block in zip(H, np.split(W, 2), strict=True)]
     top = float(np.abs([*added, sum(added)]).max())
@@ -75,7 +75,7 @@ def board(
         scene.text(x, below, f"*H*_{r + 1}, n × d_v", role="muted", math=True)
         step = below + 30
         scene.arrow([(x, below + 6), (x, step + 28)], "output")
-        draw_plate(scene, x - 58, step - 11, 116, 22, 5, "output")
+        draw_plate(scene, x - 70, step - 11, 140, 22, 5, "output")
         rows = f"times rows {r * d_v + 1}–{(r + 1) * d_v} of *W_O*"
         scene.text(x, step + 4, rows, size=10, role="output", bold=True, math=True)
         start = TABLES + low - 80
