@@ -457,7 +457,7 @@ class output_within_heads(Member, chapter="output"):
 @exhibit
 class no_output_projection(Member, chapter="output"):
     wrong = "The concatenated heads are returned without W_O."
-    seen = "A popular TensorFlow version lacked the matrix until readers asked."
+    seen = "A popular TensorFlow version still lacks the matrix, though readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"
 
     def output(self, concat, W_O, n_heads):

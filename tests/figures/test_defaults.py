@@ -18,6 +18,7 @@ DEFAULTS = {
     plot.bars: {"ylabel": "weight"},
     figures.batch: {"in_front": False},
     figures.blocks: {"axes": ("batch", "token", "feature")},
+    figures.board: {},
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
     figures.histogram: {"bins": 40},
