@@ -209,11 +209,6 @@ def _cut_at_d_model(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
 
 
-def _scaled_twice(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-    W_Q = W_Q / np.sqrt(W_Q.shape[1] // n_heads)
-    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
-
-
 def _causal_if_masked(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     causal = None if mask is None else np.tri(len(X), dtype=bool)
     return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, causal)
@@ -292,12 +287,6 @@ many_heads = Exercise(
             _cut_at_d_model,
         ),
         Mistake(
-            "scaled twice",
-            "the scores are divided by √d_k twice: the package's attention divides "
-            "them too",
-            _scaled_twice,
-        ),
-        Mistake(
             "root of the whole width",
             "you divide by the root of the width of all heads together; each head "
             "divides by the root of its own width",
@@ -323,7 +312,8 @@ many_heads = Exercise(
         ),
         Mistake(
             "width without root",
-            "you divide the scores by d_k; divide by its square root",
+            "your scores are divided by d_k: by d_k without the root, or by √d_k "
+            "twice, because the package's attention divides too",
             _zoo("scale_by_d_k"),
         ),
         Mistake(
