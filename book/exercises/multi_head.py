@@ -30,8 +30,14 @@ def _random(*shapes, seed):
 
 def _numbers(answer):
     """Return a row of fractions, floats or texts such as "1/2" as floats."""
-    row = np.array(answer, dtype=object).ravel()
-    return np.array([float(Fraction(x)) for x in row])
+    if isinstance(answer, str):
+        answer = answer.strip(" ()[]").split(",")
+    try:
+        row = np.array(answer, dtype=object).ravel()
+        row = [float(Fraction(x)) for x in row]
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return "no row of numbers"
+    return np.array(row) if len(row) == 4 else "not four numbers"
 
 
 def _row_with(power, second=(1, 1, 2)):
@@ -99,6 +105,17 @@ row_without_mask = Exercise(
             'the row of "well"',
             'this is the row of "well"; the task asks for the row of "is"',
             (7 / 2, 7 / 2, 1 / 2, 1 / 2),
+        ),
+        Mistake(
+            "another kind of answer",
+            "answer with a list of four numbers, such as [Fraction(1, 2), 0, 1, "
+            "Fraction(-3, 4)]",
+            "fractions",
+        ),
+        Mistake(
+            "another count of numbers",
+            "answer with four numbers, one for each column of Y",
+            (39 / 14, 57 / 14),
         ),
         Mistake(
             "rounded",
@@ -207,6 +224,19 @@ def _cut_at_d_model(X, W_Q, W_K, W_V, W_O, n_heads, mask):
         for W in (W_Q, W_K, W_V)
     )
     return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
+
+
+def _none_hides(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    hidden = np.zeros((len(X), len(X)), dtype=bool) if mask is None else mask
+    Y = multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, hidden)
+    return Y * np.nan if mask is None else Y
+
+
+def _one_width(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    d_k = X.shape[1] // n_heads
+    for W in (W_Q, W_K, W_V):
+        W.reshape(len(W), n_heads, d_k)
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
 
 def _causal_if_masked(X, W_Q, W_K, W_V, W_O, n_heads, mask):
@@ -523,6 +553,19 @@ many_heads = Exercise(
             )[1],
         ),
         Mistake(
+            "None hides everything",
+            "with mask None nothing is hidden, but np.where takes None for False: ask "
+            "whether the mask is None first",
+            _none_hides,
+        ),
+        Mistake(
+            "one width for all",
+            "here the widths differ: a query and a key of a head are W_Q.shape[1] // "
+            "n_heads wide, a value is W_V.shape[1] // n_heads wide, and d_model is a "
+            "third number",
+            _one_width,
+        ),
+        Mistake(
             "heads not merged",
             "these are the outputs of the heads, each by itself; merge them and "
             "multiply by W_O",
@@ -565,6 +608,7 @@ farthest_head = Exercise(
                 [[1, 1, 3, 3], [1, 1, 3, 3]],
             ),
         ),
+        (_eighths(_BACK, _FORWARD, _FORWARD, _FORWARD),),
         (
             # Three measures, three heads: sums, sums of squares, single differences.
             _eighths(
@@ -615,6 +659,22 @@ farthest_head = Exercise(
             "counted from one",
             "you found the head; the task asks for its index, which starts at 0",
             lambda A: int(_far(A, A.mean(axis=0)).argmax()) + 1,
+        ),
+        Mistake(
+            "far from the first head",
+            "you compare each head with the first one; compare it with the mean of all",
+            lambda A: int(_far(A, A[0]).argmax()),
+        ),
+        Mistake(
+            "all distances",
+            "these are the distances of all heads; return the index of the largest, by "
+            "argmax",
+            lambda A: _far(A, A.mean(axis=0)),
+        ),
+        Mistake(
+            "the map, not the index",
+            "this is the map of the head; return its index",
+            lambda A: A[_far(A, A.mean(axis=0)).argmax()],
         ),
         Mistake(
             "the distance, not the head",

@@ -40,6 +40,16 @@ def _all_messages(heads, W_O):
     return np.stack(_messages(heads, W_O, _rows), axis=-3)
 
 
+def _without_batch(heads, W_O):
+    d_v = heads.shape[-1]
+    return sum(heads[r] @ _rows(W_O, r, 0, d_v) for r in range(len(heads)))
+
+
+def _three(heads):
+    n_heads, n, d_v = heads.shape
+    return n_heads, n, d_v
+
+
 sum_of_heads = Exercise(
     task="the output as a sum over the heads",
     right=lambda heads, W_O: sum(_messages(heads, W_O, _rows)),
@@ -132,6 +142,25 @@ sum_of_heads = Exercise(
             lambda heads, W_O: _all_messages(heads, W_O).sum(0),
         ),
         Mistake(
+            "axis 0 taken for the heads",
+            "this works without a batch; the heads are the third axis from the end, so "
+            "the first head is heads[..., 0, :, :]",
+            _without_batch,
+        ),
+        Mistake(
+            "no batch allowed",
+            "this works without a batch and stops with one: read n_heads and d_v from "
+            "heads.shape[-3] and heads.shape[-1]",
+            lambda heads, W_O: _without_batch(heads.reshape(_three(heads)), W_O),
+        ),
+        Mistake(
+            "the first head twice",
+            "the first head is added twice: start from 0, or go on with the second",
+            lambda heads, W_O: (
+                sum(_messages(heads, W_O, _rows)) + _messages(heads, W_O, _rows)[0]
+            ),
+        ),
+        Mistake(
             "no W_O",
             "the heads stand side by side, and W_O has not been used",
             lambda heads, W_O: zoo.no_output_projection.output(
@@ -189,6 +218,19 @@ count_parameters = Exercise(
             "you count W_Q, W_K and W_V; W_O and its bias count too",
             lambda d, h, d_k, d_v, bias: (
                 _count(d, h, d_k, d_v, bias) - (h * d_v * d + bias * d)
+            ),
+        ),
+        Mistake(
+            "three matrices, no biases",
+            "you count three matrices without biases; W_O counts too, and with "
+            "bias=True each matrix has a bias",
+            lambda d, h, d_k, d_v, bias: d * h * (2 * d_k + d_v),
+        ),
+        Mistake(
+            "W_O of one head",
+            "you give W_O the d_v rows of one head; it has h·d_v rows",
+            lambda d, h, d_k, d_v, bias: (
+                _count(d, h, d_k, d_v, bias) - (h - 1) * d_v * d
             ),
         ),
         Mistake(
@@ -454,6 +496,11 @@ def _head_found(answer, before, after, W_O, n_heads):
     return head
 
 
+def _sizes(before, after, W_O, n_heads):
+    change = np.abs((after - before) @ np.linalg.inv(W_O))
+    return change.reshape(len(change), n_heads, -1).sum((0, 2))
+
+
 def _inverse_on_the_left(before, after, W_O, n_heads):
     rows = np.abs(np.linalg.inv(W_O) @ (after - before).T).sum(1)
     return int(rows.reshape(n_heads, -1).sum(1).argmax())
@@ -519,6 +566,48 @@ head_that_wrote = Exercise(
                         n_heads,
                     )
                 )
+            ),
+        ),
+        Mistake(
+            "reshaped across the tokens",
+            "your reshape mixes tokens and heads: reshape to (n, n_heads, d_v), then "
+            "add up over the first and the last axis",
+            lambda before, after, W_O, n_heads: int(
+                np.abs((after - before) @ np.linalg.inv(W_O))
+                .reshape(n_heads, -1)
+                .sum(1)
+                .argmax()
+            ),
+        ),
+        Mistake(
+            "the smallest change",
+            "you take the head that changed least; take the one that changed",
+            lambda before, after, W_O, n_heads: int(
+                np.argmin(_sizes(before, after, W_O, n_heads))
+            ),
+        ),
+        Mistake(
+            "the sizes of all changes",
+            "these are the changes of all heads; return the index of the one that "
+            "changed, for example by argmax",
+            lambda before, after, W_O, n_heads: _sizes(before, after, W_O, n_heads),
+        ),
+        Mistake(
+            "a place in the whole table",
+            "argmax without an axis counts through the whole table; add up the numbers "
+            "of each head first",
+            lambda before, after, W_O, n_heads: int(
+                np.abs((after - before) @ np.linalg.inv(W_O)).argmax()
+            ),
+        ),
+        Mistake(
+            "one over each number",
+            "1 / W_O is not the inverse of a matrix: use np.linalg.inv(W_O)",
+            lambda before, after, W_O, n_heads: int(
+                np.abs((after - before) @ (1 / np.where(W_O == 0, np.inf, W_O)))
+                .reshape(len(before), n_heads, -1)
+                .sum((0, 2))
+                .argmax()
             ),
         ),
         Mistake(
@@ -686,8 +775,8 @@ own_block_law = Exercise(
         ),
         Mistake(
             "nothing closed",
-            "your law is False of correct layers: the block of the head is still open, "
-            "so a change of the head reaches the output",
+            "your law is False of correct layers: set the block of one head to 0, "
+            "change this head, and compare the two outputs of the layer",
             _silenced(_NOTHING, _COLUMNS),
         ),
         Mistake(

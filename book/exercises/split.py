@@ -14,14 +14,14 @@ _BY_HAND, _STEP = (
 
 
 def _row_of(count):
-    """Return an observer that reads a row of so many numbers, whatever holds them."""
+    """Return an observer that reads so many numbers, whatever holds them."""
 
     def read(answer):
         try:
             row = np.asarray(answer, dtype=float).ravel()
         except (TypeError, ValueError):
             return "no row of numbers"
-        return row if len(row) == count else f"not {count} numbers"
+        return tuple(row) if len(row) == count else f"not {count} numbers"
 
     return read
 
@@ -329,6 +329,8 @@ _DIAGNOSES = (
 
 def _diagnosis(answer):
     """Return which of the six texts it is, however it was copied."""
+    if isinstance(answer, list | tuple) and len(answer) == 1:
+        (answer,) = answer
     if not isinstance(answer, str):
         return answer
     words = " ".join(answer.lower().replace("_", " ").replace("-", " ").split())

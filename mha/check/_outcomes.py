@@ -172,7 +172,7 @@ def general_hint(
         unfit = re.search(r"matmul.*size (\d+) is different from (\d+)", str(got))
         if unfit:
             rows, columns = unfit.groups()
-            sizes = f"A has {columns} columns, B {rows} rows"
+            sizes = f"A is {columns} wide and B {rows} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
         return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
     if isinstance(want, Raised):
@@ -205,6 +205,8 @@ def general_hint(
         return "the result holds NaN, and no NaN is expected here"
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of the expected one"
+    if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
+        return "these are the right numbers in a wrong order"
     if (factor := _common_factor(outcomes, wanted)) is not None:
         return f"every number is {factor:.3g} times what it should be"
     if want.dtype.kind == "f" and np.array_equal(got == 0, want == 0):

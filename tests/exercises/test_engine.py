@@ -103,7 +103,7 @@ def test_a_check_leaves_its_own_cases_alone():
         (lambda x: x * np.nan, "holds NaN"),
         (
             lambda x: np.ones((2, 3)) @ np.ones((4, 5)),
-            "a product A @ B does not fit: A has 3 columns, B 4 rows",
+            "a product A @ B does not fit: A is 3 wide and B 4 high",
         ),
         (lambda x: 6 * x, "3 times what it should be"),
         (lambda x: "two", "a text, expected an array of numbers"),
@@ -125,6 +125,19 @@ def test_a_transposed_answer_is_called_transposed():
         reread="chapter 0",
     )
     assert "transpose" in outer(lambda a, b: np.outer(b, a)).text
+
+
+def test_the_right_numbers_in_a_wrong_order_are_told_so():
+    rows = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    exercise = Exercise("x again", lambda x: x.copy(), ((rows,),), (), "page 1")
+    text = exercise(lambda x: x[::-1] + 0.0).text
+    assert text.startswith("these are the right numbers in a wrong order\n")
+    assert (
+        "transpose"
+        in Exercise("x", lambda x: x + 0, ((rows[:, :2],),), (), "p")(
+            lambda x: x.T + 0
+        ).text
+    )
 
 
 def test_a_wrong_one_of_several_results_is_counted_and_its_factor_told():

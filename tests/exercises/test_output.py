@@ -65,7 +65,7 @@ def test_sum_of_heads_refuses_the_concatenation_that_the_task_forbids():
 
 def test_a_product_that_does_not_fit_is_told_with_its_sizes():
     verdict = check.sum_of_heads(lambda heads, W_O: heads @ W_O)
-    assert "a product A @ B does not fit: A has 1 columns, B 2 rows" in verdict.text
+    assert "a product A @ B does not fit: A is 1 wide and B 2 high" in verdict.text
 
 
 def test_count_parameters_accepts_formulas_and_names_each_mistake():
