@@ -98,7 +98,7 @@ row_without_mask = Exercise(
         ),
         Mistake(
             "no powers",
-            "you divided the scores by their sum; step 7 raises 2 to each one first",
+            "you divided the scores by their sum; raise 2 to each one first",
             _row_with(lambda s: s),
         ),
         Mistake(
@@ -123,7 +123,7 @@ row_without_mask = Exercise(
             (2.786, 4.071, -0.214, 1.071),
         ),
     ),
-    reread=_BY_HAND,
+    reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
     praise="exact fractions, with both heads and W_O.",
 )
 
@@ -215,15 +215,26 @@ def _columns_first(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return np.moveaxis(heads, 0, -1).reshape(len(X), -1) @ W_O
 
 
-def _cut_at_d_model(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-    """Give every head the whole matrices, and the same columns of X."""
-    d = X.shape[1] // n_heads
-    parts = [X[:, r * d : (r + 1) * d] for r in range(n_heads)]
+def _diagonal_blocks(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    """Give head r its part of the columns of X, and that block of each matrix."""
+    parts = np.split(X, n_heads, axis=1)
     Q, K, V = (
-        np.stack([part @ W[r * d : (r + 1) * d] for r, part in enumerate(parts)])
+        np.stack(
+            [
+                part @ np.split(rows, n_heads, axis=1)[r]
+                for r, (part, rows) in enumerate(
+                    zip(parts, np.split(W, n_heads), strict=True)
+                )
+            ]
+        )
         for W in (W_Q, W_K, W_V)
     )
     return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
+
+
+def _root_of_values(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    W_Q = W_Q * np.sqrt(W_Q.shape[1] / W_V.shape[1])
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
 
 def _none_hides(X, W_Q, W_K, W_V, W_O, n_heads, mask):
@@ -250,7 +261,7 @@ def _root_of_d_model(X, W_Q, W_K, W_V, W_O, n_heads, mask):
 
 
 many_heads = Exercise(
-    task="multi-head attention from its nine steps",
+    task="multi-head attention, with a mask and any widths",
     right=lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
         X, W_Q, W_K, W_V, W_O, n_heads, mask
     ),
@@ -312,9 +323,9 @@ many_heads = Exercise(
         ),
         Mistake(
             "tokens and matrices cut",
-            "you cut the columns of X and the rows of the matrices into heads; first "
-            "X @ W, then cut the columns of the product",
-            _cut_at_d_model,
+            "you cut X and the rows of the matrices into heads, so a head sees a part "
+            "of each token; first X @ W, then cut the columns of the product",
+            _diagonal_blocks,
         ),
         Mistake(
             "root of the whole width",
@@ -333,6 +344,12 @@ many_heads = Exercise(
             "you divide by the root of the number of tokens; divide by √d_k, the root "
             "of the width of one head",
             _zoo("scale_sqrt_n"),
+        ),
+        Mistake(
+            "root of the width of a value",
+            "you divide by the root of the width of a value; divide by √d_k, the root "
+            "of the width of a key",
+            _root_of_values,
         ),
         Mistake(
             "root of the number of heads",
@@ -410,6 +427,11 @@ many_heads = Exercise(
             _with(matrices=lambda W_Q, W_K, W_V: (W_Q, W_V, W_K)),
         ),
         Mistake(
+            "values not projected",
+            "your values are the tokens themselves; multiply X by W_V first",
+            _with(matrices=lambda W_Q, W_K, W_V: (W_Q, W_K, np.eye(len(W_V)))),
+        ),
+        Mistake(
             "no projection",
             "the tokens themselves are your queries, keys and values; multiply X by "
             "W_Q, W_K and W_V first",
@@ -473,6 +495,12 @@ many_heads = Exercise(
             "every place of your concatenation holds the first head; each head has its "
             "own",
             _with(merge=lambda heads: merge_heads(0 * heads + heads[:1])),
+        ),
+        Mistake(
+            "the last head for all",
+            "every place of your concatenation holds the last head; each head has its "
+            "own",
+            _with(merge=lambda heads: merge_heads(0 * heads + heads[-1:])),
         ),
         Mistake(
             "heads in the wrong order",
@@ -919,7 +947,7 @@ bug_hunt = Hunt(
     cases=((),),
     mistakes=(),  # each suspect has its own: see suspect_exercise
     reread=section("multi_head", "The law"),
-    praise="six out of six, and nobody was accused wrongly.",
+    praise="all six are right.",
 )
 
 

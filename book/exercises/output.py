@@ -333,7 +333,7 @@ count_parameters = Exercise(
             lambda d, h, d_k, d_v, bias: _count(d, 1, d_k, d_v, bias),
         ),
     ),
-    reread=_EQUATION,
+    reread=section("output", "Deeper: how many numbers do 1, 2 and 16 heads have?"),
     praise="right for every width; if h·d_k = h·d_v = d_model, the number of heads "
     "does not matter.",
     names=("d_model", "n_heads", "d_k", "d_v", "bias"),
@@ -426,7 +426,7 @@ fold_value_bias = Exercise(
             lambda b_V, W_O, b_O: b_O + b_V.mean() * W_O.sum(0),
         ),
     ),
-    reread=_EQUATION,
+    reread=section("output", "Deeper: does the bias of the values do anything?"),
     praise="one bias instead of two, and the layer gives the same output.",
 )
 
@@ -604,7 +604,7 @@ head_that_wrote = Exercise(
             "one over each number",
             "1 / W_O is not the inverse of a matrix: use np.linalg.inv(W_O)",
             lambda before, after, W_O, n_heads: int(
-                np.abs((after - before) @ (1 / np.where(W_O == 0, np.inf, W_O)))
+                np.abs((after - before) @ (1 / W_O))
                 .reshape(len(before), n_heads, -1)
                 .sum((0, 2))
                 .argmax()
@@ -676,7 +676,7 @@ head_that_wrote = Exercise(
         ),
     ),
     reread=_BREAK,
-    praise="the change lies in the rows of one block, and that names the head.",
+    praise="the change is made of the rows of one block, which belongs to the head.",
 )
 
 
@@ -733,7 +733,7 @@ def _slices(layer):
 
 
 own_block_law = Exercise(
-    task="a law: each head is heard through its own block only",
+    task="a law: each head reaches the output through its own block only",
     right=_own_block,
     cases=(
         (multi_head_attention,),
@@ -791,5 +791,5 @@ own_block_law = Exercise(
         ),
     ),
     reread=section("output", "The law"),
-    praise="three lawful layers pass, three others are caught, no false alarm.",
+    praise="True of the three layers that keep it, and False of the three others.",
 )

@@ -249,7 +249,7 @@ to_heads = Exercise(
 )
 
 strides_of_heads = Exercise(
-    task="four steps, one for each axis, counted in numbers",
+    task="four strides, one for each axis, counted in numbers",
     right=(60, 4, 12, 1),
     cases=((),),
     mistakes=(
@@ -312,7 +312,9 @@ strides_of_heads = Exercise(
             "60 4 12 1",
         ),
     ),
-    reread=_STEP,
+    reread=section(
+        "split", 'Deeper: strides and the error "view size is not compatible"'
+    ),
     praise="the next head begins 4 numbers later, the next token 12.",
     observe=_row_of(4),
 )

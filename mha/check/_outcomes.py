@@ -156,7 +156,7 @@ def telling(a: Any, b: Any) -> bool:
         return same(a, b) and any(map(telling, a, b))
     if not isinstance(a, np.ndarray) or a.dtype.kind not in "iuf" or not same(a, b):
         return False
-    return len(np.unique(a)) > 1 or bool((a % 1 > 0).any())
+    return len(np.unique(a)) > 1 or bool(np.nan_to_num(np.modf(a)[0]).any())
 
 
 # ------------------------------------------------------- describing

@@ -185,6 +185,7 @@ def test_a_mistake_that_agrees_later_or_by_accident_is_not_named():
     )
     assert whole(lambda x: 9).mistake is None  # any whole number may be an accident
     assert whole(lambda x: x**2).mistake == "squared"
+    assert DOUBLED(lambda x: np.full(2, np.inf)).mistake is None
 
 
 def test_of_two_mistakes_the_one_that_agrees_longer_is_named_and_none_if_both_do():
