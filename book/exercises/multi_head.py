@@ -265,7 +265,7 @@ many_heads = Exercise(
     right=lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
         X, W_Q, W_K, W_V, W_O, n_heads, mask
     ),
-    forbidden=(multi_head_attention,),
+    forbidden=(multi_head_attention, zoo.right.__call__),
     cases=(
         _layer_case(3, 2, 1, 2, 2, None, seed=5),
         _layer_case(3, 4, 2, 2, 2, None, seed=6),
@@ -548,8 +548,8 @@ many_heads = Exercise(
         ),
         Mistake(
             "mask added",
-            "you add the mask of True and False to the scores, which adds 1 to those "
-            "that may be attended to: set the others to −∞",
+            "a hidden score is only 1 lower than without the mask, as happens when you "
+            "add the mask to the scores: set it to −∞",
             _with(hide=lambda S, mask: S + mask),
         ),
         Mistake(

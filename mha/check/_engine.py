@@ -350,7 +350,7 @@ class Exercise:
 
         def note(frame: types.FrameType, event: str, _: Any) -> None:
             if event == "call" and frame.f_code in codes:
-                called.append(codes[frame.f_code].__name__)
+                called.append(codes[frame.f_code].__qualname__)
 
         return note if codes and isinstance(called, list) else None
 

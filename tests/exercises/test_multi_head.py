@@ -174,6 +174,8 @@ def test_many_heads_refuses_the_whole_layer_of_the_package():
 
     verdict = check.many_heads(whole)
     assert verdict.text.startswith("this calls mha.multi_head_attention;")
+    verdict = check.many_heads(lambda *given: zoo.right(*given))
+    assert verdict.text.startswith("this calls mha.Member.__call__;")
 
 
 def test_farthest_head_accepts_every_way_to_measure_and_names_each_mistake():
