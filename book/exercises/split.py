@@ -70,6 +70,17 @@ head_and_column = Exercise(
             (5, 6),
         ),
         Mistake(
+            "one head too few",
+            "a head has 64 columns, with the indices 0 to 63, so 69 is in the next head",
+            (5, 69),
+        ),
+        Mistake(
+            "twelve columns a head",
+            "the head is right, but you take off 12 columns for each head before it; a "
+            "head is wider",
+            (6, 389 - 6 * 12),
+        ),
+        Mistake(
             "column of the large matrix",
             "the head is right; count the column from where the block of this head "
             "begins",
