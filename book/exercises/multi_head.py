@@ -305,8 +305,8 @@ many_heads = Exercise(
         ),
         Mistake(
             "interleaved both ways",
-            "your split and your merge deal the columns out in turn; a head owns "
-            "neighbouring columns",
+            "your split and your merge take the columns of the heads in turn; a head "
+            "owns neighbouring columns",
             _interleaved_both,
         ),
         Mistake(

@@ -69,8 +69,8 @@ sum_of_heads = Exercise(
         ),
         Mistake(
             "heads averaged",
-            "you average the heads first, so every block of W_O gets the same rows: "
-            "first each head times its own block, then the sum",
+            "you average the heads first, so every block of W_O meets the same "
+            "average: first each head times its own block, then the sum",
             _averaged,
         ),
         Mistake(

@@ -49,7 +49,7 @@ head_and_column = Exercise(
         ),
         Mistake(
             "interleaved",
-            "you deal the columns out to the heads in turn; a head owns a block of "
+            "you give the columns to the heads in turn; a head owns a block of "
             "neighbouring columns",
             (5, 32),
         ),
@@ -71,7 +71,8 @@ head_and_column = Exercise(
         ),
         Mistake(
             "one head too few",
-            "a head has 64 columns, with the indices 0 to 63, so 69 is in the next head",
+            "a head has 64 columns, with the indices 0 to 63, so 69 is in the next "
+            "head",
             (5, 69),
         ),
         Mistake(
@@ -153,8 +154,8 @@ to_heads = Exercise(
     mistakes=(
         Mistake(
             "no swap",
-            "the shape is right and the tokens are mixed: a reshape alone deals the "
-            "numbers out in their order in memory, so swap two axes after it",
+            "the shape is right and the tokens are mixed: a reshape alone takes the "
+            "numbers in their order in memory, so swap two axes after it",
             _without_swap,
         ),
         Mistake(
