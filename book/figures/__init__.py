@@ -12,6 +12,7 @@ from figures.heads import heads
 from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
+from figures.lanes import lanes
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
@@ -29,8 +30,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "many_heads",
-    "marks", "masks", "moves", "one_head", "online", "paths", "plane", "points",
-    "projections", "scale", "scores", "shadows", "softmax", "steps", "to_weights",
-    "vectors", "walks",
+    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "lanes",
+    "many_heads", "marks", "masks", "moves", "one_head", "online", "paths", "plane",
+    "points", "projections", "scale", "scores", "shadows", "softmax", "steps",
+    "to_weights", "vectors", "walks",
 ]  # fmt: skip
