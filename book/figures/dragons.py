@@ -48,8 +48,8 @@ def dragons(
     Examples
     --------
     >>> nights = np.random.default_rng(0).normal(size=(50, 3))
-    >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One head tells at most one half.")
-    View: One head tells at most one half.
+    >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One head tells one half.")
+    View: One head tells one half.
     """
     looks, words = as_numbers("looks", looks), as_words(names)
     if looks.shape != (2, 2) or looks.min() < 0 or looks.sum(1).max() > 1 + 1e-9:
