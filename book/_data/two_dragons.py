@@ -1,9 +1,11 @@
 """Train every cell of chapter 6 and store its R²: python book/_data/two_dragons.py
 
-Five seeds a cell, about eight minutes on one core.
+Five seeds per cell, about ten minutes on one core. With --new at the end of the command
+only the cells that the store lacks are trained.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import torch
@@ -13,30 +15,43 @@ import mha.nn
 
 STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
-N, P = 10, 4  # creatures, and the numbers that each of them carries
-TOKEN = 20  # columns of a token: room for two names, or for a name and its numbers
-TEST = 50_000  # nights on which a trained hero is judged
+N, P = 10, 4  # tokens, and the numbers in the content of each of them
+TOKEN = 20  # columns of a token: room for two names, or for a name and a content
+TEST = 50_000  # examples on which a trained model is judged
 
 
-def draw(rng, nights, h, named=False, reading=False, apart=False, summed=False):
-    """Return the tokens of the hero and of the creatures, and what he wants to know.
+def draw(
+    rng,
+    examples,
+    u,
+    named=False,
+    keys_see_contents=False,
+    apart=False,
+    summed=False,
+    discrete=False,
+):
+    """Return query, key and value tokens, and the contents that have to be guessed.
 
-    He wants the contents of creatures 0 to h - 1, or of those that he names. `reading`
-    keys see the contents, `apart` gives him a query for each, `summed` asks for less.
+    The unknowns are the contents of tokens 0 to u - 1, or of those that the query
+    names. `apart` asks for each with a query of its own, `summed` only for their sum.
+    The contents are Gaussian, or 1 and -1 with equal chances if `discrete`.
     """
-    contents = torch.randn(nights, N, P, generator=rng)
-    wanted = torch.arange(h).expand(nights, h)
+    contents = torch.randn(examples, N, P, generator=rng)
+    if discrete:
+        contents = contents.sign()
+    wanted = torch.arange(u).expand(examples, u)
     if named:
-        wanted = torch.rand(nights, N, generator=rng).argsort(1)[:, :h]
-    names = torch.eye(N).expand(nights, N, N)
+        wanted = torch.rand(examples, N, generator=rng).argsort(1)[:, :u]
+    names = torch.eye(N).expand(examples, N, N)
     values = torch.cat([names, contents], -1)
-    target = contents[torch.arange(nights)[:, None], wanted]
-    query = torch.eye(N)[wanted] if named or apart else torch.ones(nights, h, 1)
+    keys = values if keys_see_contents else names
+    target = contents[torch.arange(examples)[:, None], wanted]
+    query = torch.eye(N)[wanted] if named or apart else torch.ones(examples, u, 1)
     if summed:
         target = target.sum(1, keepdim=True)
     if not apart:
         query, target = query.flatten(1)[:, None], target.flatten(1)[:, None]
-    return [widen(x) for x in (query, values if reading else names, values)], target
+    return [widen(x) for x in (query, keys, values)], target
 
 
 def widen(x):
@@ -53,42 +68,50 @@ class MultiHeadAttention(mha.nn.MultiHeadAttention):
             W.reset_parameters()
 
 
-class Hero(nn.Module):
-    """Look once a layer, with some heads, and guess from what comes home."""
+class Model(nn.Module):
+    """Embed the tokens, attend to them in each layer, and guess from the output.
 
-    def __init__(self, n_heads, n_out, d_model=32, n_layers=1, deep=False):
+    `first` is a layer on each value token before attention, "linear" or "non-linear".
+    """
+
+    def __init__(self, n_heads, n_out, d_model=32, n_layers=1, deep=False, first=None):
         super().__init__()
         self.embed = nn.Linear(TOKEN, d_model)
-        looks = [MultiHeadAttention(d_model, n_heads) for _ in range(n_layers)]
-        self.looks = nn.ModuleList(looks)
-        self.guess = nn.Linear(d_model, n_out)
+        layers = [MultiHeadAttention(d_model, n_heads) for _ in range(n_layers)]
+        self.layers = nn.ModuleList(layers)
+        self.readout = nn.Linear(d_model, n_out)
         if deep:
             inner = nn.Linear(d_model, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()
-            self.guess = nn.Sequential(*inner, nn.Linear(128, n_out))
+            self.readout = nn.Sequential(*inner, nn.Linear(128, n_out))
+        self.embed_values = self.embed
+        if first:
+            between = nn.ReLU() if first == "non-linear" else nn.Identity()
+            inner = nn.Linear(TOKEN, 128), between
+            self.embed_values = nn.Sequential(*inner, nn.Linear(128, d_model))
 
     def forward(self, query, keys, values):
-        y, keys, values = (self.embed(x) for x in (query, keys, values))
-        for look in self.looks:
-            y = y + look(y, keys, values)
-        return self.guess(y)
+        y, keys, values = self.embed(query), self.embed(keys), self.embed_values(values)
+        for layer in self.layers:
+            y = y + layer(y, keys, values)
+        return self.readout(y)
 
 
 def make(seed, n_heads, task, **options):
-    """Return a hero whose guess is as wide as the target of the task."""
+    """Return a model whose guess is as wide as the target of the task."""
     torch.manual_seed(seed)
     _, target = draw(torch.Generator(), 1, **task)
-    return Hero(n_heads, target.shape[-1], **options)
+    return Model(n_heads, target.shape[-1], **options)
 
 
-def train(hero, task, seed, steps=1000):
-    """Train on fresh nights; return the loss of each step, 1 for guessing always 0."""
+def train(model, task, seed, steps=1000):
+    """Train on fresh examples; return each loss (always guessing 0 has a loss of 1)."""
     rng = torch.Generator().manual_seed(seed)
-    adam = torch.optim.Adam(hero.parameters(), 3e-3)
+    adam = torch.optim.Adam(model.parameters(), 3e-3)
     cooling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps)
     losses = []
     for _ in range(steps):
         tokens, target = draw(rng, 128, **task)
-        loss = nn.functional.mse_loss(hero(*tokens), target)
+        loss = nn.functional.mse_loss(model(*tokens), target)
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -98,72 +121,84 @@ def train(hero, task, seed, steps=1000):
 
 
 @torch.no_grad()
-def known(hero, task):
-    """Return R² on nights that the hero has not seen."""
+def known(model, task):
+    """Return R² on examples that the model has not seen."""
     tokens, target = draw(torch.Generator().manual_seed(99), TEST, **task)
-    error = hero(*tokens) - target
+    error = model(*tokens) - target
     return 1 - (error.square().mean() / target.square().mean()).item()
 
 
 @torch.no_grad()
-def become_twins(look):
+def become_twins(layer):
     """Give the second of two heads all matrices of the first, its block of W_O too."""
-    for linear in (look.W_Q, look.W_K, look.W_V):
+    for linear in (layer.W_Q, layer.W_K, layer.W_V):
         for x in (linear.weight, linear.bias):
             first, second = x.chunk(2)
             second.copy_(first)
-    first, second = look.W_O.weight.chunk(2, dim=1)
+    first, second = layer.W_O.weight.chunk(2, dim=1)
     second.copy_(first)
 
 
 def cells():
-    """Return {name: options of `run`} for all that chapter 6 stores."""
+    """Return {name: options of `run`} for all that chapter 6 stores.
+
+    u counts the unknowns and h the heads. Where no u is named, it is 2; no h, 1.
+    """
     found = {}
-    for h in (1, 2, 4):
-        for m in (1, 2, 4):
-            found[f"h={h} m={m}"] = {"n_heads": m, "task": {"h": h}}
-    for h in (1, 2):
-        for m in (1, 2, 4):
-            task = {"h": h, "named": True}
-            found[f"h={h} m={m} named"] = {"n_heads": m, "task": task}
-    hasty = found["h=2 m=2 named"] | {"steps": 600}
-    found["h=2 m=2 named, 600 steps"] = hasty
+    for u in (1, 2, 4):
+        for h in (1, 2, 4):
+            found[f"u={u} h={h}"] = {"n_heads": h, "task": {"u": u}}
+    for u in (1, 2):
+        for h in (1, 2, 4):
+            task = {"u": u, "named": True}
+            found[f"u={u} h={h} named"] = {"n_heads": h, "task": task}
+    short = found["u=2 h=2 named"] | {"steps": 600}
+    found["u=2 h=2 named, 600 steps"] = short
     for width in (8, 128, 512):
         found[f"width {width}"] = {"d_model": width}
-    reading = {"h": 2, "reading": True}
-    return found | {
-        "deep reader": {"deep": True},
+    seeing = {"u": 2, "keys_see_contents": True}
+    discrete = {"u": 2, "discrete": True}
+    found |= {
+        "deep readout": {"deep": True},
         "twins": {"n_heads": 2, "twins": True},
-        "only the sum": {"task": {"h": 2, "summed": True}},
+        "only the sum": {"task": {"u": 2, "summed": True}},
         "two layers": {"n_layers": 2},
-        "two queries": {"task": {"h": 2, "apart": True}},
-        "reading keys": {"task": reading, "steps": 2000},
-        "reading keys, named": {"task": reading | {"named": True}, "steps": 2000},
+        "two queries": {"task": {"u": 2, "apart": True}},
+        "keys see contents": {"task": seeing, "steps": 2000},
+        "keys see contents, named": {"task": seeing | {"named": True}, "steps": 2000},
+        "contents ±1, deep readout": {"task": discrete, "deep": True},
+        "contents ±1, linear readout": {"task": discrete},
     }
+    for first in ("non-linear", "linear"):
+        for u in (2, 4):
+            name = f"{first} layer first, u={u}"
+            found[name] = {"task": {"u": u}, "first": first}
+    return found
 
 
 def run(seed, n_heads=1, task=None, steps=1000, twins=False, **options):
     """Return the R² of one training."""
-    task = task or {"h": 2}
-    hero = make(seed, n_heads, task, **options)
+    task = task or {"u": 2}
+    model = make(seed, n_heads, task, **options)
     if twins:
-        become_twins(hero.looks[0])
-    train(hero, task, seed, steps)
-    return round(known(hero, task), 3)
+        become_twins(model.layers[0])
+    train(model, task, seed, steps)
+    return round(known(model, task), 3)
 
 
 def text_of(table):
-    """Return the table as it is stored, one cell a line."""
-    lines = [f"  {json.dumps(name)}: {row}" for name, row in table.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    """Return the table as it is stored, one cell per line."""
+    rows = ((json.dumps(name, ensure_ascii=False), row) for name, row in table.items())
+    return "{\n" + ",\n".join(f"  {name}: {row}" for name, row in rows) + "\n}\n"
 
 
 def main():
-    """Train all cells and write the table."""
+    """Train all cells, or those that the store lacks, and write the table."""
     torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
+    old = json.loads(STORE.read_text(encoding="utf-8")) if "--new" in sys.argv else {}
     table = {}
     for name, options in cells().items():
-        table[name] = [run(seed, **options) for seed in SEEDS]
+        table[name] = old.get(name) or [run(seed, **options) for seed in SEEDS]
         print(name, table[name], flush=True)
     STORE.write_text(text_of(table), encoding="utf-8")
 

@@ -183,7 +183,7 @@ def why_heads(pen):
     for i, asked in enumerate(counts):
         pen.write(34, 29 + 27 * i, f"{asked} asked", size=10.5)
         for j, heads in enumerate(counts):
-            part = max(0.0, float(np.mean(explained[f"h={asked} m={heads}"])))
+            part = max(0.0, float(np.mean(explained[f"u={asked} h={heads}"])))
             x, y = 66 + 44 * j, 16 + 27 * i
             pen.fill(box(x, y, 36 * part, 18), "output", 0.8)
             pen.stroke(box(x, y, 36, 18), "output", 1)
