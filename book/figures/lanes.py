@@ -16,9 +16,9 @@ HEADS, D_K = 12, 32
 D_MODEL = HEADS * D_K
 HIGH, WIDE = 30, 14  # points: n tokens, and the 32 columns of one head
 FULL = HEADS * WIDE
-MIDDLE = 180  # of X, of the concatenated outputs, and of Y
-LANES = {1: 62, 2: 172, HEADS: 298}  # head: middle of its lane
-APART = 34  # from queries to keys to values
+MIDDLE = 192  # of X, of the concatenated outputs, and of Y
+LANES = {1: 60, 2: 180, HEADS: 324}  # head: middle of its lane
+APART = 38  # from queries to keys to values
 SMALL: dict[str, Any] = {"size": 10, "role": "muted", "math": True}
 
 
@@ -35,9 +35,9 @@ def lanes() -> Picture:
     >>> lanes().alt.partition(":")[0]
     'Multi-head attention in lanes, from the top to the bottom'
     """
-    scene = Scene(360, 486)
+    scene = Scene(384, 486)
     for x in LANES.values():
-        scene.box(x - 54, 72, 108, 232, radius=7, stroke="rest", width=1)
+        scene.box(x - 58, 72, 116, 232, radius=7, stroke="rest", width=1)
     for head, x in LANES.items():
         scene.arrow([(MIDDLE, 44), (MIDDLE, 60), (x, 60), (x, 108)], tip=False)
         _draw_lane(scene, head, x)
@@ -78,12 +78,16 @@ def _draw_lane(scene: Scene, head: int, x: float) -> None:
         )
         shape = f"n × {D_K}"
         slab(scene, (at, 166), (WIDE, HIGH), f"*{letter}*", shape, role)
-    scene.arrow([(x - 34, 198), (x - 34, 206), (x - 25, 206), (x - 25, 218)], "query")
+    scene.arrow(
+        [(x - APART, 198), (x - APART, 206), (x - 25, 206), (x - 25, 218)], "query"
+    )
     scene.arrow([(x, 198), (x, 206), (x - 9, 206), (x - 9, 218)], "key")
     slab(scene, (x - 17, 233), (HIGH, HIGH), "*A*", "", "weight")
     scene.text(x + 2, 237, "n × n", anchor="start", **SMALL)
     scene.arrow([(x - 17, 248), (x - 17, 256), (x - 4, 256), (x - 4, 266)], "weight")
-    scene.arrow([(x + 34, 198), (x + 34, 256), (x + 4, 256), (x + 4, 266)], "value")
+    scene.arrow(
+        [(x + APART, 198), (x + APART, 256), (x + 4, 256), (x + 4, 266)], "value"
+    )
     _draw_output(scene, head, x)
 
 
