@@ -14,7 +14,9 @@ from docutils import nodes
 GLOSSARY = "book/glossary"
 CHAPTER = re.compile(r"book/\d\d_\w+")
 # What also has a meaning outside this book.
-EVERYDAY = {"card", "leak", "message", "projection", "rank", "shrinking", "sound"}
+EVERYDAY = {
+    "card", "leak", "message", "projection", "rank", "shrinking", "sound", "surprise",
+}  # fmt: skip
 PROSE = (nodes.paragraph, nodes.emphasis)
 
 

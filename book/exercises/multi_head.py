@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from exercises import section
+from mha import zoo
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
@@ -29,8 +30,14 @@ def _random(*shapes, seed):
 
 def _numbers(answer):
     """Return a row of fractions, floats or texts such as "1/2" as floats."""
-    row = np.array(answer, dtype=object).ravel()
-    return np.array([float(Fraction(x)) for x in row])
+    if isinstance(answer, str):
+        answer = answer.strip(" ()[]").split(",")
+    try:
+        row = np.array(answer, dtype=object).ravel()
+        row = [float(Fraction(x)) for x in row]
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return "no row of numbers"
+    return np.array(row) if len(row) == 4 else "not four numbers"
 
 
 def _row_with(power, second=(1, 1, 2)):
@@ -49,37 +56,39 @@ row_without_mask = Exercise(
     mistakes=(
         Mistake(
             "mask kept",
-            'that row has the mask still on: now "is" may attend to "well" too',
+            'the causal mask is still on; without it "is" attends to "well" too',
             (18 / 5, 27 / 5, -12 / 5, -3 / 5),
         ),
         Mistake(
             "no W_O",
-            "those are the two heads side by side; the product with W_O is missing",
+            "these are the two head outputs side by side; the product with W_O is "
+            "missing",
             (9 / 7, 18 / 7, 3 / 2, 3 / 2),
         ),
         Mistake(
             "powers of e",
-            "you raised e to the integers; the scaled scores are integers times ln 2",
+            "you raised e to the integers; the scaled scores are integers times ln 2, "
+            "so raise 2 to them",
             _row_with(np.exp),
         ),
         Mistake(
             "scaled twice",
-            "the integers on the sheet are scaled already: the root of d_k is in c",
+            "the integers on the sheet are scaled already, because c contains √d_k",
             _row_with(lambda s: 2 ** (s / 2**0.5)),
         ),
         Mistake(
             "shares not divided",
-            "powers of two are no shares yet: divide each row by its sum",
+            "the powers of 2 do not sum to 1 yet: divide each row by its sum",
             (21, 30, -3, 6),
         ),
         Mistake(
             'the row of "All"',
-            'that is the row of "All"; its first query is (1, 0), that of "is" (0, 1)',
+            'this is the row of "All"; the task asks for the row of "is"',
             (57 / 14, 39 / 14, 15 / 14, -3 / 14),
         ),
         Mistake(
             "the first head for both",
-            "the second head has weights of its own; you used those of the first twice",
+            "you used the weights of the first head for both; the second has its own",
             _row_with(np.exp2, second=(0, 2, 1)),
         ),
         Mistake(
@@ -89,22 +98,33 @@ row_without_mask = Exercise(
         ),
         Mistake(
             "no powers",
-            "you divided the scores by their sum; step 7 raises 2 to each one first",
+            "you divided the scores by their sum; raise 2 to each one first",
             _row_with(lambda s: s),
         ),
         Mistake(
             'the row of "well"',
-            'that is the row of "well", which has no mask to lose',
+            'this is the row of "well"; the task asks for the row of "is"',
             (7 / 2, 7 / 2, 1 / 2, 1 / 2),
         ),
         Mistake(
+            "another kind of answer",
+            "answer with a list of four numbers, such as [Fraction(1, 2), 0, 1, "
+            "Fraction(-3, 4)]",
+            "fractions",
+        ),
+        Mistake(
+            "another count of numbers",
+            "answer with four numbers, one for each column of Y",
+            (39 / 14, 57 / 14),
+        ),
+        Mistake(
             "rounded",
-            "right to three decimals; on this sheet nothing is rounded",
+            "these are right to three decimals; the task asks for exact fractions",
             (2.786, 4.071, -0.214, 1.071),
         ),
     ),
-    reread=_BY_HAND,
-    praise="five lines of fractions, and no other tool than paper.",
+    reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
+    praise="exact fractions, with both heads and W_O.",
 )
 
 
@@ -113,11 +133,38 @@ row_without_mask = Exercise(
 
 def _zoo(name):
     """Return the member of the zoo of this name, called as the exercise is."""
+    member = getattr(zoo, name)
 
     def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-        from mha import zoo
+        return member(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
-        return getattr(zoo, name)(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+    return answer
+
+
+class _Layer(type(zoo.right)):
+    """The zoo's correct attention, for slips that no member of the zoo makes."""
+
+    seen = ""
+
+    def __init__(self, **steps):
+        self.__dict__.update(steps)
+
+
+def _with(**steps):
+    """Return correct attention with these steps replaced, as a member would."""
+
+    def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+        return _Layer(**steps)(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+
+    return answer
+
+
+def _given(change):
+    """Return the right answer to arguments that `change` has made of those given."""
+
+    def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+        changed = change(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+        return multi_head_attention(*changed)
 
     return answer
 
@@ -145,11 +192,6 @@ def _no_swap_at_all(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return scaled_dot_product_attention(Q, K, V, mask).reshape(len(X), -1) @ W_O
 
 
-def _both_reshaped(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-    Q, K, V = ((X @ W).reshape(n_heads, len(X), -1) for W in (W_Q, W_K, W_V))
-    return scaled_dot_product_attention(Q, K, V, mask).reshape(len(X), -1) @ W_O
-
-
 def _interleaved(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     Q, K, V = (
         np.moveaxis((X @ W).reshape(len(X), -1, n_heads), -1, 0)
@@ -158,106 +200,405 @@ def _interleaved(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
 
 
-def _scaled_twice(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-    W_Q = W_Q / np.sqrt(W_Q.shape[1] // n_heads)
+def _interleaved_both(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    Q, K, V = (
+        np.moveaxis((X @ W).reshape(len(X), -1, n_heads), -1, 0)
+        for W in (W_Q, W_K, W_V)
+    )
+    heads = scaled_dot_product_attention(Q, K, V, mask)
+    return np.moveaxis(heads, 0, -1).reshape(len(X), -1) @ W_O
+
+
+def _columns_first(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    """Merge the heads so that their first columns come first, then their second."""
+    heads = _heads(X, W_Q, W_K, W_V, n_heads, mask)
+    return np.moveaxis(heads, 0, -1).reshape(len(X), -1) @ W_O
+
+
+def _diagonal_blocks(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    """Give head r its part of the columns of X, and that block of each matrix."""
+    parts = np.split(X, n_heads, axis=1)
+    Q, K, V = (
+        np.stack(
+            [
+                part @ np.split(rows, n_heads, axis=1)[r]
+                for r, (part, rows) in enumerate(
+                    zip(parts, np.split(W, n_heads), strict=True)
+                )
+            ]
+        )
+        for W in (W_Q, W_K, W_V)
+    )
+    return merge_heads(scaled_dot_product_attention(Q, K, V, mask)) @ W_O
+
+
+def _root_of_values(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    W_Q = W_Q * np.sqrt(W_Q.shape[1] / W_V.shape[1])
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+
+
+def _none_hides(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    hidden = np.zeros((len(X), len(X)), dtype=bool) if mask is None else mask
+    Y = multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, hidden)
+    return Y * np.nan if mask is None else Y
+
+
+def _one_width(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    d_k = X.shape[1] // n_heads
+    for W in (W_Q, W_K, W_V):
+        W.reshape(len(W), n_heads, d_k)
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+
+
+def _causal_if_masked(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    causal = None if mask is None else np.tri(len(X), dtype=bool)
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, causal)
+
+
+def _root_of_d_model(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    W_Q = W_Q * np.sqrt(W_Q.shape[1] // n_heads / X.shape[1])
     return multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
 
 many_heads = Exercise(
-    task="multi-head attention from its nine steps",
+    task="multi-head attention, with a mask and any widths",
     right=lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
         X, W_Q, W_K, W_V, W_O, n_heads, mask
     ),
-    forbidden=(multi_head_attention,),
+    forbidden=(multi_head_attention, zoo.right.__call__),
     cases=(
-        _layer_case(2, 2, 1, 2, 2, None, seed=5),
-        _layer_case(2, 4, 2, 2, 2, None, seed=6),
+        _layer_case(3, 2, 1, 2, 2, None, seed=5),
+        _layer_case(3, 4, 2, 2, 2, None, seed=6),
         _layer_case(3, 4, 2, 2, 2, _ring(3), seed=7),
         _layer_case(5, 3, 3, 2, 7, _ring(5), seed=8),
     ),
     mistakes=(
         Mistake(
             "split across the tokens",
-            "a reshape alone cuts heads across the tokens: the axes must be swapped",
+            "your split reshapes without a swap, which cuts heads across the tokens: "
+            "reshape to (n, heads, d_k), then swap the first two axes",
             _zoo("split_without_transpose"),
         ),
         Mistake(
             "merge across the tokens",
-            "on the way back the axes must be swapped too, before the reshape",
+            "your merge reshapes without a swap: swap heads and tokens back before the "
+            "reshape",
             _zoo("merge_without_transpose"),
         ),
         Mistake(
             "both across the tokens",
-            "two reshapes without a swap give the right shape and mix the tokens",
-            _both_reshaped,
+            "you split and merge by reshapes without a swap: the shapes are right, and "
+            "the tokens are mixed",
+            _zoo("both_without_transpose"),
         ),
         Mistake(
             "heads behind the tokens",
-            "each token attends over its own heads: the heads stand where the tokens "
-            "should",
+            "each token attends over its own heads, because the heads stand where the "
+            "tokens should: swap the two axes",
             _no_swap_at_all,
         ),
         Mistake(
             "interleaved",
-            "each head takes every n_heads-th column; it should own neighbours",
+            "each of your heads takes every n_heads-th column; a head owns "
+            "neighbouring columns",
             _interleaved,
         ),
         Mistake(
-            "scaled twice",
-            "the scores are divided twice: the package's attention divides them too",
-            _scaled_twice,
+            "interleaved both ways",
+            "your split and your merge take the columns of the heads in turn; a head "
+            "owns neighbouring columns",
+            _interleaved_both,
         ),
         Mistake(
-            "no W_O",
-            "the heads stand side by side, and nothing has mixed them yet",
-            _zoo("no_output_projection"),
+            "merge interleaved",
+            "your merge puts the first columns of all heads first; the columns of one "
+            "head should stay neighbours",
+            _columns_first,
+        ),
+        Mistake(
+            "tokens cut before the projection",
+            "you cut the tokens into heads before the projection, so a head sees a "
+            "part of each token; first X @ W, then the cut",
+            _zoo("input_split_before_projection"),
+        ),
+        Mistake(
+            "tokens and matrices cut",
+            "you cut X and the rows of the matrices into heads, so a head sees a part "
+            "of each token; first X @ W, then cut the columns of the product",
+            _diagonal_blocks,
         ),
         Mistake(
             "root of the whole width",
-            "each head divides by the root of its own width, not of all heads together",
+            "you divide by the root of the width of all heads together; each head "
+            "divides by the root of its own width",
             _zoo("scale_sqrt_d_model"),
         ),
         Mistake(
-            "no scale", "the scores were not divided by anything", _zoo("no_scale")
+            "root of d_model",
+            "you divide by √d_model, the root of the width of X; divide by √d_k, the "
+            "root of the width of one head",
+            _root_of_d_model,
+        ),
+        Mistake(
+            "root of the number of tokens",
+            "you divide by the root of the number of tokens; divide by √d_k, the root "
+            "of the width of one head",
+            _zoo("scale_sqrt_n"),
+        ),
+        Mistake(
+            "root of the width of a value",
+            "you divide by the root of the width of a value; divide by √d_k, the root "
+            "of the width of a key",
+            _root_of_values,
+        ),
+        Mistake(
+            "root of the number of heads",
+            "you divide by the root of the number of heads; divide by √d_k, the root "
+            "of the width of one head",
+            _with(factor=lambda d_k, n_heads, n_k: n_heads**-0.5),
+        ),
+        Mistake(
+            "width without root",
+            "your scores are divided by d_k: by d_k without the root, or by √d_k "
+            "twice, because the package's attention divides too",
+            _zoo("scale_by_d_k"),
+        ),
+        Mistake(
+            "multiplied by the root",
+            "you multiply the scores by √d_k; divide by it",
+            _with(factor=lambda d_k, n_heads, n_k: d_k**0.5),
+        ),
+        Mistake(
+            "scale after the softmax",
+            "you divide by √d_k after the softmax, so the weights do not sum to 1",
+            _zoo("scale_after_softmax"),
+        ),
+        Mistake("no scale", "the scores are not divided by √d_k", _zoo("no_scale")),
+        Mistake(
+            "softmax over the queries",
+            "your softmax runs over the queries; the weights of each query sum to 1 "
+            "over the keys, which is the last axis",
+            _zoo("softmax_over_queries"),
+        ),
+        Mistake(
+            "softmax over the heads",
+            "your softmax runs over the heads; the weights of each query sum to 1 over "
+            "the keys, which is the last axis",
+            _zoo("softmax_over_heads"),
+        ),
+        Mistake(
+            "no softmax",
+            "you use the scores as weights; the softmax is missing",
+            _with(
+                weights=lambda S, scale, mask: (
+                    S * scale if mask is None else np.where(mask, S * scale, 0)
+                )
+            ),
+        ),
+        Mistake(
+            "keys not transposed",
+            "you reshape the keys where they must be transposed: swap their last two "
+            "axes",
+            _zoo("key_reshaped"),
+        ),
+        Mistake(
+            "queries and keys exchanged",
+            "your scores have one row for each key; they need one row for each query",
+            _with(scores=lambda Q, K: K @ Q.swapaxes(-1, -2)),
+        ),
+        Mistake(
+            "keys made with W_Q",
+            "your keys are made with W_Q; they have a matrix of their own, W_K",
+            _zoo("tied_query_key"),
+        ),
+        Mistake(
+            "queries made with W_K",
+            "your queries are made with W_K; they have a matrix of their own, W_Q",
+            _with(matrices=lambda W_Q, W_K, W_V: (W_K, W_K, W_V)),
+        ),
+        Mistake(
+            "values made with W_K",
+            "your values are made with W_K; they have a matrix of their own, W_V",
+            _with(matrices=lambda W_Q, W_K, W_V: (W_Q, W_K, W_K)),
+        ),
+        Mistake(
+            "W_K and W_V exchanged",
+            "W_K makes the keys and W_V the values; yours are exchanged",
+            _with(matrices=lambda W_Q, W_K, W_V: (W_Q, W_V, W_K)),
+        ),
+        Mistake(
+            "values not projected",
+            "your values are the tokens themselves; multiply X by W_V first",
+            _with(matrices=lambda W_Q, W_K, W_V: (W_Q, W_K, np.eye(len(W_V)))),
+        ),
+        Mistake(
+            "no projection",
+            "the tokens themselves are your queries, keys and values; multiply X by "
+            "W_Q, W_K and W_V first",
+            _with(project=lambda X, W, n_heads: X),
+        ),
+        Mistake(
+            "transposed matrices",
+            "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; here "
+            "it is X @ W",
+            _with(project=lambda X, W, n_heads: X @ W.T),
+        ),
+        Mistake(
+            "all four matrices transposed",
+            "you multiply by the transposes of all four matrices, as PyTorch does; "
+            "here it is X @ W",
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: _with(
+                project=lambda X, W, n_heads: X @ W.T
+            )(X, W_Q, W_K, W_V, W_O.T, n_heads, mask),
+        ),
+        Mistake(
+            "no W_O",
+            "the head outputs stand side by side; the product with W_O is missing",
+            _zoo("no_output_projection"),
+        ),
+        Mistake(
+            "W_O transposed",
+            "you multiply by the transpose of W_O; its rows belong to the columns of "
+            "the concatenation, so it is @ W_O",
+            _with(output=lambda concat, W_O, n_heads: concat @ W_O.T),
+        ),
+        Mistake(
+            "W_O head by head",
+            "you use only the diagonal blocks of W_O; a head writes into all columns "
+            "of the output",
+            _zoo("output_within_heads"),
         ),
         Mistake(
             "one wide head",
-            "n_heads has no effect: all columns make one score",
-            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
-                X, W_Q, W_K, W_V, W_O, 1, mask
+            "you compute one head as wide as all of them; cut Q, K and V into n_heads "
+            "heads before the scores",
+            _given(
+                lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: (
+                    X,
+                    W_Q,
+                    W_K,
+                    W_V,
+                    W_O,
+                    1,
+                    mask,
+                )
             ),
         ),
         Mistake(
             "heads averaged",
-            "the heads are laid side by side; a mean forgets who brought what",
+            "you average the heads; lay them side by side, so that each meets its own "
+            "rows of W_O",
             _zoo("heads_averaged"),
         ),
         Mistake(
-            "heads in the wrong order",
-            "the first head belongs to the left, where its rows of W_O wait for it",
-            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: (
-                np.concatenate(_heads(X, W_Q, W_K, W_V, n_heads, mask)[::-1], axis=-1)
-                @ W_O
-            ),
+            "the first head for all",
+            "every place of your concatenation holds the first head; each head has its "
+            "own",
+            _with(merge=lambda heads: merge_heads(0 * heads + heads[:1])),
         ),
         Mistake(
-            "mask ignored", "the mask came in and was not used", _zoo("mask_ignored")
+            "the last head for all",
+            "every place of your concatenation holds the last head; each head has its "
+            "own",
+            _with(merge=lambda heads: merge_heads(0 * heads + heads[-1:])),
+        ),
+        Mistake(
+            "heads in the wrong order",
+            "your heads stand in reverse order; the first head belongs on the left, "
+            "where its rows of W_O are the first",
+            _with(merge=lambda heads: merge_heads(heads[::-1])),
+        ),
+        Mistake(
+            "mask ignored",
+            "the mask is given and you do not use it",
+            _zoo("mask_ignored"),
         ),
         Mistake(
             "mask inverted",
-            "True means may attend; you have hidden what should be seen",
+            "True means may attend; you hide what may be attended to",
             _zoo("mask_inverted"),
         ),
         Mistake(
+            "mask transposed",
+            "your mask is transposed: its rows belong to the queries and its columns "
+            "to the keys",
+            _given(
+                lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: (
+                    X,
+                    W_Q,
+                    W_K,
+                    W_V,
+                    W_O,
+                    n_heads,
+                    None if mask is None else mask.T,
+                )
+            ),
+        ),
+        Mistake(
             "mask after the softmax",
-            "what is hidden must lose its share before the row is divided by its sum",
+            "you hide weights after the softmax, so a row no longer sums to 1: hide "
+            "the scores before it",
             _zoo("mask_after_softmax"),
         ),
         Mistake(
+            "hidden scores set to 0",
+            "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
+            "so it still gets a weight: set it to −∞",
+            _zoo("mask_zero_score"),
+        ),
+        Mistake(
+            "mask added",
+            "a hidden score is only 1 lower than without the mask, as happens when you "
+            "add the mask to the scores: set it to −∞",
+            _with(hide=lambda S, mask: S + mask),
+        ),
+        Mistake(
             "always causal",
-            "the mask decides which keys may be attended to, and None hides nothing",
+            "you hide the future in every case; the given mask decides, and None hides "
+            "nothing",
             lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
                 X, W_Q, W_K, W_V, W_O, n_heads, is_causal=True
+            ),
+        ),
+        Mistake(
+            "causal instead of the given mask",
+            "where a mask is given you hide the future instead; use the given mask",
+            _causal_if_masked,
+        ),
+        Mistake(
+            "causal besides the given mask",
+            "where a mask is given you hide the future too; use the given mask alone",
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
+                X, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal=mask is not None
+            ),
+        ),
+        Mistake(
+            "only the weights",
+            "these are the weights of the heads; average the values with them, merge "
+            "the heads and multiply by W_O",
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: multi_head_attention(
+                X, W_Q, W_K, W_V, W_O, n_heads, mask, return_weights=True
+            )[1],
+        ),
+        Mistake(
+            "None hides everything",
+            "with mask None nothing is hidden, but np.where takes None for False: ask "
+            "whether the mask is None first",
+            _none_hides,
+        ),
+        Mistake(
+            "one width for all",
+            "here the widths differ: a query and a key of a head are W_Q.shape[1] // "
+            "n_heads wide, a value is W_V.shape[1] // n_heads wide, and d_model is a "
+            "third number",
+            _one_width,
+        ),
+        Mistake(
+            "heads not merged",
+            "these are the outputs of the heads, each by itself; merge them and "
+            "multiply by W_O",
+            lambda X, W_Q, W_K, W_V, W_O, n_heads, mask: _heads(
+                X, W_Q, W_K, W_V, n_heads, mask
             ),
         ),
     ),
@@ -295,6 +636,7 @@ farthest_head = Exercise(
                 [[1, 1, 3, 3], [1, 1, 3, 3]],
             ),
         ),
+        (_eighths(_BACK, _FORWARD, _FORWARD, _FORWARD),),
         (
             # Three measures, three heads: sums, sums of squares, single differences.
             _eighths(
@@ -308,48 +650,68 @@ farthest_head = Exercise(
     mistakes=(
         Mistake(
             "differences that cancel",
-            "always index 0? The differences of a head add up to 0: take their "
-            "absolute values first",
+            "you add differences with their signs, and those of a head add up to 0: "
+            "take their absolute values first",
             lambda A: int((A - A.mean(axis=0)).sum(axis=(1, 2)).round(9).argmax()),
         ),
         Mistake(
             "squares",
-            "squares give a few large differences the last word; expected their sum",
+            "you add the squares of the differences; the task adds their absolute "
+            "values",
             lambda A: int(((A - A.mean(axis=0)) ** 2).sum(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "the largest difference",
-            "one cell decides for you; expected the sum over all cells of a head",
+            "you look at the one largest difference; add up all differences of a head",
             lambda A: int(np.abs(A - A.mean(axis=0)).max(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "the nearest head",
-            "that head is most like the mean; expected the one least like it",
+            "this head is the most like the mean; the task asks for the one least like "
+            "it",
             lambda A: int(_far(A, A.mean(axis=0)).argmin()),
         ),
         Mistake(
             "far from equal shares",
-            "that head is far from equal shares; expected the distance from the mean",
+            "you measure how far a head is from equal weights; measure how far it is "
+            "from the mean of the heads",
             lambda A: int(_far(A, 1 / A.shape[-1]).argmax()),
         ),
         Mistake(
             "the largest weight",
-            "one large weight may be what all heads have in common",
+            "you look for the largest weight, which all heads may share; compare each "
+            "head with the mean",
             lambda A: int(A.max(axis=(1, 2)).argmax()),
         ),
         Mistake(
             "counted from one",
-            "the index counts from 0",
+            "you found the head; the task asks for its index, which starts at 0",
             lambda A: int(_far(A, A.mean(axis=0)).argmax()) + 1,
         ),
         Mistake(
+            "far from the first head",
+            "you compare each head with the first one; compare it with the mean of all",
+            lambda A: int(_far(A, A[0]).argmax()),
+        ),
+        Mistake(
+            "all distances",
+            "these are the distances of all heads; return the index of the largest, by "
+            "argmax",
+            lambda A: _far(A, A.mean(axis=0)),
+        ),
+        Mistake(
+            "the map, not the index",
+            "this is the map of the head; return its index",
+            lambda A: A[_far(A, A.mean(axis=0)).argmax()],
+        ),
+        Mistake(
             "the distance, not the head",
-            "that is how far it is; expected which head it is",
+            "this is the distance; return the index of the head that has it",
             lambda A: _far(A, A.mean(axis=0)).max(),
         ),
     ),
     reread=_BREAK_IT,
-    praise="the mean has lost it, and you have found it again.",
+    praise="this is the head that the mean hides most.",
 )
 
 
@@ -379,42 +741,60 @@ matrices_of_torch = Exercise(
     mistakes=(
         Mistake(
             "not transposed",
-            "PyTorch multiplies by the transpose of what it stores; we write X @ W",
+            "these are the matrices as PyTorch stores them; we compute X @ W, so each "
+            "has to be transposed",
             _thirds,
         ),
         Mistake(
             "reshaped after the transpose",
-            "after a transpose, a reshape mixes the three: cut along an axis instead",
+            "a reshape after the transpose mixes the three: cut first, then transpose "
+            "each",
             lambda w: tuple(w.T.reshape(3, w.shape[1], w.shape[1])),
         ),
         Mistake(
             "every third row",
-            "the three matrices lie one below the other, not row by row in turn",
+            "you take every third row; the three matrices lie one below the other",
             lambda w: tuple(w[r::3].T for r in range(3)),
         ),
         Mistake(
             "cut into columns",
-            "each matrix has all columns and a third of the rows",
+            "you cut the columns; each matrix has all columns and a third of the rows",
             lambda w: _thirds(w, axis=1),
         ),
         Mistake(
             "query, value, key",
-            "the order is query, key, value: the last two are exchanged",
+            "W_K and W_V are exchanged: from the top it is W_Q, W_K, W_V",
             lambda w: tuple(_thirds(w)[r].T for r in (0, 2, 1)),
         ),
         Mistake(
             "key, query, value",
-            "the queries come first",
+            "W_Q and W_K are exchanged: from the top it is W_Q, W_K, W_V",
             lambda w: tuple(_thirds(w)[r].T for r in (1, 0, 2)),
         ),
         Mistake(
             "value, key, query",
-            "they lie in the order query, key, value, from the top",
+            "W_Q and W_V are exchanged: from the top it is W_Q, W_K, W_V",
             lambda w: tuple(part.T for part in reversed(_thirds(w))),
         ),
         Mistake(
+            "transposed the wrong way",
+            "with .T an array of three axes turns all of them round; swap the last two",
+            lambda w: w.reshape(3, w.shape[1], w.shape[1]).T,
+        ),
+        Mistake(
+            "cut into columns, not transposed",
+            "you cut the transpose into rows; cut the stored array into three blocks "
+            "of rows, then transpose each",
+            lambda w: _thirds(w.T),
+        ),
+        Mistake(
+            "only the first",
+            "this is W_Q; return W_Q, W_K and W_V",
+            lambda w: _thirds(w)[0].T,
+        ),
+        Mistake(
             "not cut",
-            "transposed it is; now it has to be cut into three",
+            "the array is transposed and still one; cut it into three",
             lambda w: w.T,
         ),
     ),
@@ -487,8 +867,6 @@ class Suspect:
         return self._member().source
 
     def _member(self):
-        from mha import zoo  # only the hunt needs it
-
         return getattr(zoo, _GUILTY[self._letter])
 
     def __repr__(self):
@@ -520,8 +898,6 @@ def _slug(answer):
     """Return the slug, whether it came as text, as a sentence or as a member."""
     if not isinstance(answer, str):
         return getattr(answer, "name", repr(answer))
-    from mha import zoo
-
     wanted = answer.strip().removeprefix("zoo.")
     return next((m.name for m in zoo.WRONG if wanted == m.wrong), wanted)
 
@@ -571,7 +947,7 @@ bug_hunt = Hunt(
     cases=((),),
     mistakes=(),  # each suspect has its own: see suspect_exercise
     reread=section("multi_head", "The law"),
-    praise="six out of six, and nobody was accused wrongly.",
+    praise="all six are right.",
 )
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from exercises import section
+from mha import zoo
 from mha.check import Exercise, Mistake
-from mha.heads import split_heads
+from mha.heads import merge_heads, split_heads
 
 _BY_HAND, _STEP = (
     section("split", "By hand"),
@@ -12,14 +13,17 @@ _BY_HAND, _STEP = (
 )
 
 
-def _several_numbers(answer):
-    """Return a prediction of several numbers as an array, whatever holds them."""
-    return np.array([float(number) for number in answer])
+def _row_of(count):
+    """Return an observer that reads so many numbers, whatever holds them."""
 
+    def read(answer):
+        try:
+            row = np.asarray(answer, dtype=float).ravel()
+        except (TypeError, ValueError):
+            return "no row of numbers"
+        return tuple(row) if len(row) == count else f"not {count} numbers"
 
-def _unquoted(answer):
-    """Return a text without the quotes and the full stop that it was copied with."""
-    return answer.strip(" .\"'") if isinstance(answer, str) else answer
+    return read
 
 
 head_and_column = Exercise(
@@ -34,49 +38,81 @@ head_and_column = Exercise(
         ),
         Mistake(
             "head counted from one",
-            "the column is right; how many whole blocks lie before it?",
+            "the column is right, and the head is one too large: its index starts at "
+            "0, so it is the number of whole heads on its left",
             (7, 5),
         ),
         Mistake(
+            "column counted from one",
+            "the head is right, and the column is one too large: indices start at 0",
+            (6, 6),
+        ),
+        Mistake(
             "interleaved",
-            "you deal the columns out in turn, as cards; a head owns a block of them",
+            "you give the columns to the heads in turn; a head owns a block of "
+            "neighbouring columns",
             (5, 32),
         ),
         Mistake(
             "divided by the number of heads",
-            "a block is as wide as a head, and not as wide as there are heads",
+            "you divide 389 by 12, the number of heads; divide by the width of a head",
             (32, 5),
         ),
         Mistake(
             "quotient not cut off",
-            "heads are whole: how many blocks are complete before column 389?",
+            "389 / 64 is not whole; the index of the head is the number of whole heads "
+            "on its left",
             (389 / 64, 5),
         ),
         Mistake(
             "exchanged",
-            "those are the two numbers; first comes the head, then its column",
+            "the two numbers are right and exchanged: first the head, then its column",
             (5, 6),
         ),
         Mistake(
+            "one head too few",
+            "a head has 64 columns, with the indices 0 to 63, so 69 is in the next "
+            "head",
+            (5, 69),
+        ),
+        Mistake(
+            "twelve columns a head",
+            "the head is right, but you take off 12 columns for each head before it; a "
+            "head is wider",
+            (6, 389 - 6 * 12),
+        ),
+        Mistake(
             "column of the large matrix",
-            "the head is right; count its column from where its block begins",
+            "the head is right; count the column from where the block of this head "
+            "begins",
             (6, 389),
+        ),
+        Mistake(
+            "another count of numbers",
+            "answer with two whole numbers, first the head and then the column, such "
+            "as (0, 63)",
+            (6, 5, 0),
+        ),
+        Mistake(
+            "a text",
+            "answer with numbers: two whole ones in parentheses, such as (0, 63)",
+            "split",
         ),
     ),
     reread=_BY_HAND,
-    praise="a quotient for the head, a remainder for its column.",
-    observe=_several_numbers,
+    praise="389 = 6 · 64 + 5: the quotient is the head, the remainder its column.",
+    observe=_row_of(2),
 )
-
-
-def _without_swap(x, n_heads):
-    *leading, n, d_model = x.shape
-    return x.reshape(*leading, n_heads, n, d_model // n_heads)
 
 
 def _interleaved(x, n_heads):
     *leading, d_model = x.shape
     return np.moveaxis(x.reshape(*leading, d_model // n_heads, n_heads), -1, -3)
+
+
+def _one_sequence(x):
+    n, d_model = x.shape
+    return x.reshape(n, d_model)
 
 
 def _one_sequence_only(x, n_heads):
@@ -102,10 +138,12 @@ def _count(*shape):
     return np.arange(1.0, np.prod(shape) + 1).reshape(shape)
 
 
+_without_swap = zoo.split_without_transpose.split
+
 to_heads = Exercise(
     task="split the columns into heads, for any leading axes",
     right=lambda x, n_heads: split_heads(x, n_heads),
-    forbidden=(split_heads,),
+    forbidden=(split_heads, zoo.right.split),
     cases=(
         (_count(2, 2), 2),
         (_count(2, 4), 2),
@@ -116,29 +154,56 @@ to_heads = Exercise(
     mistakes=(
         Mistake(
             "no swap",
-            "the shape is right and the tokens are mixed: reshape alone deals the "
-            "numbers out in the order of the tape",
+            "the shape is right and the tokens are mixed: a reshape alone takes the "
+            "numbers in their order in memory, so swap two axes after it",
             _without_swap,
         ),
         Mistake(
+            "no swap, one sequence only",
+            "your reshape puts the heads first and mixes the tokens: cut the last axis "
+            "into two, then swap, and keep the axes in front",
+            lambda x, n_heads: x.reshape(n_heads, x.shape[-2], -1),
+        ),
+        Mistake(
+            "no swap, no batch",
+            "your reshape mixes the tokens, and it stops where a batch stands in "
+            "front: cut the last axis into two, then swap",
+            lambda x, n_heads: _without_swap(_one_sequence(x), n_heads),
+        ),
+        Mistake(
             "interleaved",
-            "each head takes every n_heads-th column; it should own neighbours",
+            "each of your heads takes every n_heads-th column; a head owns a block of "
+            "neighbouring columns",
             _interleaved,
         ),
         Mistake(
             "heads and columns exchanged",
-            "the new axes are exchanged: each head is now n_heads columns wide",
+            "you cut each token into d_k parts of n_heads numbers; cut it into n_heads "
+            "parts of d_k numbers",
             lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads).swapaxes(-3, -2),
         ),
         Mistake(
+            "heads and columns exchanged, no swap",
+            "your last axis counts the heads; it should count the columns of one head, "
+            "and the heads stand in front of the tokens",
+            lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads),
+        ),
+        Mistake(
             "columns swapped with heads",
-            "the swap took the wrong pair: heads and tokens should change places",
+            "you swap heads and columns; heads and tokens should change places",
             lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-2, -1),
         ),
         Mistake(
             "heads behind the tokens",
-            "the columns are cut well, and the heads still stand behind the tokens",
+            "the columns are cut well, and the heads still stand behind the tokens: "
+            "swap these two axes",
             lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1),
+        ),
+        Mistake(
+            "heads behind the tokens, one sequence only",
+            "the heads stand behind the tokens, and a batch in front is flattened: "
+            "swap two axes and keep those in front",
+            lambda x, n_heads: x.reshape(x.shape[-2], n_heads, -1),
         ),
         Mistake(
             "one sequence only",
@@ -147,13 +212,21 @@ to_heads = Exercise(
             _one_sequence_only,
         ),
         Mistake(
+            "batch flattened",
+            "this works for one sequence, and a batch in front is flattened: reshape "
+            "to (*x.shape[:-1], n_heads, -1)",
+            lambda x, n_heads: x.reshape(x.shape[-2], n_heads, -1).swapaxes(0, 1),
+        ),
+        Mistake(
             "first two axes swapped",
-            "the swap counts its axes from the front, and there a batch may stand",
+            "the swap counts its axes from the front, where a batch may stand: count "
+            "from the end",
             _swapped(0, 1),
         ),
         Mistake(
             "one batch axis only",
-            "this works for exactly one axis in front of the tokens; there may be none",
+            "this works for exactly one axis in front of the tokens; there may be none "
+            "or two",
             _one_batch_axis_only,
         ),
         Mistake(
@@ -173,8 +246,14 @@ to_heads = Exercise(
         ),
         Mistake(
             "heads in reverse order",
-            "head 1 owns the leftmost columns, and yours are counted from the right",
+            "the first head owns the columns on the left; yours are counted from the "
+            "right",
             lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
+        ),
+        Mistake(
+            "only the first head",
+            "this is one head; stack all of them along a new axis before the tokens",
+            lambda x, n_heads: x[..., : x.shape[-1] // n_heads],
         ),
     ),
     reread=_STEP,
@@ -182,18 +261,20 @@ to_heads = Exercise(
 )
 
 strides_of_heads = Exercise(
-    task="four steps, one an axis, counted in numbers",
+    task="four strides, one for each axis, counted in numbers",
     right=(60, 4, 12, 1),
     cases=((),),
     mistakes=(
         Mistake(
             "a fresh array",
-            "those are the steps of an array laid out anew; splitting moves no number",
+            "these are the steps of a new array of this shape; splitting copies no "
+            "number, so the steps in memory are those of x",
             (60, 20, 4, 1),
         ),
         Mistake(
             "before the swap",
-            "the steps are right and belong to (batch, token, head, column)",
+            "these are the steps for the axes (batch, token, head, column), before the "
+            "swap; the split has (batch, head, token, column)",
             (60, 12, 4, 1),
         ),
         Mistake(
@@ -203,24 +284,80 @@ strides_of_heads = Exercise(
         ),
         Mistake(
             "the shape",
-            "that is how many there are on each axis; how far is it to the next?",
+            "this is the shape, which counts the entries of each axis; a stride is the "
+            "distance in memory from one entry to the next",
             (2, 3, 5, 4),
         ),
         Mistake(
             "interleaved",
-            "these steps go with heads that take every third column",
+            "these steps belong to heads that take every third column; a head owns "
+            "four neighbouring columns",
             (60, 1, 12, 3),
         ),
         Mistake(
-            "keys transposed",
-            "the last two axes are exchanged: the columns of a head are neighbours",
+            "interleaved, before the swap",
+            "these steps belong to (batch, token, column, head) with every third "
+            "column; a head owns four neighbouring columns",
+            (60, 12, 3, 1),
+        ),
+        Mistake(
+            "last two axes exchanged",
+            "the last two steps are exchanged: the columns of a head are neighbours in "
+            "memory",
             (60, 4, 1, 12),
         ),
+        Mistake(
+            "the width of the whole",
+            "the first step is that of one token; from batch to batch there are five "
+            "tokens of twelve numbers",
+            (12, 4, 12, 1),
+        ),
+        Mistake(
+            "another count of numbers",
+            "answer with four numbers, one for each of the axes (batch, head, token, "
+            "column)",
+            (60, 12, 1),
+        ),
+        Mistake(
+            "a text",
+            "answer with numbers: four of them in parentheses, such as (8, 4, 2, 1)",
+            "60 4 12 1",
+        ),
     ),
-    reread=_STEP,
-    praise="the next head is four columns on, the next token twelve.",
-    observe=_several_numbers,
+    reread=section(
+        "split", 'Deeper: strides and the error "view size is not compatible"'
+    ),
+    praise="the next head begins 4 numbers later, the next token 12.",
+    observe=_row_of(4),
 )
+
+_DIAGNOSES = (
+    "split without swap",
+    "merge without swap",
+    "both without swap",
+    "interleaved split",
+    "heads in reverse order",
+    "nothing is wrong",
+)
+
+
+def _diagnosis(answer):
+    """Return which of the six texts it is, however it was copied."""
+    if isinstance(answer, list | tuple) and len(answer) == 1:
+        (answer,) = answer
+    if not isinstance(answer, str):
+        return answer
+    words = " ".join(answer.lower().replace("_", " ").replace("-", " ").split())
+    text = words.strip(" .\"'`")
+    return text if text in _DIAGNOSES else "none of the six texts"
+
+
+def _misplaced():
+    """Count the numbers of the task that left their row, and their column."""
+    came = merge_heads(_without_swap(10 * np.arange(4)[:, None] + np.arange(6), 3))
+    rows, columns = came // 10 != np.arange(4)[:, None], came % 10 != np.arange(6)
+    return rows.sum(), columns.sum()
+
 
 wrong_step = Exercise(
     task="one of six diagnoses, as a text",
@@ -229,34 +366,46 @@ wrong_step = Exercise(
     mistakes=(
         Mistake(
             "merge",
-            "then row 0 would hold the same two columns of three tokens",
+            "with this mistake the first row would be 00 01 10 11 20 21, the same two "
+            "columns of three tokens",
             "merge without swap",
         ),
         Mistake(
             "both",
-            "two mistakes of this kind undo each other, and every number would be back "
-            "in its place",
+            "these two mistakes undo each other when each token attends only to "
+            "itself, and every number would be back in its place",
             "both without swap",
         ),
         Mistake(
             "interleaved",
-            "then every number would still stand in the row of its token",
+            "with this mistake every number would still stand in the row of its token",
             "interleaved split",
         ),
         Mistake(
             "order",
-            "then row 0 would begin with 04 05, and no token would leave its row",
+            "with this mistake the first row would be 04 05 02 03 00 01, and no number "
+            "would leave its row",
             "heads in reverse order",
         ),
         Mistake(
             "nothing",
-            "every token looks at itself, so each row should come back as it went in",
+            "every token attends only to itself, so each row should come out as it "
+            "went in; compare the first rows",
             "nothing is wrong",
+        ),
+        Mistake(
+            "none of the six",
+            "answer with one of the six texts of the task: "
+            + ", ".join(f'"{text}"' for text in _DIAGNOSES),
+            "split",
         ),
     ),
     reread=section("split", "Break it"),
-    praise="the columns stand where they should, and the tokens do not.",
-    observe=_unquoted,
+    praise="each head got the next third of the numbers in memory, so {} of the 24 "
+    "numbers left the row of their token and {} left their column.".format(
+        *_misplaced()
+    ),
+    observe=_diagnosis,
 )
 
 
@@ -284,39 +433,69 @@ fuse = Exercise(
     mistakes=(
         Mistake(
             "no swap",
-            "reshape alone takes the numbers in the order of the tape: head 1 fills "
-            "whole rows before head 2 has its turn",
+            "a reshape alone takes the numbers in their order in memory, so the first "
+            "head fills whole rows before the second has its turn",
             lambda small: small.reshape(small.shape[1], -1),
         ),
         Mistake(
             "on top of each other",
-            "the small matrices stand on top of each other; a head owns columns",
+            "the small matrices stand on top of each other; a head owns columns, so "
+            "they belong side by side",
             lambda small: np.concatenate(list(small), axis=0),
         ),
         Mistake(
             "interleaved",
-            "the columns are dealt out in turn; those of one head should be neighbours",
+            "the columns of the heads come in turn; those of one head should be "
+            "neighbours",
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1),
         ),
         Mistake(
             "block diagonal",
-            "with blocks on the diagonal each head sees a slice of its own, and here "
-            "all heads see the whole token",
+            "with blocks on the diagonal each head sees a part of the token; here all "
+            "heads see the whole token",
             _block_diagonal,
         ),
         Mistake(
             "transposed",
-            "that is how PyTorch stores it; ours is multiplied from the right, X @ W",
+            "this is the transpose, which PyTorch stores; ours has one row for each "
+            "column of X, because we compute X @ W",
             lambda small: _side_by_side(small).T,
         ),
         Mistake(
+            "each small matrix transposed",
+            "each small matrix is transposed; lay them side by side as they are",
+            lambda small: _side_by_side(small.swapaxes(1, 2)),
+        ),
+        Mistake(
+            "transposes in memory order",
+            "you swap rows and columns of the small matrices before the reshape; swap "
+            "heads and rows instead",
+            lambda small: small.swapaxes(1, 2).reshape(small.shape[1], -1),
+        ),
+        Mistake(
+            "first and last axis swapped",
+            "you swap the heads with the columns before the reshape; swap them with "
+            "the rows, so that row a of all heads comes together",
+            lambda small: small.swapaxes(0, 2).reshape(small.shape[1], -1),
+        ),
+        Mistake(
+            "not joined",
+            "the order is right; now join the last two axes into one by a reshape",
+            lambda small: small.swapaxes(0, 1),
+        ),
+        Mistake(
             "heads in reverse order",
-            "head 1 comes first, from the left",
+            "the first head belongs on the left; yours come in reverse order",
             lambda small: _side_by_side(small[::-1]),
         ),
         Mistake(
+            "only the first head",
+            "this is the matrix of one head; lay all of them side by side",
+            lambda small: small[0],
+        ),
+        Mistake(
             "summed",
-            "a sum of the matrices is one head, and nothing can take it apart again",
+            "you add the matrices, which makes one head of them; lay them side by side",
             lambda small: small.sum(axis=0),
         ),
     ),

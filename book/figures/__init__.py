@@ -6,8 +6,10 @@ figure is a `mha.view.View` with a script of the same name beside it.
 """
 
 from figures.batch import batch
+from figures.board import board
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
+from figures.fused import fused
 from figures.heads import heads
 from figures.histogram import histogram
 from figures.house import house
@@ -30,8 +32,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "dragons", "heads", "histogram", "house", "kills", "lanes",
-    "many_heads", "marks", "masks", "moves", "one_head", "online", "paths", "plane",
-    "points", "projections", "scale", "scores", "shadows", "softmax", "steps",
-    "to_weights", "vectors", "walks",
+    "batch", "blocks", "board", "dragons", "fused", "heads", "histogram", "house",
+    "kills", "lanes", "many_heads", "marks", "masks", "moves", "one_head", "online",
+    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "softmax",
+    "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -11,7 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from figures.strip import Pen, box, line, numbers
-from mha import laws, merge_heads, sinusoidal_positional_encoding, softmax, zoo
+from mha import (
+    causal_mask,
+    laws,
+    merge_heads,
+    padding_mask,
+    sinusoidal_positional_encoding,
+    softmax,
+    zoo,
+)
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import NotApplicable
 from mha.plot.marks import SERIF
@@ -151,9 +159,14 @@ def causal():
 
 
 def masks(pen):
-    """A triangle of weights: each word attends to itself and to those before it."""
-    A, mask = causal()
-    weights(pen, A[0], 54, 10, 23, mask=mask, figures=True)
+    """A causal mask, open on and below its diagonal, and a padding mask of columns."""
+    side = 16
+    for mask, x, name in (
+        (causal_mask(5), 12, "causal"),
+        (np.broadcast_to(padding_mask([3], 5)[0, 0], (5, 5)), 108, "padding"),
+    ):
+        weights(pen, mask, x, 8, side, mask=mask)
+        pen.write(x + 2.5 * side, 106, name, size=12)
 
 
 def attention_(pen):

@@ -19,16 +19,8 @@ two mistakes. `Exercise.self_test` proves that each mistake is told apart.
 ...         (np.array([[1.0, 2.0, 6.0], [0.0, 1.0, 2.0]]),),
 ...     ),
 ...     mistakes=(
-...         Mistake(
-...             "not divided",
-...             "these are the sums: how many numbers does a row have?",
-...             lambda X: X.sum(axis=1),
-...         ),
-...         Mistake(
-...             "the mean of each column",
-...             "you have one mean per column: over which axis is a row summed?",
-...             lambda X: X.mean(axis=0),
-...         ),
+...         Mistake("sums", "these are sums: divide them", lambda X: X.sum(axis=1)),
+...         Mistake("columns", "one for each column: use axis 1", lambda X: X.mean(0)),
 ...     ),
 ...     reread="lecture 2, page 5",
 ...     praise="one mean per row, for every number of columns.",
@@ -49,7 +41,7 @@ any other wrong answer the check says what it can, such as "every number is 3 ti
 it should be":
 
 >>> row_means(lambda X: np.einsum("ij->i", X))
-not yet: these are the sums: how many numbers does a row have?
+not yet: these are sums: divide them
   X =       [[1. 3.]]
   expected  [2.]
   got       [4.]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mha.check import _outcomes
-from mha.check._outcomes import Raised, general_hint, same, show
+from mha.check._outcomes import InputChanged, Raised, general_hint, same, show
 
 # What a stub is compiled to, by some version of Python.
 IDLE = set(
@@ -245,13 +245,13 @@ class Exercise:
         outcomes, wanted = self._outcomes(answer, called), self._wanted
         ours = (self.right, *(mistake.answer for mistake in self.mistakes))
         if called and not any(answer is each for each in ours):
-            step = f"mha.{called[0]}, which is what the task asks you to write"
-            return Verdict("not yet", f"this calls {step}\n  reread    {self.reread}")
+            step = f"this calls mha.{called[0]}; the task is to do without it"
+            return Verdict("not yet", f"{step}\n  reread    {self.reread}")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                slip = self._recognise(outcomes)
-                hint = slip.hint if slip else general_hint(got, want, outcomes, wanted)
-                lines = [hint]
+                slip, here = self._recognise(outcomes)
+                hint = here + slip.hint if slip else ""
+                lines = [hint or general_hint(got, want, outcomes, wanted)]
                 for name, value in zip(self._names(), case, strict=False):
                     lines.append(f"  {name + ' =':<10}{show(value, 12)}")
                 digits = 3 if show(got) != show(want) else 8
@@ -259,8 +259,7 @@ class Exercise:
                     lines.append(f"  expected  {show(want, 12, digits)}")
                 lines.append(f"  got       {show(got, 12, digits)}")
                 lines.append(f"  reread    {self.reread}")
-                known = slip.name if slip else None
-                return Verdict("not yet", "\n".join(lines), known)
+                return Verdict("not yet", "\n".join(lines), slip.name if slip else None)
         return Verdict("passed", self.praise or self.task)
 
     def self_test(self) -> None:
@@ -335,21 +334,15 @@ class Exercise:
                     result = self.observe(run, *given)
                 else:
                     result = run(*given) if callable(run) else run
+                result = _outcomes.as_plain(result)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a learner's function may raise anything
+        except BaseException as error:  # by the answer, or by reading its result
             return Raised(error, by_answer=error in raised)
         for name, before, after in zip(self._names(), case, given, strict=False):
             if isinstance(before, np.ndarray) and not same(before, after):
-                return Raised(
-                    _outcomes.InputChanged(f"the input {name} must stay as it is")
-                )
-        try:
-            return _outcomes.as_plain(result)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # and what it returns may refuse to be read
-            return Raised(error, by_answer=False)
+                return Raised(InputChanged(f"the input {name} must stay as it is"))
+        return result
 
     def _note_in(self, called: Any) -> Any:
         """Return a profiler that adds the name of a forbidden step to `called`."""
@@ -357,30 +350,32 @@ class Exercise:
 
         def note(frame: types.FrameType, event: str, _: Any) -> None:
             if event == "call" and frame.f_code in codes:
-                called.append(codes[frame.f_code].__name__)
+                called.append(codes[frame.f_code].__qualname__)
 
         return note if codes and isinstance(called, list) else None
 
-    def _recognise(self, outcomes: list[Any]) -> Mistake | None:
-        """Return the mistake with the same outcomes, or the one that comes closest.
+    def _recognise(self, outcomes: list[Any]) -> tuple[Mistake | None, str]:
+        """Return the mistake that comes closest, and what to say before its hint.
 
-        Where one of the two stops with an error they may differ: the same slip can
-        run or stop, depending on how it is written. But a mistake that gives the right
-        result where the answer first fails does not explain this failure.
+        Best is one with the same outcomes, then one that differs only where either
+        stops with an error (a slip can run or stop), then one that agrees where the
+        answer first fails. A mistake that is right there does not explain the failure.
         """
-        closest, most = None, 0
+        closest, most = None, (False, 0)
         first = list(map(same, outcomes, self._wanted)).index(False)
         for mistake, theirs in zip(self.mistakes, self._theirs, strict=True):
             if all(map(same, outcomes, theirs)):
-                return mistake
+                return mistake, ""
             if same(theirs[first], self._wanted[first]):
                 continue
-            shared = _outcomes.shared_results(outcomes, theirs, self._wanted)
-            if shared == most:
+            found = _outcomes.shared_results(outcomes, theirs, self._wanted)
+            told = found[0] or _outcomes.telling(outcomes[first], theirs[first])
+            if told and found == most:
                 closest = None
-            elif shared > most:
-                closest, most = mistake, shared
-        return closest
+            elif told and found > most:
+                closest, most = mistake, found
+        here = "on this input, though not on every one, you get what this slip gives: "
+        return closest, "" if most[0] else here
 
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):

@@ -2,6 +2,7 @@
 
 import inspect
 import numbers
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -137,16 +138,25 @@ def same(a: Any, b: Any) -> bool:
 
 def shared_results(
     outcomes: Sequence[Any], theirs: Sequence[Any], wanted: Sequence[Any]
-) -> int:
-    """Count the wrong results that two answers share; 0 if their results differ."""
+) -> tuple[bool, int]:
+    """Return whether no results differ, and how many wrong ones come before they do."""
     shared = 0
     for a, b, want in zip(outcomes, theirs, wanted, strict=True):
         if isinstance(a, Raised) or isinstance(b, Raised):
             continue
         if not same(a, b):
-            return 0
+            return False, shared
         shared += not same(a, want)
-    return shared
+    return shared > 0, shared
+
+
+def telling(a: Any, b: Any) -> bool:
+    """Tell whether two results agree in more than one whole number, or in a part."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return same(a, b) and any(map(telling, a, b))
+    if not isinstance(a, np.ndarray) or a.dtype.kind not in "iuf" or not same(a, b):
+        return False
+    return len(np.unique(a)) > 1 or bool(np.nan_to_num(np.modf(a)[0]).any())
 
 
 # ------------------------------------------------------- describing
@@ -159,6 +169,11 @@ def general_hint(
     if isinstance(got, Raised):
         if isinstance(got.error, InputChanged):
             return f"{got.error}, and your answer writes into it"
+        unfit = re.search(r"matmul.*size (\d+) is different from (\d+)", str(got))
+        if unfit:
+            rows, columns = unfit.groups()
+            sizes = f"A is {columns} wide and B {rows} high"
+            return f"your answer stops, because a product A @ B does not fit: {sizes}"
         return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
     if isinstance(want, Raised):
         kind = type(want.error).__name__
@@ -190,8 +205,9 @@ def general_hint(
         return "the result holds NaN, and no NaN is expected here"
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of the expected one"
-    factor = _common_factor(outcomes, wanted)
-    if factor is not None:
+    if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
+        return "these are the right numbers in a wrong order"
+    if (factor := _common_factor(outcomes, wanted)) is not None:
         return f"every number is {factor:.3g} times what it should be"
     if want.dtype.kind == "f" and np.array_equal(got == 0, want == 0):
         for digits in range(2, 7):
@@ -216,10 +232,9 @@ def _what(outcome: Any) -> str:
 
 def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | None:
     """Return the factor between all results and all that is wanted, if there is one."""
-    for x in (*outcomes, *wanted):
-        if not isinstance(x, np.ndarray) or x.dtype.kind not in "biuf":
-            return None
-    if [x.shape for x in outcomes] != [x.shape for x in wanted]:
+    arrays = [x for x in (*outcomes, *wanted) if isinstance(x, np.ndarray)]
+    numeric = [x.shape for x in arrays if x.dtype.kind in "biuf"]
+    if len(numeric) < 2 * (n := len(wanted)) or numeric[:n] != numeric[n:]:
         return None
     got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))
     # One ratio could be anything; that two agree is no accident.
@@ -245,10 +260,9 @@ def show(value: Any, indent: int = 0, digits: int = 3) -> str:
         return str(getattr(value, "slug", getattr(value, "__name__", printed(value))))
     if not isinstance(value, np.ndarray | np.generic | bool | int | float):
         return printed(value).replace("\n", margin)
-    text = np.array2string(
-        np.asarray(value), precision=digits, suppress_small=True, threshold=60
-    )
-    numeric = np.asarray(value).dtype.kind in "biufc"
+    array = np.asarray(value)
+    text = np.array2string(array, precision=digits, suppress_small=True, threshold=60)
+    numeric = array.dtype.kind in "biufc"
     return (text if numeric else _cut(text)).replace("\n", margin)
 
 

@@ -89,7 +89,7 @@ def asymmetry_cases(rng):
 
 
 @law(
-    "what i scores with j is not what j scores with i",
+    "the score of i with j can differ from that of j with i",
     cases=asymmetry_cases,
     equation="S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
     chapter="attention",

@@ -107,7 +107,7 @@ def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
         changed = X.copy()
         changed[t:] = later[t - 1 :]
         Y_later = subject.attend(changed, changed, changed, mask, **options)
-        where = f"row {t - 1} and above, when the tokens below change"
+        where = f"rows before {t}, when the tokens from {t} on change"
         if failure := differs(Y[:t], Y_later[:t], where):
             return failure
     first = X[:1]

@@ -18,11 +18,11 @@ rotation_cases = partial(qkv_cases, masked=False)
 
 
 @law(
-    "turning queries and keys together changes nothing",
+    "rotating queries and keys together changes nothing",
     cases=rotation_cases,
     equation="attention(Q R, K R, V) = attention(Q, K, V) where R Rᵀ = I",
     chapter="dot_product",
-    reason="a dot product depends on lengths and the angle between, which a turn keeps",
+    reason="a dot product depends on lengths and angles, which a rotation keeps",
 )
 def rotation_changes_nothing(subject, Q, K, V):
     R = np.eye(Q.shape[-1])

@@ -423,7 +423,7 @@ class tied_query_key(Member, chapter="attention"):
 
 @exhibit
 class attends_across_batch(Member, chapter="attention"):
-    wrong = "Batch and tokens are swapped: a token attends to the other samples."
+    wrong = "Batch and tokens are swapped: a token attends to other sentences."
     seen = "A published model handed its batch to PyTorch in the wrong order."
     link = "https://github.com/IBM/TabFormer/pull/14"
 
@@ -457,7 +457,7 @@ class output_within_heads(Member, chapter="output"):
 @exhibit
 class no_output_projection(Member, chapter="output"):
     wrong = "The concatenated heads are returned without W_O."
-    seen = "A popular TensorFlow version lacked the matrix until readers asked."
+    seen = "A popular TensorFlow version still lacks the matrix, though readers asked."
     link = "https://github.com/Kyubyong/transformer/issues/117"
 
     def output(self, concat, W_O, n_heads):

@@ -101,6 +101,10 @@ def test_a_check_leaves_its_own_cases_alone():
     [
         (lambda x: np.append(x, 1), "has shape (2,), expected (1,)"),
         (lambda x: x * np.nan, "holds NaN"),
+        (
+            lambda x: np.ones((2, 3)) @ np.ones((4, 5)),
+            "a product A @ B does not fit: A is 3 wide and B 4 high",
+        ),
         (lambda x: 6 * x, "3 times what it should be"),
         (lambda x: "two", "a text, expected an array of numbers"),
         (lambda x: np.sin(x), "none of the mistakes this check knows"),
@@ -123,6 +127,19 @@ def test_a_transposed_answer_is_called_transposed():
     assert "transpose" in outer(lambda a, b: np.outer(b, a)).text
 
 
+def test_the_right_numbers_in_a_wrong_order_are_told_so():
+    rows = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    exercise = Exercise("x again", lambda x: x.copy(), ((rows,),), (), "page 1")
+    text = exercise(lambda x: x[::-1] + 0.0).text
+    assert text.startswith("these are the right numbers in a wrong order\n")
+    assert (
+        "transpose"
+        in Exercise("x", lambda x: x + 0, ((rows[:, :2],),), (), "p")(
+            lambda x: x.T + 0
+        ).text
+    )
+
+
 def test_a_wrong_one_of_several_results_is_counted_and_its_factor_told():
     two = Exercise(
         task="twice and three times x",
@@ -138,11 +155,53 @@ def test_a_wrong_one_of_several_results_is_counted_and_its_factor_told():
     assert "expected 2 results" in two(lambda x: 2 * x).text
 
 
-def test_a_mistake_is_not_named_when_one_of_its_results_differs():
+def test_a_mistake_that_agrees_on_the_first_failing_input_only_is_named_for_it():
     def squares_the_second_case_only(x):
         return x * x if x.shape == (2,) else np.sin(x)
 
-    assert DOUBLED(squares_the_second_case_only).mistake is None
+    verdict = DOUBLED(squares_the_second_case_only)
+    assert verdict.mistake == "squared"
+    assert str(verdict) == (
+        "not yet: on this input, though not on every one, you get what this slip "
+        "gives: that is the square\n"
+        "  x =       [3. 5.]\n"
+        "  expected  [ 6. 10.]\n"
+        "  got       [ 9. 25.]\n"
+        '  reread    chapter 0, "By hand"'
+    )
+
+
+def test_a_mistake_that_agrees_later_or_by_accident_is_not_named():
+    def squares_the_last_case_only(x):
+        return x * x if x.ndim == 2 else np.sin(x)
+
+    assert DOUBLED(squares_the_last_case_only).mistake is None
+    whole = Exercise(
+        task="twice a number",
+        right=lambda x: 2 * x,
+        cases=((3,), (5,)),
+        mistakes=(Mistake("squared", "that is the square", lambda x: x * x),),
+        reread="page 1",
+    )
+    assert whole(lambda x: 9).mistake is None  # any whole number may be an accident
+    assert whole(lambda x: x**2).mistake == "squared"
+    assert DOUBLED(lambda x: np.full(2, np.inf)).mistake is None
+
+
+def test_of_two_mistakes_the_one_that_agrees_longer_is_named_and_none_if_both_do():
+    inputs = [(np.array(x),) for x in ([3.0, 4.0], [1.0, 5.0], [4.0, 2.0], [7.0, 2.0])]
+    exercise = Exercise(
+        task="twice a number",
+        right=lambda x: 2 * x,
+        cases=inputs,
+        mistakes=(
+            Mistake("squared", "a square", lambda x: x * x),
+            Mistake("by x", "half", lambda x: x * x if x[0] != 1 else x / 3),
+        ),
+        reread="page 1",
+    )
+    assert exercise(lambda x: x * x if x[1] > 2 else x).mistake == "squared"
+    assert exercise(lambda x: x * x if x[0] == 3 else x).mistake is None
 
 
 def test_a_mistake_is_not_named_for_an_error_that_it_does_not_explain():
@@ -194,7 +253,7 @@ def test_an_answer_may_not_call_the_step_that_it_should_be():
     )
     exercise.self_test()
     refused = (
-        "not yet: this calls mha.softmax, which is what the task asks you to write\n"
+        "not yet: this calls mha.softmax; the task is to do without it\n"
         "  reread    page 1"
     )
     for answer in (mha.softmax, lambda x: mha.masked_softmax(x) + 1):

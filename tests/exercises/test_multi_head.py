@@ -67,33 +67,115 @@ def by_einsum(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return np.einsum("hij,jhc->ihc", A, V).reshape(len(X), -1) @ W_O
 
 
-def without_swap(X, W_Q, W_K, W_V, W_O, n_heads, mask):
-    Q, K, V = ((X @ W).reshape(n_heads, len(X), -1) for W in (W_Q, W_K, W_V))
-    heads = mha.scaled_dot_product_attention(Q, K, V, mask)
-    return mha.merge_heads(heads) @ W_O
+def slip(
+    root=None,
+    split=lambda x, h: x.reshape(len(x), h, -1).swapaxes(0, 1),
+    merge=lambda H: H.swapaxes(0, 1).reshape(H.shape[1], -1),
+    hidden=lambda S, mask: np.where(mask, S, -np.inf),
+    matrices=lambda W_Q, W_K, W_V, W_O: (W_Q, W_K, W_V, W_O),
+    project=lambda X, W: X @ W,
+):
+    """Return the whole layer as a learner writes it, with some steps of her own."""
+
+    def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+        W_Q, W_K, W_V, W_O = matrices(W_Q, W_K, W_V, W_O)
+        Q, K, V = (split(project(X, W), n_heads) for W in (W_Q, W_K, W_V))
+        divisor = np.sqrt(Q.shape[-1]) if root is None else root(X, Q)
+        S = Q @ K.swapaxes(-1, -2) / divisor
+        if mask is not None:
+            S = hidden(S, mask)
+        E = np.exp(S)
+        return merge(E / E.sum(-1, keepdims=True) @ V) @ W_O
+
+    return answer
+
+
+def cut_before_the_projection(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    d = X.shape[1] // n_heads
+    x = X.reshape(len(X), n_heads, d).swapaxes(0, 1)
+    heads = mha.scaled_dot_product_attention(
+        x @ W_Q[:d, :d], x @ W_K[:d, :d], x @ W_V[:d, :d], mask
+    )
+    return heads.swapaxes(0, 1).reshape(len(X), -1) @ W_O
 
 
 def without_W_O(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return by_loops(X, W_Q, W_K, W_V, np.eye(len(W_O)), n_heads, mask)
 
 
+SLIPS = {
+    "root of the number of tokens": slip(root=lambda X, Q: len(X) ** 0.5),
+    "root of d_model": slip(root=lambda X, Q: X.shape[1] ** 0.5),
+    "root of the whole width": slip(
+        root=lambda X, Q: (Q.shape[0] * Q.shape[-1]) ** 0.5
+    ),
+    "root of the number of heads": slip(root=lambda X, Q: len(Q) ** 0.5),
+    "width without root": slip(root=lambda X, Q: Q.shape[-1]),
+    "no scale": slip(root=lambda X, Q: 1),
+    "split across the tokens": slip(split=lambda x, h: x.reshape(h, len(x), -1)),
+    "merge across the tokens": slip(merge=lambda H: H.reshape(H.shape[1], -1)),
+    "both across the tokens": slip(
+        split=lambda x, h: x.reshape(h, len(x), -1),
+        merge=lambda H: H.reshape(H.shape[1], -1),
+    ),
+    "heads behind the tokens": slip(
+        split=lambda x, h: x.reshape(len(x), h, -1),
+        merge=lambda H: H.reshape(len(H), -1),
+        hidden=lambda S, mask: S,
+    ),
+    "interleaved": slip(split=lambda x, h: np.stack([x[:, r::h] for r in range(h)])),
+    "interleaved both ways": slip(
+        split=lambda x, h: np.stack([x[:, r::h] for r in range(h)]),
+        merge=lambda H: np.stack(list(H), -1).reshape(H.shape[1], -1),
+    ),
+    "merge interleaved": slip(
+        merge=lambda H: np.dstack(list(H)).reshape(len(H[0]), -1)
+    ),
+    "heads in the wrong order": slip(merge=lambda H: np.hstack(list(H)[::-1])),
+    "hidden scores set to 0": slip(hidden=lambda S, mask: S * mask),
+    "mask added": slip(hidden=lambda S, mask: S + mask),
+    "mask ignored": slip(hidden=lambda S, mask: S),
+    "mask inverted": slip(hidden=lambda S, mask: np.where(mask, -np.inf, S)),
+    "causal instead of the given mask": slip(
+        hidden=lambda S, mask: np.where(np.tri(len(mask)) > 0, S, -np.inf)
+    ),
+    "keys made with W_Q": slip(matrices=lambda Q, K, V, W: (Q, Q, V, W)),
+    "queries made with W_K": slip(matrices=lambda Q, K, V, W: (K, K, V, W)),
+    "W_O transposed": slip(matrices=lambda Q, K, V, W: (Q, K, V, W.T)),
+    "transposed matrices": slip(project=lambda X, W: X @ W.T),
+    "tokens cut before the projection": cut_before_the_projection,
+    "no W_O": without_W_O,
+}
+
+
 def test_many_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
-    prove(
-        check.many_heads,
-        by_loops,
-        by_einsum,
-        by_torch,
-        wrong_ways={
-            "split across the tokens": [without_swap],
-            "no W_O": [without_W_O],
-            "mask ignored": [lambda *args: by_loops(*args[:-1], None)],
-            "mask inverted": [
-                lambda *args: by_loops(
-                    *args[:-1], None if args[-1] is None else ~args[-1]
-                )
-            ],
-        },
-    )
+    assert check.many_heads(slip()).passed
+    prove(check.many_heads, by_loops, by_einsum, by_torch)
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_many_heads_names_a_slip_in_a_layer_that_is_written_out(name):
+    verdict = check.many_heads(SLIPS[name])
+    assert verdict.mistake == name, verdict
+
+
+def test_many_heads_names_the_first_of_two_slips_and_does_not_claim_more():
+    two = slip(root=lambda X, Q: 1, hidden=lambda S, mask: S)
+    verdict = check.many_heads(two)
+    assert verdict.mistake == "no scale"
+    assert verdict.text.startswith("on this input, though not on every one, you get")
+    swapped = slip(matrices=lambda Q, K, V, W: (Q, V, K, W))
+    assert check.many_heads(swapped).mistake == "W_K and W_V exchanged"
+
+
+def test_many_heads_refuses_the_whole_layer_of_the_package():
+    def whole(*given):
+        return mha.multi_head_attention(*given)
+
+    verdict = check.many_heads(whole)
+    assert verdict.text.startswith("this calls mha.multi_head_attention;")
+    verdict = check.many_heads(lambda *given: zoo.right(*given))
+    assert verdict.text.startswith("this calls mha.Member.__call__;")
 
 
 def test_farthest_head_accepts_every_way_to_measure_and_names_each_mistake():

@@ -24,18 +24,30 @@ def test_sum_of_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
         heads, W_O = torch.from_numpy(heads), torch.from_numpy(W_O)
         return (heads @ W_O.unflatten(0, (heads.shape[-3], -1))).sum(-3)
 
-    def as_if_concatenated(heads, W_O):
-        return mha.merge_heads(heads) @ W_O
-
     prove(
         check.sum_of_heads,
         by_loop,
         by_einsum,
         by_torch,
-        as_if_concatenated,
         wrong_ways={
-            "heads averaged": [
-                lambda heads, W_O: by_einsum(heads, W_O) / len(heads[..., 0, 0].T)
+            "sum divided by the number of heads": [
+                lambda heads, W_O: by_einsum(heads, W_O) / heads.shape[-3]
+            ],
+            "W_O transposed": [lambda heads, W_O: by_loop(heads, W_O.T)],
+            "interleaved rows": [
+                lambda heads, W_O: sum(
+                    heads[..., r, :, :]
+                    @ W_O.reshape(heads.shape[-1], -1, W_O.shape[1])[:, r]
+                    for r in range(heads.shape[-3])
+                )
+            ],
+            "blocks in the opposite order": [
+                lambda heads, W_O: by_einsum(np.flip(heads, -3), W_O)
+            ],
+            "not added": [
+                lambda heads, W_O: (
+                    heads @ W_O.reshape(heads.shape[-3], heads.shape[-1], -1)
+                )
             ],
             "heads mixed with tokens": [
                 lambda heads, W_O: (
@@ -44,6 +56,16 @@ def test_sum_of_heads_accepts_loops_einsum_and_torch_and_names_each_mistake():
             ],
         },
     )
+
+
+def test_sum_of_heads_refuses_the_concatenation_that_the_task_forbids():
+    verdict = check.sum_of_heads(lambda heads, W_O: mha.merge_heads(heads) @ W_O)
+    assert verdict.text.startswith("this calls mha.merge_heads; the task is to do")
+
+
+def test_a_product_that_does_not_fit_is_told_with_its_sizes():
+    verdict = check.sum_of_heads(lambda heads, W_O: heads @ W_O)
+    assert "a product A @ B does not fit: A is 1 wide and B 2 high" in verdict.text
 
 
 def test_count_parameters_accepts_formulas_and_names_each_mistake():
@@ -89,6 +111,7 @@ def test_fold_value_bias_accepts_every_product_and_names_each_mistake():
         lambda b_V, W_O, b_O: as_a_zero_token(b_V, W_O, b_O)[0],
         wrong_ways={
             "wrong side of W_O": [lambda b_V, W_O, b_O: b_V @ W_O.T + b_O],
+            "number times number": [lambda b_V, W_O, b_O: W_O * b_V + b_O],
             "b_V dropped": [lambda b_V, W_O, b_O: b_O + 0 * b_V.sum()],
             "old bias lost": [lambda b_V, W_O, b_O: np.einsum("a,ab->b", b_V, W_O)],
         },
@@ -108,6 +131,17 @@ def test_head_that_wrote_accepts_several_methods_and_names_each_mistake():
         ]
         return ranks.index(0)
 
+    def solved_from_the_left(before, after, W_O, n_heads):
+        x = np.linalg.solve(W_O, (after - before).T)
+        return np.abs(x).reshape(n_heads, -1).sum(1).argmax()
+
+    def lstsq_of_the_wrong_one(before, after, W_O, n_heads):
+        change, left = (after - before).T, []
+        for block in np.split(W_O, n_heads):
+            x = np.linalg.lstsq(change, block.T, rcond=None)[0]
+            left.append(np.linalg.norm(change @ x - block.T))
+        return np.argmin(left)
+
     def largest_number_of_each_slot(before, after, W_O, n_heads):
         concat = (after - before) @ np.linalg.inv(W_O)
         return concat.reshape(len(before), n_heads, -1).max((0, 2)).argmax()
@@ -123,6 +157,19 @@ def test_head_that_wrote_accepts_several_methods_and_names_each_mistake():
         wrong_ways={
             "largest change of columns": [columns_that_move_most],
             "counted from one": [lambda *given: by_rank(*given) + 1],
+            "inverse on the wrong side": [solved_from_the_left],
+            "shapes that do not fit": [
+                lambda before, after, W_O, n_heads: np.linalg.solve(
+                    W_O, after - before
+                ),
+                lambda before, after, W_O, n_heads: (
+                    np.linalg.inv(W_O) @ (after - before)
+                ).argmax(),
+                lambda before, after, W_O, n_heads: np.linalg.lstsq(
+                    W_O, after - before, rcond=None
+                )[0].argmax(),
+            ],
+            "arguments of lstsq exchanged": [lstsq_of_the_wrong_one],
             "largest number upwards": [largest_number_of_each_slot],
             "W_O once more": [
                 lambda before, after, W_O, n_heads: columns_that_move_most(
