@@ -109,7 +109,7 @@ function draw() {
   const given = A.map((row, r) => `Head ${r + 1} gives ${row.map((w, j) => `${show(w)} to ${names[j]}`).slice(0, row[2] > 0.001 ? 3 : 2).join(", ")}.`);
   const largest = Math.max(...B.map((row) => Math.max(...row.slice(0, 2).map(Math.abs))));
   say(`${given.join(" ")} R² of both is ${show(r2)}. ` + (state.m === 1 ? ""
-    : rank === 1 ? "The heads are equal: one average." : `To take them apart, W_O needs numbers up to ${show(largest, 1)}.`));
+    : rank === 1 ? "The heads are equal: one average." : `To take the averages apart, W_O needs numbers up to ${show(largest, 1)}.`));
 }
 
 mount(`with one head, find the point at which R² of both (${first} and ${second}) is above 0.50. If you give up, take two heads.`,
