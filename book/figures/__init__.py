@@ -25,6 +25,7 @@ from figures.points import points
 from figures.scale import scale
 from figures.scores import scores
 from figures.shadows import shadows
+from figures.sheet import sheet
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
@@ -34,6 +35,6 @@ from figures.walks import walks
 __all__ = [
     "batch", "blocks", "board", "dragons", "fused", "heads", "histogram", "house",
     "kills", "lanes", "many_heads", "marks", "masks", "moves", "one_head", "online",
-    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "softmax",
-    "steps", "to_weights", "vectors", "walks",
+    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "sheet",
+    "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -48,6 +48,7 @@ DEFAULTS = {
     figures.scale: {},
     figures.scores: {},
     figures.shadows: {},
+    figures.sheet: {},
     figures.softmax: {},
     figures.steps: {"is_causal": False},
     figures.to_weights: {},
