@@ -14,6 +14,7 @@ from figures.heads import heads
 from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
+from figures.lanes import lanes
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
@@ -33,7 +34,7 @@ from figures.walks import walks
 
 __all__ = [
     "batch", "blocks", "board", "dragons", "fused", "heads", "histogram", "house",
-    "kills", "many_heads", "marks", "masks", "moves", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
-    "steps", "to_weights", "vectors", "walks",
+    "kills", "lanes", "many_heads", "marks", "masks", "moves", "one_head", "online",
+    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "sheet",
+    "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -38,6 +38,7 @@ DEFAULTS = {
     figures.heads: {"n_heads": 2},
     figures.house: {"lit": "overview", "layout": "wide", "is_causal": False},
     figures.kills: {},
+    figures.lanes: {},
     figures.many_heads: {},
     figures.masks: {"keys": None},
     figures.one_head: {},
