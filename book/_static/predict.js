@@ -23,7 +23,7 @@
     area.oninput = () => { keep(name, area.value); fit(area); };
     box.querySelector("p").classList.toggle("visually-hidden", count > 0); // said once
     box.hidden = false;
-    if (area.value) fit(area); // an empty one fits, and to ask lays out the whole page
+    if (area.value) fit(area); // else it fits
     addEventListener("resize", () => fit(area));
   });
 
