@@ -94,7 +94,7 @@ def _headlines(
         ("the words, *X*", tokens),
         ("the four matrices", features),
         ("times *W_Q*, *W_K*, *W_V*, and split into heads", tokens),
-        ("scores *Q Kᵀ*, in units of *c*", tokens),
+        ("scores *Q Kᵀ* in units of *c*; scaled, in units of ln 2", tokens),
         ("attention weights *A*, from powers of 2", tokens),
         ("head outputs *A V*, side by side", tokens),
         ("times *W_O*: the output *Y*", tokens),
