@@ -73,6 +73,18 @@ silence_head = Exercise(
             lambda W_O, n_heads, head: _zero(W_O, head),
         ),
         Mistake(
+            "width from the columns",
+            "you took W_O.shape[1] // n_heads as the width of a head; here the heads "
+            "together are not as wide as the output, so use len(W_O) // n_heads",
+            lambda W_O, n_heads, head: _zero(
+                W_O,
+                slice(
+                    head * (W_O.shape[1] // n_heads),
+                    (head + 1) * (W_O.shape[1] // n_heads),
+                ),
+            ),
+        ),
+        Mistake(
             "every n_heads-th row",
             "you took every n_heads-th row; the rows of a head are next to each other "
             "in W_O",
@@ -487,6 +499,14 @@ heads_to_spare = Exercise(
             "you also counted accuracies after the first one that is too low; stop "
             "there",
             lambda curve, tolerance: (_costs(curve) <= tolerance + 1e-9).sum() - 1,
+        ),
+        Mistake(
+            "argmax where nothing is too low",
+            "np.argmax returns 0 if no accuracy is too low; then all heads can be "
+            "removed",
+            lambda curve, tolerance: (
+                int(np.argmax(_costs(curve) > tolerance + 1e-9)) - 1
+            ),
         ),
         Mistake(
             "compared with the best",
