@@ -52,7 +52,7 @@ def clocks(words: Sequence[object], *, alt: str) -> Picture:
             _dial(ax, P[t].reshape(2, 2))
             ax.set_title(f"{name}\nposition {t}", fontsize=10)
             for k, tip in enumerate(P[t].reshape(2, 2)):
-                says = "  ".join(f"{x:.2f}".replace("-", "−") for x in tip)
+                says = ", ".join(f"{x:.2f}".replace("-", "−") for x in tip)
                 ax.text(0, -1.42 - 0.36 * k, says, color=LIGHT[HANDS[k][1]],
                         ha="center", va="center", fontsize=9)  # fmt: skip
         lines = row[0].get_lines()[-2:]

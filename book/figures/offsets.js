@@ -16,8 +16,8 @@ const dials = speeds.map((speed, i) => {
 });
 
 // the dot product against the offset
-const W = 440, H = 120, low = Math.min(0, ...curve);
-const x = (k) => 30 + (k / most[1]) * (W - 44);
+const W = 330, H = 110, low = Math.min(0, ...curve);
+const x = (k) => 26 + (k / most[1]) * (W - 40);
 const y = (v) => 12 + ((curve[0] - v) / (curve[0] - low)) * (H - 36);
 const spot_ = svg("circle", { class: "spot", r: 6 });
 const chart = svg("svg", { class: "chart", viewBox: `0 0 ${W} ${H}` },
@@ -25,7 +25,7 @@ const chart = svg("svg", { class: "chart", viewBox: `0 0 ${W} ${H}` },
   svg("path", { class: "curve", d: `M${curve.map((v, k) => `${x(k)} ${y(v)}`).join("L")}` }),
   ...[0, most[1] / 4, most[1] / 2, (3 * most[1]) / 4, most[1]].map((k) =>
     svg("text", { x: x(k), y: H - 2, "text-anchor": "middle" }, `${k}`)),
-  svg("text", { x: 24, y: y(curve[0]) + 4, "text-anchor": "end" }, `${curve[0]}`),
+  svg("text", { x: 20, y: y(curve[0]) + 4, "text-anchor": "end" }, `${curve[0]}`),
   spot_);
 
 // the task: a rise of the dot product with the offset, seen at both offsets
