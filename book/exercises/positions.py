@@ -617,6 +617,12 @@ tells_order = Exercise(
             _tells(equal=True),
         ),
         Mistake(
+            "two equal tokens",
+            "two tokens that are equal, for example zeros, hide most models that know "
+            "the order: take more of them, and draw them at random",
+            _tells(order=[1, 0], equal=True),
+        ),
+        Mistake(
             "only two in the middle exchanged",
             "two models mark the first or the last token alone, so these have to move",
             _tells(order=[0, 2, 1, 3, 4]),

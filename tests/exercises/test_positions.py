@@ -215,12 +215,12 @@ def only_the_last_row_compared(model):
     return not np.allclose(model(X[order])[-1], model(X)[order[-1]])
 
 
-def on_equal_tokens(value):
+def on_equal_tokens(value, order=(2, 0, 3, 1)):
     """Return a law that shuffles tokens which are all equal."""
 
     def law(model):
-        X = np.full((4, 6), value)
-        return not np.allclose(model(X[[2, 0, 3, 1]]), model(X)[[2, 0, 3, 1]])
+        X, shuffle = np.full((len(order), 6), value), list(order)
+        return not np.allclose(model(X[shuffle]), model(X)[shuffle])
 
     return law
 
@@ -246,6 +246,7 @@ def test_tells_order_accepts_pairs_and_an_undone_shuffle():
             "false alarm": [without_forgiving],
             "never True": [lambda model: False],
             "equal tokens": [on_equal_tokens(0.0), on_equal_tokens(1.0)],
+            "two equal tokens": [on_equal_tokens(0.0, (1, 0))],
             "only two in the middle exchanged": [exchanging(1, 2, 5)],
             "only the middle two of four exchanged": [exchanging(1, 2, 4)],
             "True and False exchanged": [lambda model: not by_undoing(model)],
