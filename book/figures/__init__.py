@@ -7,6 +7,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 
 from figures.batch import batch
 from figures.board import board
+from figures.clocks import clocks
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.fused import fused
@@ -18,6 +19,7 @@ from figures.lanes import lanes
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
+from figures.offsets import offsets
 from figures.online import online
 from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
@@ -33,8 +35,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "dragons", "fused", "heads", "histogram", "house",
-    "kills", "lanes", "many_heads", "marks", "masks", "moves", "one_head", "online",
-    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "sheet",
-    "softmax", "steps", "to_weights", "vectors", "walks",
+    "batch", "blocks", "board", "clocks", "dragons", "fused", "heads", "histogram",
+    "house", "kills", "lanes", "many_heads", "marks", "masks", "moves", "offsets",
+    "one_head", "online", "paths", "plane", "points", "projections", "scale",
+    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors",
+    "walks",
 ]  # fmt: skip
