@@ -3,7 +3,10 @@
 import hashlib
 import importlib.util
 import os
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 Source = tuple[str, dict[str, str | Path]]
 Folder = str | os.PathLike[str]
@@ -70,15 +73,37 @@ def _on_the_hub() -> Source | None:
         from huggingface_hub import hf_hub_download
     except ImportError:
         return None
-    try:
-        files: dict[str, str | Path] = {
-            file: hf_hub_download(HUB, file, revision=REVISION) for file in SHA256
+
+    def files(here: bool) -> dict[str, str | Path]:
+        return {
+            file: hf_hub_download(HUB, file, revision=REVISION, local_files_only=here)
+            for file in SHA256
         }
+
+    try:
+        return f"hub {HUB}", files(here=True)
+    except OSError:
+        pass  # never downloaded on this machine
+    try:
+        _reach_the_hub()
+        return f"hub {HUB}", files(here=False)
     except OSError as error:
+        # One message: how its client failed, in two tracebacks, helps nobody.
         raise FileNotFoundError(
             f"no model on this machine, and the hub does not answer: {error}\n{WAYS}"
-        ) from error
-    return f"hub {HUB}", files
+        ) from None
+
+
+def _reach_the_hub() -> None:
+    """Raise OSError at once if the machine is offline.
+
+    The client of the hub would try again and again, for half a minute.
+    """
+    if getproxies().keys() & {"https", "http", "all"}:
+        return  # only the proxy knows
+    hub = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    port = hub.port or (80 if hub.scheme == "http" else 443)
+    socket.create_connection((hub.hostname, port), timeout=5).close()
 
 
 def read(file: str, path: str | Path) -> bytes:

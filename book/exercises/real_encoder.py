@@ -5,101 +5,125 @@ import numpy as np
 from exercises import section
 from mha.check import Exercise, Mistake
 
-_BY_HAND, _THE_STEP = (
+_BY_HAND, _FILE = (
     section("real_encoder", "By hand"),
-    section("real_encoder", "The step in the package"),
+    section("real_encoder", "Deeper: what is in the file of weights?"),
 )
-_LOOKS = section("real_encoder", "Experiment: what do seventy-two heads look at?")
-_CARRIES = section("real_encoder", "Experiment: what does the weight on [CLS] carry?")
-_HUNGRY = section("real_encoder", "How good is the best of seventy-two?")
+_HEADS = section("real_encoder", "In practice: what do the 72 heads attend to?")
+_LUCK = section(
+    "real_encoder", 'Deeper: does "it" attend to the right noun in other sentences?'
+)
 
 
 # ------------------------------------------------------- what one sentence uses
 
 _ALL, _LAYERS, _WORDS, _PLACES = 22_713_216, 10_646_784, 30_522, 512
-_ROWS, _FRONT = 2 * 12 * 384, 3 * 384  # rows of twelve tokens; type vector and norm
-
-
-def _two_digits(answer):
-    share = np.asarray(answer, float)
-    if share.shape == () and abs(share - 47) < 0.6:  # per cent, with any digits
-        share = np.asarray(47.0)
-    return np.round(share, 2)
-
+_ROWS = 2 * 12 * 384  # a row of each table for each of twelve tokens
+_TYPE, _NORM, _POOLER = 384, 2 * 384, 147_840
+_USED = _LAYERS + _ROWS + _TYPE + _NORM
 
 share_used = Exercise(
-    task="the share of the numbers that one sentence uses",
-    right=(_LAYERS + _ROWS + _FRONT) / _ALL,
+    task="how many parameters one sentence uses",
+    right=_USED,
     cases=((),),
-    observe=_two_digits,
     mistakes=(
         Mistake(
             "all of them",
-            "a sentence of twelve tokens does not read the rows of other words",
-            1.0,
+            "that is the whole file; a sentence does not read the rows of other tokens",
+            _ALL,
+        ),
+        Mistake(
+            "all but the pooler",
+            "the pooler is not the only part that is not read: count rows, not tables",
+            _ALL - _POOLER,
+        ),
+        Mistake(
+            "both token types",
+            "only one of the two rows for first text and second text is read",
+            _USED + 384,
         ),
         Mistake(
             "the tables counted whole",
-            "you counted whole tables; a sentence picks one row a token from them",
-            (_LAYERS + (_WORDS + _PLACES) * 384 + _FRONT) / _ALL,
+            "you counted whole tables; a sentence reads one row of each per token",
+            _LAYERS + (_WORDS + _PLACES) * 384 + _TYPE + _NORM,
         ),
         Mistake(
-            "the dictionary",
-            "that is the share of all word rows; look for what every sentence uses",
-            _WORDS * 384 / _ALL,
+            "the layers alone",
+            "those are the six layers; add what turns the tokens into vectors",
+            _LAYERS,
+        ),
+        Mistake(
+            "layers and rows",
+            "the row T and the first layer normalisation are used too",
+            _LAYERS + _ROWS,
+        ),
+        Mistake(
+            "without the first norm",
+            "the first layer normalisation has a gain and a bias, 384 numbers each",
+            _LAYERS + _ROWS + _TYPE,
+        ),
+        Mistake(
+            "384 too few",
+            "384 numbers are missing: the row T, or the gain or bias of the norm",
+            _LAYERS + _ROWS + _NORM,
+        ),
+        Mistake(
+            "no positions",
+            "each token also reads a row of the table of positions",
+            _LAYERS + _ROWS // 2 + _TYPE + _NORM,
+        ),
+        Mistake(
+            "one row for all tokens",
+            "each of the twelve tokens reads its own two rows",
+            _LAYERS + 2 * 384 + _TYPE + _NORM,
+        ),
+        Mistake(
+            "ten tokens",
+            "[CLS] and [SEP] are tokens too, so there are twelve",
+            _USED - 2 * 2 * 384,
+        ),
+        Mistake(
+            "T once per token",
+            "the row T is the same for all tokens, so it counts once",
+            _USED + 11 * 384,
+        ),
+        Mistake(
+            "the pooler counted",
+            "the pooler is in the file, but this model does not use it",
+            _USED + _POOLER,
         ),
         Mistake(
             "the rows alone",
-            "those are the rows of twelve tokens; they go through the layers then",
-            _ROWS / _ALL,
+            "those are the rows of the twelve tokens; then they go through six layers",
+            _ROWS,
         ),
         Mistake(
             "attention alone",
-            "that is attention; each layer also has a feed-forward part",
-            6 * 592_128 / _ALL,
+            "that is attention; each layer also has a feed-forward network and norms",
+            6 * 592_128,
         ),
         Mistake(
             "one layer",
-            "that is one layer of six, and a sentence goes through all of them",
-            _LAYERS / 6 / _ALL,
+            "that is one layer, and a sentence goes through all six",
+            _LAYERS // 6,
         ),
         Mistake(
-            "a percentage",
-            "that is in per cent; the answer is a number between 0 and 1",
-            47.0,
-        ),
-        Mistake(
-            "a count",
-            "that is how many numbers; divide by how many there are in the file",
-            _LAYERS + _ROWS + _FRONT,
-        ),
-        Mistake(
-            "cut off",
-            "round to two digits, do not cut the others off",
-            0.46,
-        ),
-        Mistake(
-            "a little too much",
-            "no table is read as a whole, and the pooler is not read at all",
-            0.48,
-        ),
-        Mistake(
-            "about a half",
-            "about a half, yes; count to two digits after the point",
-            0.5,
+            "a share",
+            "that is a share of the file; expected a number of parameters",
+            _USED / _ALL,
         ),
         Mistake(
             "once for each token",
-            "all tokens share the matrices of a layer; count each matrix once",
-            12 * _LAYERS / _ALL,
+            "all tokens use the same matrices of a layer; count each matrix once",
+            12 * _LAYERS,
         ),
     ),
-    reread=_THE_STEP,
-    praise="every sentence uses the same half, and next to nothing of the other.",
+    reread=_FILE,
+    praise="47 % of the file: all six layers, and only a few rows of the tables.",
 )
 
 
-# ------------------------------------------------------- one vector a sentence
+# ------------------------------------------------------- one vector per sentence
 
 
 def _to_length_1(e):
@@ -125,7 +149,7 @@ def _sentence_cases():
 
 
 sentence_vectors = Exercise(
-    task="one vector of length 1 for each sentence",
+    task="one vector of length 1 per sentence",
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
     names=("Y", "mask"),
@@ -141,32 +165,34 @@ sentence_vectors = Exercise(
             lambda Y, mask: _to_length_1((Y * mask[..., None]).sum(1)),
         ),
         Mistake(
-            "not stretched to length 1",
+            "not divided by the length",
             "that is the mean; divide each vector by its length",
             lambda Y, mask: _total(Y, mask) / mask.sum(1)[:, None],
         ),
         Mistake(
             "the sum alone",
-            "that is the sum; it still has to be stretched to length 1",
+            "that is the sum of the rows; divide it by its length",
             _total,
         ),
         Mistake(
             "the length squared",
-            "you divided by the square of the length: take its root",
+            "you divided by the square of the length; take the root",
             lambda Y, mask: (
                 _total(Y, mask) / (_total(Y, mask) ** 2).sum(1, keepdims=True)
             ),
         ),
         Mistake(
             "the sum of sizes",
-            "you divided by a sum of absolute values; a length is a root of squares",
+            "you divided by the sum of absolute values; the length is the root of the "
+            "sum of squares",
             lambda Y, mask: (
                 _total(Y, mask) / np.abs(_total(Y, mask)).sum(1, keepdims=True)
             ),
         ),
         Mistake(
             "lengths along the batch",
-            "you measured columns; a length belongs to one sentence, along its row",
+            "you computed lengths along the batch; use the last axis, one length per "
+            "sentence",
             lambda Y, mask: (
                 _total(Y, mask) / np.linalg.norm(_total(Y, mask), axis=0, keepdims=True)
             ),
@@ -177,8 +203,8 @@ sentence_vectors = Exercise(
             lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
         ),
         Mistake(
-            "the mean of stretched tokens",
-            "you stretched every token and then took the mean: the other way round",
+            "the mean of normalised tokens",
+            "you divided every token by its length; take the mean first, then divide",
             lambda Y, mask: _total(_to_length_1(Y), mask) / mask.sum(1)[:, None],
         ),
         Mistake(
@@ -188,17 +214,18 @@ sentence_vectors = Exercise(
         ),
         Mistake(
             "length of the whole batch",
-            "you divided all sentences by one length; each has its own",
+            "you divided all sentences by one length; each has a length of its own",
             lambda Y, mask: _total(Y, mask) / np.linalg.norm(_total(Y, mask)),
         ),
         Mistake(
             "the sum of the entries",
-            "you divided by the sum of the entries; the length is a root of squares",
+            "you divided by the sum of the entries; the length is the root of the sum "
+            "of squares",
             lambda Y, mask: _total(Y, mask) / _total(Y, mask).sum(1)[:, None],
         ),
         Mistake(
-            "each token stretched first",
-            "you stretched every token; only the mean is stretched, once",
+            "tokens normalised first",
+            "you divided every token by its length too; divide only the mean",
             lambda Y, mask: _to_length_1(_total(_to_length_1(Y), mask)),
         ),
         Mistake(
@@ -209,13 +236,13 @@ sentence_vectors = Exercise(
             ),
         ),
         Mistake(
-            "mask turned round",
-            "you took the rows of padding and left the real ones out",
+            "mask inverted",
+            "you averaged the rows of padding: the mask is True for real tokens",
             lambda Y, mask: _to_length_1(_total(Y, ~mask)),
         ),
     ),
     reread=_BY_HAND,
-    praise="the last step of the model, and padding has no say in it.",
+    praise="this is the last step of the model, and padding does not change it.",
 )
 
 
@@ -252,7 +279,7 @@ previous_score = Exercise(
     mistakes=(
         Mistake(
             "the next token",
-            "that is the weight on the token after; rows are queries, columns keys",
+            "that is the weight on the next token; the one before is in column i - 1",
             lambda A, lengths: _given(A, lengths, to=1).mean(0),
         ),
         Mistake(
@@ -262,44 +289,44 @@ previous_score = Exercise(
         ),
         Mistake(
             "[SEP] counted as a word",
-            "the last real token is [SEP], and it has no vote",
+            "you counted the row of [SEP], the last real token, which is not a word",
             lambda A, lengths: _given(A, lengths, lambda n: range(1, n)).mean(0),
         ),
         Mistake(
-            "[CLS] looks at the end",
-            "row 0 has no token before it, and column -1 is the last one",
+            "[CLS] attends to the end",
+            "row 0 has no token before it, and column -1 is the last column",
             lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
         ),
         Mistake(
             "padding counted",
-            "rows of padding took part: row b ends at lengths[b], not at n",
+            "rows of padding took part: sentence b has only lengths[b] real tokens",
             lambda A, lengths: _given(
                 A, [A.shape[-1]] * len(lengths), lambda n: range(1, n - 1)
             ).mean(0),
         ),
         Mistake(
             "each sentence the same",
-            "you averaged the means of the sentences; each word counts the same here",
+            "you averaged the means of the sentences; here every word counts the same",
             _mean_of_means,
         ),
         Mistake(
             "a sum",
-            "you added the weights up; the score is their mean",
+            "that is the sum of the weights; divide by the number of words",
             lambda A, lengths: _given(A, lengths).sum(0),
         ),
         Mistake(
             "divided by all tokens",
-            "[CLS] and [SEP] are no words: divide by the number of words",
+            "[CLS] and [SEP] are not words: divide by the number of words",
             lambda A, lengths: _given(A, lengths).sum(0) / np.sum(lengths),
         ),
         Mistake(
             "divided by the sentences",
-            "you divided by the number of sentences; the mean is over words",
+            "you divided by the number of sentences; divide by the number of words",
             lambda A, lengths: _given(A, lengths).sum(0) / len(lengths),
         ),
         Mistake(
             "every row",
-            "all real rows took part; [CLS] and [SEP] have no vote",
+            "you counted the rows of [CLS] and [SEP], which are not words",
             lambda A, lengths: _given(A, lengths, range).mean(0),
         ),
         Mistake(
@@ -309,17 +336,17 @@ previous_score = Exercise(
         ),
         Mistake(
             "the last word left out",
-            "the last word stands in row n - 2, and it counts: range omits its end",
+            "the last word is in row n - 2, and it counts: range leaves out its end",
             lambda A, lengths: _given(A, lengths, lambda n: range(1, n - 2)).mean(0),
         ),
         Mistake(
             "rows and columns exchanged",
-            "that is what the token before gives to the word: rows are queries",
+            "that is the weight of the token before on the word: rows are queries",
             lambda A, lengths: _given(A.swapaxes(-1, -2), lengths).mean(0),
         ),
         Mistake(
             "heads averaged",
-            "that is one number for the layer; each head has its own score",
+            "that is one number for the layer; return one score per head",
             lambda A, lengths: _given(A, lengths).mean(),
         ),
         Mistake(
@@ -328,12 +355,12 @@ previous_score = Exercise(
             lambda A, lengths: np.diagonal(A, -1, -2, -1).mean((0, -1)),
         ),
     ),
-    reread=_LOOKS,
-    praise="with this score L1H3 of the real model gets 1.00.",
+    reread=_HEADS,
+    praise="by this score, L1H3 of the real model gets 1.00.",
 )
 
 
-# ------------------------------------------------------- what comes home
+# ------------------------------------------------------- what arrives
 
 
 def _rows_to_one(x):
@@ -355,19 +382,19 @@ def _brought_cases():
 
 
 shares_brought = Exercise(
-    task="the share of each key in what a head brings home",
+    task="the share that arrives from each key",
     right=lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O)),
     cases=tuple(_brought_cases()),
     names=("A", "V", "W_O"),
     mistakes=(
         Mistake(
             "the weights alone",
-            "those are the weights; a heavy weight on a value of 0 brings nothing",
+            "those are the weights; a large weight on a value of zeros adds nothing",
             lambda A, V, W_O: A,
         ),
         Mistake(
             "lengths before W_O",
-            "you measured the values; what is added to the token is value times W_O",
+            "you used the lengths of the values; what is added is the value times W_O",
             lambda A, V, W_O: _rows_to_one(A * _lengths(V)),
         ),
         Mistake(
@@ -377,52 +404,52 @@ shares_brought = Exercise(
         ),
         Mistake(
             "columns divided",
-            "your columns sum to 1; a query shares out what *it* gets, along a row",
+            "your columns sum to 1; divide each row by its sum, one row per query",
             lambda A, V, W_O: (A * _lengths(V @ W_O)) / (A * _lengths(V @ W_O)).sum(0),
         ),
         Mistake(
             "squares",
-            "you left out the root: the length is the root of the sum of squares",
+            "you used squared lengths; the length is the root of the sum of squares",
             lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
         ),
         Mistake(
             "entries summed",
-            "you added the entries, and signs cancel; a length is a root of squares",
+            "you added the entries; the length is the root of the sum of their squares",
             lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
         ),
         Mistake(
             "sizes of entries summed",
-            "you added the sizes of the entries; a length is a root of squares",
+            "you added absolute values; the length is the root of the sum of squares",
             lambda A, V, W_O: _rows_to_one(A * np.abs(V @ W_O).sum(-1)),
         ),
         Mistake(
             "the weight counted twice",
-            "each weight counts once; yours is in there twice",
+            "you multiplied by the weight twice; it counts once",
             lambda A, V, W_O: _rows_to_one(A**2 * _lengths(V @ W_O)),
         ),
         Mistake(
             "divided before the weights",
-            "divide at the end: lengths times weights do not sum to 1 any more",
+            "multiply by the weights first, and divide each row by its sum at the end",
             lambda A, V, W_O: A * _rows_to_one(_lengths(V @ W_O)[None]),
         ),
         Mistake(
             "a softmax at the end",
-            "divide each row by its sum; a softmax would take powers of e",
+            "divide each row by its sum; a softmax takes exponentials first",
             lambda A, V, W_O: _rows_to_one(np.exp(A * _lengths(V @ W_O))),
         ),
         Mistake(
             "values without weights",
-            "those are shares of the values alone; each counts times its weight",
+            "those are shares without the weights; multiply each length by its weight",
             lambda A, V, W_O: _rows_to_one(np.ones_like(A) * _lengths(V @ W_O)),
         ),
         Mistake(
             "one length for all",
-            "you divided by the sum of the whole table; each row sums to 1 by itself",
+            "you divided by the sum of the whole table; divide each row by its own sum",
             lambda A, V, W_O: A * _lengths(V @ W_O) / (A * _lengths(V @ W_O)).sum(),
         ),
     ),
-    reread=_CARRIES,
-    praise="weight times value: that is what arrives.",
+    reread=_HEADS,
+    praise="what arrives from a key is its weight times its value times W_O.",
 )
 
 
@@ -448,42 +475,42 @@ honest_score = Exercise(
     mistakes=(
         Mistake(
             "the same rows twice",
-            "you chose on the even rows and scored on them too",
+            "you chose and measured on the even rows; measure on the odd rows",
             lambda right: right[::2, _best(right[::2])].mean(),
         ),
         Mistake(
             "chosen on all rows",
-            "the odd rows had a part in the choice: they must stay unseen",
+            "you used the odd rows for the choice too; choose on the even rows only",
             lambda right: right[1::2, _best(right)].mean(),
         ),
         Mistake(
             "the best of the odd rows",
-            "you chose the head that is best on the test itself",
+            "you chose the head that is best on the odd rows; choose on the even rows",
             lambda right: right[1::2].mean(0).max(),
         ),
         Mistake(
             "the colleague's number",
-            "that is the best head on all rows, scored on all rows",
+            "that is the number of the colleague: chosen and measured on all rows",
             lambda right: right.mean(0).max(),
         ),
         Mistake(
             "halves exchanged",
-            "choose on the even rows and score on the odd ones, not the other way",
+            "you exchanged the halves: choose on even rows, measure on odd rows",
             lambda right: right[::2, _best(right[1::2])].mean(),
         ),
         Mistake(
             "a mean over all heads",
-            "that is the mean over all heads; only the chosen one counts",
+            "that is the mean over all heads; measure only the chosen head",
             lambda right: right[1::2].mean(),
         ),
         Mistake(
             "the head itself",
-            "that is the number of the chosen head; expected its share of right",
+            "that is the index of the chosen head; expected its share of right answers",
             lambda right: _best(right[::2]),
         ),
         Mistake(
             "scored on all rows",
-            "half of the rows you score on had a part in the choice",
+            "you measured on all rows; leave out the even rows, on which you chose",
             lambda right: right[:, _best(right[::2])].mean(),
         ),
         Mistake(
@@ -502,7 +529,7 @@ honest_score = Exercise(
         ),
         Mistake(
             "first half and second half",
-            "you cut the rows in the middle; choose on the rows 0, 2, 4, …",
+            "you used a first and a second half; choose on the rows 0, 2, 4, …",
             lambda right: right[
                 len(right) // 2 :, _best(right[: len(right) // 2])
             ].mean(),
@@ -514,15 +541,15 @@ honest_score = Exercise(
         ),
         Mistake(
             "divided by all rows",
-            "only the odd rows are scored, so divide by how many those are",
+            "you divided by the number of all rows; divide by the number of odd rows",
             lambda right: right[1::2, _best(right[::2])].sum() / len(right),
         ),
         Mistake(
             "a count",
-            "that is how many are right; expected the share",
+            "that is the number of right answers; divide by the number of odd rows",
             lambda right: right[1::2, _best(right[::2])].sum(),
         ),
     ),
-    reread=_HUNGRY,
-    praise="a score that a lucky head cannot have.",
+    reread=_LUCK,
+    praise="luck in the choice does not raise this score.",
 )

@@ -7,18 +7,17 @@ from exercises import real_encoder as check
 from tests.exercises.proof import prove
 
 
-def test_share_used_accepts_two_digits_and_names_each_slip():
+def test_share_used_accepts_the_exact_number_and_names_each_slip():
+    tokens, layers = 12, 10_646_784
     prove(
         check.share_used,
-        0.47,
-        10_646_784 / 22_713_216,  # rows and the first norm do not show in two digits
-        "0.47",
+        layers + tokens * 2 * 384 + 384 + 2 * 384,
+        10_657_152.0,
         wrong_ways={
-            "a percentage": [46.92, 47, "46.9"],
-            # everything but the tables: the pooler is counted then
-            "a little too much": [1 - (11_720_448 + 196_608) / 22_713_216],
-            "all of them": [0.999],
-            "the rows alone": [0.0],
+            "the layers alone": [layers, 6 * 1_774_464],
+            "all but the pooler": [22_713_216 - 384 * 384 - 384],
+            "a share": [10_657_152 / 22_713_216],
+            "T once per token": [layers + tokens * 3 * 384 + 2 * 384],
         },
     )
 
@@ -54,7 +53,7 @@ def test_sentence_vectors_accepts_loops_means_and_torch_and_names_each_mistake()
             "padding in the mean": [
                 lambda Y, mask: by_where(Y, np.ones_like(mask)),
             ],
-            "not stretched to length 1": [
+            "not divided by the length": [
                 lambda Y, mask: Y.mean(1, where=mask[..., None])
             ],
             "the first token": [

@@ -7,6 +7,7 @@ believe, is tested everywhere.
 import hashlib
 import subprocess
 import sys
+import traceback
 from types import ModuleType
 
 import numpy as np
@@ -69,18 +70,33 @@ def write_empty_files(folder):
     return folder
 
 
-def open_a_hub(monkeypatch, answer):
+def open_a_hub(monkeypatch, answer, cache=None):
     """Install a hub that gives `answer(file)`; return the list of its requests."""
     requests = []
 
-    def hf_hub_download(repo_id, filename, *, revision):
+    def hf_hub_download(repo_id, filename, *, revision, local_files_only=False):
+        if local_files_only:
+            if cache is None:
+                raise FileNotFoundError(f"{filename} is not in the cache")
+            return str(cache / filename)
         requests.append((repo_id, filename, revision))
         return answer(filename)
 
     hub = ModuleType("huggingface_hub")
     hub.hf_hub_download = hf_hub_download
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    monkeypatch.setattr(_minilm.socket, "create_connection", Connection)
     return requests
+
+
+class Connection:
+    """Stand for a socket that reaches what it was given."""
+
+    def __init__(self, address, timeout):
+        self.address, self.timeout = address, timeout
+
+    def close(self):
+        """Close nothing."""
 
 
 def parameters(layers):
@@ -399,6 +415,41 @@ def test_a_hub_that_does_not_answer_is_named_beside_the_three_ways(bare):
     with pytest.raises(FileNotFoundError, match="no route to the hub") as error:
         load()
     assert _minilm.WAYS in str(error.value)
+
+
+def test_offline_the_client_of_the_hub_is_not_asked_and_the_message_is_one(
+    bare, tmp_path
+):
+    def no_network(address, timeout):
+        assert address == ("huggingface.co", 443) and timeout <= 5
+        raise OSError("Name or service not known")
+
+    requests = open_a_hub(bare, lambda file: tmp_path / file)
+    bare.setattr(_minilm.socket, "create_connection", no_network)
+    bare.setattr(_minilm, "getproxies", dict)
+    bare.delenv("HF_ENDPOINT", raising=False)
+    with pytest.raises(FileNotFoundError, match="Name or service not known") as error:
+        load()
+    assert requests == [], "the client would try for half a minute"
+    shown = "".join(traceback.format_exception(error.value))
+    assert shown.count("Traceback") == 1
+    assert _minilm.WAYS in shown
+
+
+def test_behind_a_proxy_the_hub_is_asked_without_a_look_at_the_network(bare, tmp_path):
+    requests = open_a_hub(bare, lambda file: str(tmp_path / file))
+    bare.setattr(_minilm.socket, "create_connection", None)
+    bare.setattr(_minilm, "getproxies", lambda: {"https": "http://proxy:3128"})
+    assert _minilm.find()[0].startswith("hub")
+    assert len(requests) == 2
+
+
+def test_what_the_hub_has_brought_before_needs_no_network(bare, tmp_path):
+    requests = open_a_hub(bare, None, cache=tmp_path)
+    bare.setattr(_minilm.socket, "create_connection", None)
+    _, found = _minilm.find()
+    assert found == {file: str(tmp_path / file) for file in _minilm.SHA256}
+    assert requests == []
 
 
 @pytest.mark.parametrize("named_by", ["path", "MHA_MINILM"])
