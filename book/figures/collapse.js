@@ -29,7 +29,10 @@ function draw() {
   if (state.layer === last) seen.add(state.way);
   note("points", track[state.layer]);
   root.dataset.differ = differ[state.way][state.layer];
-  aim(`kinds of layer seen after layer ${last}: ${seen.size} of ${names.length}.`, seen.size === names.length);
+  const done = seen.size === names.length;
+  const apart = names.map((name, i) => [name, differ[i].at(-1)]).filter(([, u]) => Number(u) > 0.01);
+  aim(done ? `After layer ${last}, the words still differ in: ${apart.map(([name, u]) => `${name} (${u})`).join(", ") || "none"}.`
+    : `kinds of layer seen after layer ${last}: ${seen.size} of ${names.length}.`, done);
   say(`${names[state.way]}, ${state.layer ? `after layer ${state.layer}` : "before the first layer"}: the words differ by ${differ[state.way][state.layer]}.`);
 }
 

@@ -4,6 +4,7 @@ What a figure shows stands in its data attributes with four decimals; the packag
 come to the same numbers.
 """
 
+import json
 import re
 
 import numpy as np
@@ -627,6 +628,8 @@ def test_collapse_follows_the_keyboard_to_the_last_layer(show):
     figure.press("End")
     assert figure.aim == "○ kinds of layer seen after layer 3: 1 of 2."
     figure.radio("equal").check()
+    kept = json.loads(FIGURES["collapse"]().data)["differ"][0][-1]
+    assert figure.aim.endswith(f"the words still differ in: kept ({kept}).")
     assert figure.aim.startswith("✓ Reached.") and figure.data("differ") == "0"
     assert len(set(map(tuple, figure.numbers("points").reshape(4, 2)))) == 1
 
