@@ -10,7 +10,9 @@ _EQUATION, _BREAK_IT = (
     section("encoder_layer", "The equation"),
     section("encoder_layer", "Break it"),
 )
-_PARAMETERS = section("encoder_layer", "Experiment: where do the parameters live?")
+_PARAMETERS = section(
+    "encoder_layer", "Deeper: how many parameters and products does each part need?"
+)
 
 
 def _random(*shapes, seed):
@@ -39,12 +41,13 @@ length_after_norm = Exercise(
     mistakes=(
         Mistake(
             "length one",
-            "it is the variance that becomes 1, and not the sum of the squares",
+            "the variance becomes 1, which is the mean of the squares and not their "
+            "sum",
             1.0,
         ),
         Mistake(
             "the squares",
-            "that is the sum of the squares; a length is its root",
+            "64 is the sum of the squares; the length is its root",
             64.0,
         ),
         Mistake(
@@ -54,22 +57,24 @@ length_after_norm = Exercise(
         ),
         Mistake(
             "the mean",
-            "0 is the mean of the numbers; a token of length 0 would be nothing but 0",
+            "0 is the mean of the numbers; a vector of length 0 contains only zeros",
             0.0,
         ),
         Mistake(
             "divided by the root",
-            "a number of variance 1 is about 1 in size, and there are 64 of them",
+            "the numbers are about 1 in size and there are 64 of them, so multiply by "
+            "the root of 64",
             0.125,
         ),
         Mistake(
             "it depends",
-            "the length that came in is divided out, so the token cannot matter",
+            "dividing by the standard deviation removes the original length, so every "
+            "token (of unequal numbers) comes out with the same length",
             float("nan"),
         ),
     ),
     reread=_EQUATION,
-    praise="√d_model: layer norm puts every token on one sphere, whatever came in.",
+    praise="√d_model, whatever came in: layer norm gives every token the same length.",
 )
 
 
@@ -144,8 +149,8 @@ normalise_tokens = Exercise(
         ),
         Mistake(
             "batch norm",
-            "you average over batch and tokens, which is batch norm: then sentences "
-            "meddle with each other",
+            "you average over batch and tokens, which is batch norm: then one sentence "
+            "changes another",
             _norm_over("batch and tokens"),
         ),
         Mistake(
@@ -156,7 +161,8 @@ normalise_tokens = Exercise(
         ),
         Mistake(
             "no keepdims",
-            "the mean has lost its axis and meets the wrong numbers, or none: keep it",
+            "the mean has lost its axis, so it is subtracted from the wrong numbers "
+            "or the shapes do not fit: use keepdims=True",
             lambda x, gain, bias, eps: (
                 (x - x.mean(-1)) / np.sqrt(x.var(-1) + eps) * gain + bias
             ),
@@ -168,8 +174,8 @@ normalise_tokens = Exercise(
         ),
         Mistake(
             "unbiased variance",
-            "divide the squares by the number of features, not one less: most `std` "
-            "and `var` outside NumPy do the latter unless told",
+            "divide the squares by the number of features, not by one less, as "
+            "torch.var and torch.std do by default",
             _norm_over((-1,), ddof=1),
         ),
         Mistake(
@@ -179,12 +185,12 @@ normalise_tokens = Exercise(
         ),
         Mistake(
             "unbiased, and eps outside",
-            "two slips that often come together: the count less one, and eps outside "
-            "of the root",
+            "two mistakes that often come together: you divide by the number of "
+            "features minus one, and eps is outside the root",
             _norm_over((-1,), ddof=1, inside=False),
         ),
         Mistake(
-            "eps ignored", "eps came in and was not used", _with_eps(lambda eps: 0)
+            "eps ignored", "the argument eps is not used", _with_eps(lambda eps: 0)
         ),
         Mistake(
             "an eps of your own",
@@ -204,50 +210,50 @@ normalise_tokens = Exercise(
         ),
         Mistake(
             "the length of the token",
-            "the squares are to be averaged, and you have summed them",
+            "you sum the squares; the variance is their mean",
             _by_length,
         ),
         Mistake(
             "a root too many",
-            "a standard deviation has its root already; eps belongs to the variance",
+            "a standard deviation is already a root; eps is added to the variance",
             _root_of_root,
         ),
         Mistake(
             "divided by the variance",
-            "divide by the root of the variance: otherwise small tokens grow and "
-            "large ones shrink",
+            "divide by the root of the variance, not by the variance itself",
             _norm_over((-1,), power=1),
         ),
         Mistake(
             "not centred",
-            "the mean of the token has not been taken away",
+            "the mean of the token is not subtracted",
             _norm_over((-1,), centre=False),
         ),
         Mistake(
             "mean left in",
-            "the size is right, but the token still has its mean",
+            "you divide by the right number, but the mean is not subtracted",
             lambda x, gain, bias, eps: (
                 x / np.sqrt(x.var(-1, keepdims=True) + eps) * gain + bias
             ),
         ),
         Mistake(
             "no gain",
-            "the gain came in and was not used",
+            "the argument gain is not used",
             _norm_over((-1,), affine="bias"),
         ),
         Mistake(
             "no bias",
-            "the bias came in and was not used",
+            "the argument bias is not used",
             _norm_over((-1,), affine="gain"),
         ),
         Mistake(
             "neither gain nor bias",
-            "the norm is right; stretch by the gain and shift by the bias afterwards",
+            "the norm is right; now multiply by the gain and add the bias",
             _norm_over((-1,), affine="none"),
         ),
         Mistake(
             "bias before gain",
-            "stretch first, then shift: yours stretches the bias too",
+            "multiply by the gain first and add the bias afterwards: yours multiplies "
+            "the bias by the gain too",
             _norm_over((-1,), affine="bias first"),
         ),
         Mistake(
@@ -257,7 +263,7 @@ normalise_tokens = Exercise(
         ),
     ),
     reread=_EQUATION,
-    praise="each token by its own numbers, a row of equal ones included.",
+    praise="each token is normalised by its own numbers, even if they are all equal.",
 )
 
 
@@ -286,8 +292,8 @@ layer_parameters = Exercise(
         ),
         Mistake(
             "no norms, or no biases in attention",
-            "4 d_model are missing: the norms have a gain and a bias for every "
-            "feature, and the matrices of attention have biases",
+            "4 d_model parameters are missing: either the gains and biases of both "
+            "norms, or the biases of the four matrices of attention",
             lambda d, d_ff: _attention(d) + _feed(d, d_ff),
         ),
         Mistake(
@@ -297,13 +303,13 @@ layer_parameters = Exercise(
         ),
         Mistake(
             "no biases at all",
-            "the six matrices have biases, one number for each column, and so have "
-            "the norms",
+            "you count no bias: add one for every matrix (one number per column), and "
+            "a gain and a bias for each norm",
             lambda d, d_ff: 4 * d * d + 2 * d * d_ff,
         ),
         Mistake(
             "matrices without biases",
-            "each of the six matrices has a bias, one number for each column",
+            "each of the six matrices has a bias, one number per column",
             lambda d, d_ff: 4 * d * d + 2 * d * d_ff + 4 * d,
         ),
         Mistake(
@@ -313,13 +319,13 @@ layer_parameters = Exercise(
         ),
         Mistake(
             "one way only",
-            "feed-forward goes out and comes back: there are two matrices",
+            "the feed-forward network has two matrices, W_1 and W_2",
             lambda d, d_ff: _attention(d) + d * d_ff + d_ff + 4 * d,
         ),
         Mistake(
             "both ways to d_ff",
-            "the second bias has one number for each column of W_2, and these are "
-            "d_model",
+            "the second bias has one number per column of W_2, which has d_model "
+            "columns",
             lambda d, d_ff: _attention(d) + 2 * d * d_ff + 2 * d_ff + 4 * d,
         ),
         Mistake(
@@ -329,43 +335,44 @@ layer_parameters = Exercise(
         ),
         Mistake(
             "no biases in feed-forward",
-            "W_1 and W_2 have biases as well, one number for each column",
+            "W_1 and W_2 have biases too, one number per column",
             lambda d, d_ff: _attention(d) + 2 * d * d_ff + 4 * d,
         ),
         Mistake(
             "one bias short",
-            "d_model are missing: one of the biases",
+            "d_model parameters are missing: one of the biases",
             lambda d, d_ff: _attention(d) + _feed(d, d_ff) + 3 * d,
         ),
         Mistake(
             "b_1 too short",
-            "the first bias has one number for each column of W_1, and these are d_ff",
+            "the first bias has one number per column of W_1, which has d_ff columns",
             lambda d, d_ff: _attention(d) + 2 * d * d_ff + 2 * d + 4 * d,
         ),
         Mistake(
             "a square in feed-forward",
-            "W_1 and W_2 lead from one width to another: they are no squares",
+            "W_1 has the shape (d_model, d_ff) and W_2 (d_ff, d_model): neither is "
+            "square",
             lambda d, d_ff: _attention(d) + 2 * d_ff**2 + d_ff + d + 4 * d,
         ),
         Mistake(
             "no attention",
-            "feed-forward and norms are there, and the four matrices of attention are "
-            "not",
+            "the four matrices of attention and their biases are missing",
             lambda d, d_ff: _feed(d, d_ff) + 4 * d,
         ),
         Mistake(
             "attention only",
-            "that is attention alone; feed-forward and the norms are missing",
+            "that is attention alone; the feed-forward network and the norms are "
+            "missing",
             lambda d, d_ff: _attention(d),
         ),
         Mistake(
             "feed-forward for each token",
-            "all tokens share one feed-forward, so their number does not matter",
+            "all tokens share one feed-forward network, so count it once",
             lambda d, d_ff: _attention(d) + 4 * d + d * _feed(d, d_ff),
         ),
     ),
     reread=_PARAMETERS,
-    praise="two thirds of it in feed-forward as soon as d_ff is four times d_model.",
+    praise="with d_ff = 4 d_model, two thirds of them are in the feed-forward network.",
 )
 
 
@@ -373,7 +380,7 @@ layer_parameters = Exercise(
 
 
 def mix(x):
-    """Stand in for attention: each token takes home twice the token before it."""
+    """Stand in for attention: each token receives twice the token before it."""
     return 2 * np.roll(x, 1, axis=0) + 1
 
 
@@ -417,10 +424,10 @@ def _slip(name, hint, post=None, pre=None):
     if post and pre:
         slips.append(Mistake(name, f"in both orders {hint}", _wired(post, pre)))
     if post:
-        hint_post = f"pre-norm is not the matter, but in post-norm {hint}"
+        hint_post = f"pre-norm is right, but in post-norm {hint}"
         slips.append(Mistake(f"post-norm: {name}", hint_post, _wired(post, _pre)))
     if pre:
-        hint_pre = f"post-norm is right, and in pre-norm {hint}"
+        hint_pre = f"post-norm is right, but in pre-norm {hint}"
         slips.append(Mistake(f"pre-norm: {name}", hint_pre, _wired(_post, pre)))
     return tuple(slips)
 
@@ -428,110 +435,111 @@ def _slip(name, hint, post=None, pre=None):
 _SLIPS = (
     _slip(
         "one Add & Norm",
-        "yours ends with feed-forward, which has an addition and a norm of its own",
+        "your layer ends with feed: its residual connection and norm_2 are missing",
         lambda X, a, f, n_1, n_2: f(n_1(X + a(X))),
         lambda X, a, f, n_1, n_2: f(X + a(n_1(X))),
     ),
     _slip(
         "no second residual",
-        "what went into feed-forward must be added to what comes out",
+        "the input of feed must be added to its output",
         lambda X, a, f, n_1, n_2: n_2(f(n_1(X + a(X)))),
         lambda X, a, f, n_1, n_2: f(n_2(X + a(n_1(X)))),
     ),
     _slip(
         "no first residual",
-        "X must be added to what attention brings",
+        "X must be added to the output of attend",
         lambda X, a, f, n_1, n_2: n_2((Z := n_1(a(X))) + f(Z)),
         lambda X, a, f, n_1, n_2: (Z := a(n_1(X))) + f(n_2(Z)),
     ),
     _slip(
         "no residual",
-        "nothing goes around the two parts: each should add to what went in",
+        "both residual connections are missing: add the input of each part to its "
+        "output",
         lambda X, a, f, n_1, n_2: n_2(f(n_1(a(X)))),
         lambda X, a, f, n_1, n_2: f(n_2(a(n_1(X)))),
     ),
     _slip(
         "no second norm",
-        "norm_2 came in and was not used",
+        "norm_2 is not used",
         lambda X, a, f, n_1, n_2: (Z := n_1(X + a(X))) + f(Z),
         lambda X, a, f, n_1, n_2: (Z := X + a(n_1(X))) + f(Z),
     ),
     _slip(
         "no first norm",
-        "norm_1 came in and was not used",
+        "norm_1 is not used",
         lambda X, a, f, n_1, n_2: n_2((Z := X + a(X)) + f(Z)),
         lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(n_2(Z)),
     ),
     _slip(
         "no norm",
-        "neither norm was used",
+        "neither norm is used",
         lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(Z),
         lambda X, a, f, n_1, n_2: (Z := X + a(X)) + f(Z),
     ),
     _slip(
         "the first tokens added twice",
-        "the second path around begins behind the first sum, not at X",
+        "the second residual connection adds what comes after the first sum, not X",
         lambda X, a, f, n_1, n_2: n_2(X + f(n_1(X + a(X)))),
         lambda X, a, f, n_1, n_2: X + f(n_2(X + a(n_1(X)))),
     ),
     _slip(
         "the norm of what a part brings",
-        "you normalise what a part has brought, before it is added",
+        "you normalise the output of a part before it is added",
         lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)),
         lambda X, a, f, n_1, n_2: (Z := X + n_1(a(X))) + n_2(f(Z)),
     ),
     _slip(
         "the wrong path around",
-        "the path around feed-forward carries what went into it, norm included",
+        "the residual connection around feed adds what went into feed, after norm_1",
         post=lambda X, a, f, n_1, n_2: n_2((Z := X + a(X)) + f(n_1(Z))),
     ),
     _slip(
         "the wrong stream",
-        "the path around carries X itself, not its norm",
+        "the residual connection adds the tokens as they were before the norm",
         pre=lambda X, a, f, n_1, n_2: (M := n_2((N := n_1(X)) + a(N))) + f(M),
     ),
     _slip(
         "the wrong stream at attention",
-        "the path around attention carries X itself, not its norm",
+        "the residual connection around attend adds X, not norm_1(X)",
         pre=lambda X, a, f, n_1, n_2: (Z := (N := n_1(X)) + a(N)) + f(n_2(Z)),
     ),
     _slip(
         "the wrong stream at feed-forward",
-        "the path around feed-forward carries the first sum, not its norm",
+        "the residual connection around feed adds the first sum, not its norm",
         pre=lambda X, a, f, n_1, n_2: (M := n_2(X + a(n_1(X)))) + f(M),
     ),
     _slip(
         "one more norm",
-        "nothing normalises the last sum: the next layer will do it on its way in",
+        "the last sum is not normalised: the next layer does that at its start",
         pre=lambda X, a, f, n_1, n_2: n_2(_pre(X, a, f, n_1, n_2)),
     ),
     _slip(
         "norm_1 twice",
-        "use both norms: each has a gain of its own",
+        "norm_1 is used twice: norm_2 has a gain and bias of its own",
         lambda X, a, f, n_1, n_2: _post(X, a, f, n_1, n_1),
         lambda X, a, f, n_1, n_2: _pre(X, a, f, n_1, n_1),
     ),
     _slip(
         "norms exchanged",
-        "norm_1 belongs to attention and norm_2 to feed-forward",
+        "norm_1 belongs to attend and norm_2 to feed: yours are exchanged",
         lambda X, a, f, n_1, n_2: _post(X, a, f, n_2, n_1),
         lambda X, a, f, n_1, n_2: _pre(X, a, f, n_2, n_1),
     ),
     _slip(
         "feed-forward first",
-        "tokens look first and think afterwards",
+        "attend comes first, and feed works on its result",
         lambda X, a, f, n_1, n_2: _post(X, f, a, n_1, n_2),
         lambda X, a, f, n_1, n_2: _pre(X, f, a, n_1, n_2),
     ),
     _slip(
         "side by side",
-        "feed-forward should work on what attention has brought, not on X",
+        "feed should work on the result of the first half, not on X",
         lambda X, a, f, n_1, n_2: n_2(n_1(X + a(X)) + f(X)),
         lambda X, a, f, n_1, n_2: X + a(n_1(X)) + f(n_2(X)),
     ),
     _slip(
         "half a layer",
-        "yours stops after attention: feed-forward is missing",
+        "your layer stops after attention: feed is missing",
         lambda X, a, f, n_1, n_2: n_1(X + a(X)),
         lambda X, a, f, n_1, n_2: X + a(n_1(X)),
     ),
@@ -553,22 +561,24 @@ wire_layer = Exercise(
         *(mistake for slips in _SLIPS for mistake in slips),
         Mistake(
             "always post-norm",
-            "norm_first came in and changed nothing",
+            "norm_first has no effect: your layer is always post-norm",
             _wired(_post, _post),
         ),
         Mistake(
             "always pre-norm",
-            "norm_first is False by default, and then the norms come behind the sums",
+            "norm_first has no effect: with norm_first=False each norm comes after a "
+            "sum",
             _wired(_pre, _pre),
         ),
         Mistake(
             "norm_first inverted",
-            "norm_first=True means that a part sees normalised tokens",
+            "the two orders are exchanged: norm_first=True means that each part gets "
+            "normalised tokens",
             _wired(_pre, _post),
         ),
     ),
     reread=_EQUATION,
-    praise="two parts, two paths around, two norms, in both orders.",
+    praise="two parts, two residual connections and two norms, in both orders.",
 )
 
 
@@ -691,25 +701,25 @@ batch_law = Exercise(
     mistakes=(
         Mistake(
             "always True",
-            "your law lets everything pass",
+            "your law returns True for every norm",
             lambda norm: norm(_draw()) is not None,
         ),
         Mistake(
             "always False",
-            "your law finds fault with everything: do you compare the sentence that "
-            "you change, too? It may change",
+            "your law returns False for every norm: do you also compare the sentence "
+            "that you change? It may change",
             lambda norm: norm(_draw()) is None,
         ),
         Mistake(
             "the changed sentence compared too",
-            "only some norms hide a change of the sentence itself: compare the others "
-            "only",
+            "you also compare the sentence that you change, which may come out "
+            "changed: compare only the others",
             _all_outputs,
         ),
         Mistake(
             "sentences exchanged",
-            "a mean over the batch does not mind the order of the sentences: put other "
-            "numbers in",
+            "a mean over the batch does not depend on the order of the sentences: "
+            "change the numbers of a sentence instead",
             _same_order,
         ),
         Mistake(
@@ -720,23 +730,25 @@ batch_law = Exercise(
         ),
         Mistake(
             "only the first changed",
-            "the mean may come from the last sentence alone: change each one in turn",
+            "a norm may take its mean from the last sentence only: let each sentence "
+            "change in turn",
             _changed(0, -1),
         ),
         Mistake(
             "True and False exchanged",
-            "True should mean that no sentence has a say in the norm of another",
+            "True should mean that no sentence influences how another is normalised",
             lambda norm: not _law(norm),
         ),
         Mistake(
             "rows of mean 0",
-            "you test whether it is layer norm; other norms leave the batch alone too",
+            "you test whether it is layer norm, but other norms also keep the "
+            "sentences apart",
             _rows_are_normal,
         ),
         Mistake(
             "features of mean 0",
-            "a mean of 0 over the batch is one symptom of one batch norm; change a "
-            "sentence and see who moves",
+            "a mean of 0 over the batch is a sign of one kind of batch norm only: "
+            "change a sentence and see whether another one changes",
             _features_are_not,
         ),
         Mistake(
@@ -746,5 +758,7 @@ batch_law = Exercise(
         ),
     ),
     reread=_BREAK_IT,
-    praise="it convicts every norm that looks over the fence, and no other.",
+    praise=(
+        "it detects every norm in which one sentence influences another, and no other."
+    ),
 )

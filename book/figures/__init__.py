@@ -8,6 +8,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 from figures.batch import batch
 from figures.board import board
 from figures.clocks import clocks
+from figures.collapse import collapse
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.fused import fused
@@ -35,9 +36,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "clocks", "dragons", "fused", "heads", "histogram",
-    "house", "kills", "lanes", "many_heads", "marks", "masks", "moves", "offsets",
-    "one_head", "online", "paths", "plane", "points", "projections", "scale",
-    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors",
-    "walks",
+    "batch", "blocks", "board", "clocks", "collapse", "dragons", "fused", "heads",
+    "histogram", "house", "kills", "lanes", "many_heads", "marks", "masks", "moves",
+    "offsets", "one_head", "online", "paths", "plane", "points", "projections", "scale",
+    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -266,8 +266,8 @@ class nan_on_empty_rows(Member, chapter="masks"):
 @exhibit
 class mask_ignored(Member, chapter="masks"):
     wrong = "The mask is taken as an argument and never used."
-    seen = "98 % accuracy on a translation task gave a leaking mask away."
-    link = "https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/19"
+    seen = "A library masked no scores, and its tests had recorded the wrong numbers."
+    link = "https://github.com/tensorflow/addons/pull/133"
 
     def hide(self, S, mask):
         return S

@@ -4,6 +4,7 @@ What a figure shows stands in its data attributes with four decimals; the packag
 come to the same numbers.
 """
 
+import json
 import re
 
 import numpy as np
@@ -36,6 +37,7 @@ KILLED = laws.KillMatrix(
     ("one", "two_words", "three", "four", "five"),
     np.vstack([np.zeros(5), np.eye(6, 5) + np.eye(6, 5, -1)]).astype(bool),
 )
+TRACKS = {"kept": rng.normal(size=(4, 4, 3)), "equal": np.ones((4, 4, 3))}
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
@@ -71,6 +73,7 @@ FIGURES = {
     "online": lambda: figures.online(SCORES, S[0], WORDS, alt="Four keys in blocks"),
     "kills": lambda: figures.kills(KILLED, alt="Six wrong versions and five laws"),
     "offsets": lambda: figures.offsets(16, alt="Two positions and eight hands"),
+    "collapse": lambda: figures.collapse(TRACKS, WORDS, alt="Two kinds of layer"),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -606,6 +609,30 @@ def test_a_number_can_be_read_on_every_weight(show, theme):
     light = np.sort(luminance(figure.root.evaluate(SHADES)), axis=1) + 0.05
     assert light.shape == (200, 2)
     assert min(light[:, 1] / light[:, 0]) >= 4.5
+
+
+# ------------------------------------------------------------------ collapse
+
+
+def scaled(tokens):
+    """Return the two numbers of each token that are seen."""
+    return (tokens / np.sqrt((tokens**2).sum(-1).mean()))[:, :2]
+
+
+def test_collapse_follows_the_keyboard_to_the_last_layer(show):
+    figure = show(FIGURES["collapse"]())
+    agree(figure.numbers("points"), scaled(TRACKS["kept"][0]))
+    figure.slider("layer").focus()
+    figure.press("ArrowRight")
+    agree(figure.numbers("points"), scaled(TRACKS["kept"][1]))
+    assert figure.says.startswith("kept, after layer 1: the words differ by")
+    figure.press("End")
+    assert figure.aim == "○ kinds of layer seen after layer 3: 1 of 2."
+    figure.radio("equal").check()
+    kept = json.loads(FIGURES["collapse"]().data)["differ"][0][-1]
+    assert figure.aim.endswith(f"the words still differ in: kept ({kept}).")
+    assert figure.aim.startswith("✓ Reached.") and figure.data("differ") == "0"
+    assert len(set(map(tuple, figure.numbers("points").reshape(4, 2)))) == 1
 
 
 # ------------------------------------------------------------------ scale

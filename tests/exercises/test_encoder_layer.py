@@ -157,6 +157,9 @@ def test_wire_layer_accepts_any_way_to_write_the_two_orders():
             X = X + part(norm(X)) if norm_first else X + norm(part(X))
         return X
 
+    def always_pre(X, attend, feed, norm_1, norm_2, norm_first):
+        return branches(X, attend, feed, norm_1, norm_2, True)
+
     prove(
         check.wire_layer,
         branches,
@@ -166,8 +169,11 @@ def test_wire_layer_accepts_any_way_to_write_the_two_orders():
             "pre-norm: the wrong stream": [wrong_stream],
             "post-norm: the norm of what a part brings": [before_the_sum],
             "pre-norm: one more norm": [final_norm],
+            "always pre-norm": [always_pre],
         },
     )
+    # The function has no default, so the hint names the value that goes wrong.
+    assert "norm_first=False" in check.wire_layer(always_pre).text
 
 
 def test_batch_law_asks_each_sentence_about_every_other():

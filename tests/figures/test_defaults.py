@@ -34,6 +34,7 @@ DEFAULTS = {
     figures.walks: {},
     view.View: {},
     view.attention: {"keys": None, "names": None, "first": 0, "layer": 1, "head": 1},
+    figures.collapse: {},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
     figures.fused: {},
     figures.heads: {"n_heads": 2},

@@ -51,6 +51,7 @@ VIEWS = {
     "online": lambda alt: figures.online(S[0], S[1], FIVE, alt=alt),
     "kills": lambda alt: figures.kills(laws.kill_matrix(), alt=alt),
     "offsets": lambda alt: figures.offsets(8, alt=alt),
+    "collapse": lambda alt: figures.collapse({"a": A[:, 0]}, WORDS, alt=alt),
 }
 
 

@@ -195,3 +195,41 @@ def test_dragons_refuses_what_does_not_fit(changed, says):
 def test_heads_refuses_what_does_not_fit(changed, kind, says):
     with pytest.raises(kind, match=says):
         show_heads(**changed)
+
+
+# Points, layer after layer
+
+
+TRACK = np.random.default_rng(3).normal(size=(3, 4, 5))
+
+
+def test_collapse_hands_over_tokens_of_typical_length_one():
+    data = data_of(figures.collapse({"a": TRACK, "b": 9 * TRACK}, WORDS, alt=SAYS))
+    for layer, places in zip(TRACK, data["points"][0], strict=True):
+        length = np.sqrt((layer**2).sum() / 4)
+        np.testing.assert_allclose(places, layer[:, :2] / length, atol=1e-4)
+    assert data["points"][0] == data["points"][1]
+    assert np.abs(data["points"]).max() < data["reach"]
+
+
+def test_collapse_says_how_much_the_tokens_differ():
+    equal, opposite = np.ones((1, 4, 5)), np.array([[[1, 0], [-1, 0]] * 2])
+    data = data_of(figures.collapse({"a": equal}, WORDS, alt=SAYS))
+    assert data["differ"] == [["0"]]
+    data = data_of(figures.collapse({"a": opposite}, WORDS, alt=SAYS))
+    assert data["differ"] == [["1"]]
+
+
+@pytest.mark.parametrize(
+    ("tracks", "says"),
+    [
+        ({}, "at least one"),
+        ({"a": TRACK[:, :3]}, "must have shape"),
+        ({"a": TRACK[..., :1]}, "2 or more"),
+        ({"a": TRACK, "b": TRACK[:2]}, "and others"),
+        ({"a": 0 * TRACK}, "zeros"),
+    ],
+)
+def test_collapse_refuses_what_does_not_fit(tracks, says):
+    with pytest.raises(ValueError, match=says):
+        figures.collapse(tracks, WORDS, alt=SAYS)
