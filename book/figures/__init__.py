@@ -9,6 +9,7 @@ from figures.batch import batch
 from figures.board import board
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
+from figures.exam import bugs, exam
 from figures.fused import fused
 from figures.heads import heads
 from figures.histogram import histogram
@@ -31,8 +32,8 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "dragons", "fused", "heads", "histogram", "house",
-    "kills", "many_heads", "marks", "masks", "moves", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "softmax", "steps",
-    "to_weights", "vectors", "walks",
+    "batch", "blocks", "board", "bugs", "dragons", "exam", "fused", "heads",
+    "histogram", "house", "kills", "many_heads", "marks", "masks", "moves", "one_head",
+    "online", "paths", "plane", "points", "projections", "scale", "scores", "shadows",
+    "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip
