@@ -15,24 +15,11 @@ from mha.encoder import encoder, encoder_layer, feed_forward, layer_norm
 from mha.chunked import chunked_attention
 
 __all__ = [
-    "causal_mask",
-    "chunked_attention",
-    "cosine_similarity",
-    "dot_product_scores",
-    "encoder",
-    "encoder_layer",
-    "feed_forward",
-    "layer_norm",
-    "linear",
-    "masked_softmax",
-    "merge_heads",
-    "multi_head_attention",
-    "padding_mask",
-    "scaled_dot_product_attention",
-    "sinusoidal_positional_encoding",
-    "softmax",
-    "source",
-    "split_heads",
-]
+    "causal_mask", "chunked_attention", "cosine_similarity", "dot_product_scores",
+    "encoder", "encoder_layer", "feed_forward", "layer_norm", "linear",
+    "masked_softmax", "merge_heads", "multi_head_attention", "padding_mask",
+    "scaled_dot_product_attention", "sinusoidal_positional_encoding", "softmax",
+    "source", "split_heads",
+]  # fmt: skip
 
 __version__ = "0.1.0"

@@ -7,6 +7,11 @@ import re
 # variables when they are first imported, so this comes before both.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Arrays of a megabyte come and go, and Linux need not clear new pages for each. The
+# processes that this one starts read it: those of the tests, and the kernels.
+KEPT = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**28}
+for name, size in KEPT.items():
+    os.environ.setdefault(name, str(size))
 
 import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402

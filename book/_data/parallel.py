@@ -163,9 +163,12 @@ def text_of(report):
 
 
 def main(store=STORE):
-    """Start the processes and wait."""
+    """Start the processes and wait; a copy of this one has PyTorch already."""
+    way = "fork" if sys.platform == "linux" else "spawn"
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(work, (folder, str(store)), PROCESSES)
+        torch.multiprocessing.start_processes(
+            work, (folder, str(store)), PROCESSES, start_method=way
+        )
 
 
 if __name__ == "__main__":

@@ -189,6 +189,10 @@ def mark(app, tree, page):
 # The law
 
 
+# Where a chapter has several laws, the first one is shown, unless one is named here.
+SHOWN = {"concat_is_a_sum"}
+
+
 @cache
 def laws_of(chapter):
     """Return the laws of a chapter, in the order of the book."""
@@ -265,7 +269,8 @@ def card(chapter, anchor):
     found = laws_of(chapter)
     if not found:
         return ""
-    law, more = found[0], len(found) - 1
+    law = next((law for law in found if law.slug in SHOWN), found[0])
+    more = len(found) - 1
     more = f"See it break, and {more} more" if more else "See it break"
     says = [
         '<p class="kind">The law of this chapter</p>',

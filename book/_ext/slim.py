@@ -51,6 +51,30 @@ UNUSED += ("webpack-macros.html", "sbt-webpack-macros.html")
 SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"?]*)[^>]*></script>')
 ICON = re.compile(r'<(i|span) class="([^"]*\bfa-[^"]*)"([^>]*)></\1>')
 
+# Which boxes scroll, the theme asks and writes box by box, so that the browser lays the
+# page out anew for each, and for each closed fold. Here all are asked before the first
+# is written to, and those in a fold when it opens.
+THEME = "scripts/pydata-sphinx-theme.js"
+STOPS = (
+    (
+        re.compile(r"forEach\((\w)=>\{\1\.tabIndex=([^{}]*)\}\)"),
+        r"forEach((\1,i,all)=>{i||(all.stops=Array.from(all,\1=>"
+        r'\1.closest("details:not([open])")?-1:\2));\1.tabIndex=all.stops[i]})',
+    ),
+    (
+        re.compile(r'(?<=addEventListener\("resize",)(\w)\)(?=,new MutationObserver)'),
+        r'\1),document.addEventListener("toggle",\1,!0)',
+    ),
+)
+
+
+def ask_at_once(script):
+    """Return the script of the theme, which then asks all boxes at once."""
+    for pattern, better in STOPS:
+        script = pattern.sub(better, script)
+    return script
+
+
 # What HTML does not allow: a paragraph in a summary, and a list in a paragraph.
 INVALID = (
     (
@@ -185,6 +209,8 @@ def slim_all(app, exception):
     for path in Path(app.outdir).rglob("*.html"):
         page = path.read_text(encoding="utf-8")
         path.write_text(slim(page, icons), encoding="utf-8")
+    theme = static / THEME
+    theme.write_text(ask_at_once(theme.read_text("utf-8")), encoding="utf-8")
     for name in UNUSED:
         path = static / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

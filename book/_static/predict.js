@@ -23,7 +23,7 @@
     area.oninput = () => { keep(name, area.value); fit(area); };
     box.querySelector("p").classList.toggle("visually-hidden", count > 0); // said once
     box.hidden = false;
-    fit(area);
+    if (area.value) fit(area); // else it fits
     addEventListener("resize", () => fit(area));
   });
 

@@ -13,10 +13,7 @@ from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 
-_BY_HAND, _BREAK_IT = (
-    section("multi_head", "By hand"),
-    section("multi_head", "Break it"),
-)
+_BREAK_IT = section("multi_head", "Break it")
 _IN_PRACTICE = section("multi_head", "In practice")
 
 

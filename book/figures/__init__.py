@@ -15,6 +15,7 @@ from figures.heads import heads
 from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
+from figures.lanes import lanes
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
@@ -25,6 +26,7 @@ from figures.points import points
 from figures.scale import scale
 from figures.scores import scores
 from figures.shadows import shadows
+from figures.sheet import sheet
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
@@ -33,7 +35,7 @@ from figures.walks import walks
 
 __all__ = [
     "batch", "blocks", "board", "bugs", "dragons", "exam", "fused", "heads",
-    "histogram", "house", "kills", "many_heads", "marks", "masks", "moves", "one_head",
-    "online", "paths", "plane", "points", "projections", "scale", "scores", "shadows",
-    "softmax", "steps", "to_weights", "vectors", "walks",
+    "histogram", "house", "kills", "lanes", "many_heads", "marks", "masks", "moves",
+    "one_head", "online", "paths", "plane", "points", "projections", "scale", "scores",
+    "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -9,13 +9,13 @@ const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 const moments = [0, 1, 2].map((a) => [0, 1, 2].map((b) =>
   nights.reduce((sum, s) => sum + s[a] * s[b], 0) / nights.length));
 
-// least squares: from the mixtures z = A s, the matrix with which z comes closest to s
+// least squares: from the averages z = A s, the matrix with which z comes closest to s
 function fit(A) {
   const C = A.map((row) => moments[0].map((_, j) => dot(row, moments.map((line) => line[j]))));
   const G = A.map((row, r) => A.map((other) => dot(C[r], other)));
   if (A.length === 1) return { rank: 1, B: [C[0].map((c) => c / G[0][0])], C };
   const det = G[0][0] * G[1][1] - G[0][1] * G[1][0];
-  if (det < 1e-9) return fit(A.slice(0, 1)); // equal heads: one mixture
+  if (det < 1e-9) return fit(A.slice(0, 1)); // equal heads: one average
   const B = [0, 1].map((r) => C[0].map((_, j) =>
     (G[1 - r][1 - r] * C[r][j] - G[0][1] * C[1 - r][j]) / det));
   return { rank: 2, B, C };
@@ -51,11 +51,11 @@ const heads = [0, 1].map((r) => {
     set: (point) => { state.looks[r] = inside(point); draw(); },
     toData: (event) => { const [x, y] = spot(event, paper); return [x / SIDE, 1 - y / SIDE]; },
   });
-  // the slider shares out what the third leaves
-  const share = slider(`head ${r + 1}: ${first}`, {
+  // the slider sets the first weight; the second gives way, and then the third
+  const share = slider(`head ${r + 1}: weight of ${first}`, {
     min: 0, max: 1, step: 0.01, value: start[r][0], input(x) {
-      const [a, b] = state.looks[r], sum = a + b || 1;
-      state.looks[r] = [x * sum, (1 - x) * sum];
+      const [a, b] = state.looks[r];
+      state.looks[r] = [x, Math.min(Math.max(0, a + b - x), 1 - x)];
       tip.tell();
       draw();
     },
@@ -90,7 +90,7 @@ function draw() {
     tip.setAttribute("display", used ? "inline" : "none");
     tip.setAttribute("transform", `translate(${a * SIDE} ${(1 - b) * SIDE})`);
     share.classList.toggle("off", !used);
-    if (a + b > 0) share.show(a / (a + b));
+    share.show(a);
   });
   [...each, both].forEach(({ bar, output }, j) => {
     const value = j < 3 ? known[j] : r2;
@@ -109,7 +109,7 @@ function draw() {
   const given = A.map((row, r) => `Head ${r + 1} gives ${row.map((w, j) => `${show(w)} to ${names[j]}`).slice(0, row[2] > 0.001 ? 3 : 2).join(", ")}.`);
   const largest = Math.max(...B.map((row) => Math.max(...row.slice(0, 2).map(Math.abs))));
   say(`${given.join(" ")} R² of both is ${show(r2)}. ` + (state.m === 1 ? ""
-    : rank === 1 ? "The heads are equal: one mixture." : `To unmix them, W_O needs numbers up to ${show(largest, 1)}.`));
+    : rank === 1 ? "The heads are equal: one average." : `To take the averages apart, W_O needs numbers up to ${show(largest, 1)}.`));
 }
 
 mount(`with one head, find the point at which R² of both (${first} and ${second}) is above 0.50. If you give up, take two heads.`,

@@ -1,4 +1,4 @@
-"""Move the weights of one head or two: what is known? (chapter why_heads)"""
+"""Move the attention weights of one head or two: what is known? (chapter why_heads)"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,20 +17,20 @@ def dragons(
     nights: ArrayLike, looks: ArrayLike,
     names: Sequence[object] = ("left dragon", "right dragon", "sheep"), *, alt: str,
 ) -> View:  # fmt: skip
-    """Show what a reader knows of two creatures from one head output, or from two.
+    """Show what the outputs of one head or two tell about two contents.
 
-    Equation: R² ≤ min(m, h) / h, with h = 2  (chapter why_heads)
+    Equation: R² ≤ min(h, u) / u, with u = 2  (chapter why_heads)
 
     Parameters
     ----------
     nights : array_like of shape (n, 3)
-        What three creatures carry; the first two are wanted. The nights are turned and
-        stretched a little, so that on them each number has variance 1 and no two are
-        correlated: what the theorem takes for granted.
+        The contents of three tokens; the first two are unknown. The nights are turned
+        and stretched a little, so that on them each number has variance 1 and no two
+        are correlated, as in premise 4 of the theorem.
     looks : array_like of shape (2, 2)
-        Weights of the first two creatures in two heads; the third gets the rest.
+        Weights of the first two tokens in two heads; the third gets the rest.
     names : three of str
-        What the creatures are called.
+        What the tokens are called.
     alt : str
         One sentence with what there is to find out.
 
@@ -48,8 +48,8 @@ def dragons(
     Examples
     --------
     >>> nights = np.random.default_rng(0).normal(size=(50, 3))
-    >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One look is one dragon's worth.")
-    View: One look is one dragon's worth.
+    >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One head tells one half.")
+    View: One head tells one half.
     """
     looks, words = as_numbers("looks", looks), as_words(names)
     if looks.shape != (2, 2) or looks.min() < 0 or looks.sum(1).max() > 1 + 1e-9:
@@ -62,8 +62,8 @@ def dragons(
     nights = evened(as_numbers("nights", nights))
     data = {"nights": nights, "looks": looks, "names": words}
     A = np.append(looks[0], 1 - looks[0].sum())[None]
-    guess = nights @ np.linalg.pinv(A) @ A  # what one look lets one guess
-    first = "one look, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
+    guess = nights @ np.linalg.pinv(A) @ A  # from the output of one head
+    first = "one head, {:.1f} / {:.1f} / {:.1f}".format(*A[0])
     panels = {first: (nights[:, :2], guess[:, :2])}
     labels: dict[str, Any] = {"names": ("the night", "the best guess"), "alt": alt}
     labels |= {"xlabel": f"{words[0]} glow", "ylabel": f"{words[1]} glow"}
@@ -79,5 +79,5 @@ def evened(nights: Array) -> Array:
         )
     size, axes = np.linalg.eigh(nights.T @ nights / len(nights))
     if size[0] < 1e-9 * size[-1]:
-        raise ValueError("nights must not make one creature a mixture of the others")
+        raise ValueError("nights must not make one content a combination of the others")
     return nights @ (axes / np.sqrt(size)) @ axes.T

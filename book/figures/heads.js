@@ -42,7 +42,7 @@ function draw() {
   const from = way === "input" ? [owner * k, (owner + 1) * k] : [0, d];
   features.forEach((node, q) => node.classList.toggle("on",
     Math.floor(q / d) === row && q % d >= from[0] && q % d < from[1]));
-  caption.textContent = way === "input" ? "pieces of X, each times a W of its own" : "X W, columns by head";
+  caption.textContent = way === "input" ? "pieces of X, each times a small W" : "X W, columns by head";
   groups_.replaceChildren(html("td"), ...Array.from({ length: h }, (_, r) =>
     html("th", { scope: "colgroup", colspan: k, class: "group" }, `${k * 28 < 50 ? "" : "head "}${r + 1}`)));
   buttons.forEach((button, q) => {

@@ -64,6 +64,8 @@ function table({ name, M, role, rows, columns, map, cut: width }, tag) {
     rows ? html("th", { scope: "row" }, rows[i]) : null, ...line.map((cell) => html("td", {}, cell))))) };
 }
 
+const room = (lengths) => `${0.6 * Math.max(...lengths) + 0.4}em`; // for the longest number
+
 // all steps lie in one place, so the tallest sets the height and nothing jumps
 let longest = "";
 const stages = STEPS.map(([, blocks], at) => {
@@ -73,6 +75,7 @@ const stages = STEPS.map(([, blocks], at) => {
     const from = [left && (shared ? null : table(left, "span")), top && table(top, "span")];
     if (left && !shared) blocks.left = from[0];
     if (shared) from[0] = blocks.left;
+    else if (left) from[0].node.style.setProperty("--wide", room(left.M.flat().map((x) => brief(x).length)));
     const results = [made].flat().map((one) => table({ ...one, rows: left ? null : one.rows }, "button"));
     results.forEach(({ cells }, r) => cells.forEach((line, i) => line.forEach((cell, c) => {
       (order[i] ||= []).push(cell);
@@ -93,8 +96,8 @@ const stages = STEPS.map(([, blocks], at) => {
   const flat = order.flat(), best = at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0];
   arrows(flat, order[0].length)(flat.indexOf(best));
   // columns of one width, so that a product is exactly below and beside its factors
-  const digits = Math.max(...nodes.flatMap((node) => [...node.querySelectorAll("td > *")]).map((cell) => cell.textContent.length));
-  return { node: html("div", { class: "stage", style: `--wide: ${0.6 * digits + 0.4}em` }, ...nodes), best, flat };
+  const cells = nodes.flatMap((node) => [...node.querySelectorAll("td > *")]);
+  return { node: html("div", { class: "stage", style: `--wide: ${room(cells.map((cell) => cell.textContent.length))}` }, ...nodes), best, flat };
 });
 
 // the task: where only one score is open, the weight can only be 1

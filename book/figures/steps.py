@@ -20,7 +20,7 @@ def steps(
 
     A number that is chosen shows the row and the column that made it.
 
-    Equation: Y = Concat(head_0, ..., head_{h-1}) W_O  (chapter multi_head)
+    Equation: Y = Concat(H_1, …, H_h) W_O  (chapter multi_head)
 
     Parameters
     ----------

@@ -53,6 +53,9 @@ def head_owns_its_columns(subject, X, W_Q, W_K, W_V):
     for r, block in enumerate(_blocks(), 1):
         alone = subject.attend(*(X @ W[:, block] for W in (W_Q, W_K, W_V)))
         if failure := differs(alone, heads[:, block], f"head {r}"):
+            if "attend" in subject.log:
+                compared = f"compared with 1 head, matrices I, on Q, K, V of head {r}"
+                subject.log["attend"] = f"{HEADS} heads, {compared}"
             return failure
     return None
 

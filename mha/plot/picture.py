@@ -94,7 +94,8 @@ def _render(figure: Figure, kind: str, **options: Any) -> bytes:
 
 def _small_png(figure: Figure) -> bytes:
     """Return the figure for paper, small: 256 colours are enough for it."""
-    drawn = io.BytesIO(_render(figure, "png", facecolor="white"))
+    rough = {"compress_level": 0}  # it is packed below
+    drawn = io.BytesIO(_render(figure, "png", facecolor="white", pil_kwargs=rough))
     buffer = io.BytesIO()
     with Image.open(drawn) as image:
         image.convert("RGB").quantize(256).save(buffer, "png", optimize=True)

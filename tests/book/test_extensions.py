@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -172,6 +173,15 @@ def test_the_search_index_stays_where_the_results_are():
     icons = slim.Icons(FONT)
     assert "searchindex.js" not in slim.slim(PAGE, icons)
     assert "searchindex.js" in slim.slim(PAGE + '<div id="search-results">', icons)
+
+
+def test_the_theme_asks_all_boxes_before_it_writes_to_one():
+    slim, theme = extension("slim"), pytest.importorskip("pydata_sphinx_theme")
+    static = Path(theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
+    script = (static / slim.THEME).read_text(encoding="utf-8")
+    assert all(len(pattern.findall(script)) == 1 for pattern, _ in slim.STOPS)
+    for pattern, _ in slim.STOPS:
+        assert not pattern.search(slim.ask_at_once(script))
 
 
 def test_scripts_wait_for_the_page_but_the_options_do_not():

@@ -191,6 +191,11 @@ def test_the_card_quotes_what_the_law_has_found(opening):
     assert '<a href="#the-law">See it break, and 2 more</a>' in html
 
 
+def test_the_card_shows_the_law_that_is_named_for_the_chapter(opening):
+    assert "The output is the sum of head times" in opening.card("output", "the-law")
+    assert opening.SHOWN <= {law.slug for law in laws.ALL}
+
+
 def test_a_chapter_without_a_law_has_no_card(opening):
     assert opening.card("why_heads", "the-law") == ""
 

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from tests.conftest import KEPT
 from tests.tolerances import FLOAT32, assert_close
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_data" / "cost.py"
@@ -22,6 +23,13 @@ spec.loader.exec_module(cost)
 
 TABLE = json.loads(cost.STORE.read_text(encoding="utf-8"))
 ONE_MB = 1.0  # libraries differ by the work space that they lay out
+
+
+@pytest.fixture(autouse=True)
+def pages_go_back_at_once(monkeypatch):
+    """Measure as the script does: tests/conftest.py lets processes keep memory."""
+    for name in KEPT:
+        monkeypatch.delenv(name, raising=False)
 
 
 def stored(way, n):

@@ -84,6 +84,18 @@ def test_the_excerpt_of_the_reference_is_what_the_tests_compare_with():
     assert stored == minilm.text_of(minilm.excerpt())
 
 
+def test_the_weights_of_it_are_what_the_model_gives(model):
+    again = minilm.weights_of_it(model)
+    stored = minilm.IT.read_text(encoding="utf-8")
+    table = json.loads(stored)
+    assert stored == minilm.text_of(table) and list(table) == list(again)
+    for name, row in table.items():
+        if "head" in name:
+            np.testing.assert_allclose(row, again[name], rtol=0, atol=CLOSE)
+        else:
+            assert row == again[name]
+
+
 @pytest.mark.parametrize("name", ["L1H3", "L4H2", "L6H11", "L6"])
 def test_silencing_again_gives_what_is_stored(name, model, full):
     likeness, wins = minilm.silence(model, minilm.cells(model)[name], full)

@@ -240,7 +240,7 @@ def test_two_looks_know_all_until_they_are_equal(show):  # noqa: F811
     assert expect_knowledge(figure, 2) == pytest.approx(1, abs=2e-4)
     assert "W_O needs numbers up to 71.0" in figure.says
     sliders.nth(1).press("ArrowRight")
-    assert figure.data("rank") == "1" and "equal: one mixture" in figure.says
+    assert figure.data("rank") == "1" and "equal: one average" in figure.says
     assert expect_knowledge(figure, 2) == pytest.approx(0.5, abs=2e-4)
     sliders.nth(1).press("ArrowRight")
     assert expect_knowledge(figure, 2) == pytest.approx(1, abs=2e-4)
@@ -261,10 +261,21 @@ def test_numbers_that_unmix_are_those_of_the_inverse(show):  # noqa: F811
 def test_the_sheep_keeps_its_share_when_a_slider_moves(show):  # noqa: F811
     figure = show(DRAGONS)
     figure.root.locator("input[type=range]").nth(0).fill("0.25")
-    agree(figure.numbers("looks"), [0.15, 0.45, 0.4])
+    agree(figure.numbers("looks"), [0.25, 0.35, 0.4])
     expect_knowledge(figure, 1)
     mark = figure.slider("head 1: weights")
-    assert mark.get_attribute("aria-valuetext") == "0.15, 0.45"
+    assert mark.get_attribute("aria-valuetext") == "0.25, 0.35"
+    figure.root.locator("input[type=range]").nth(0).fill("0.9")
+    agree(figure.numbers("looks"), [0.9, 0, 0.1])
+
+
+def test_a_slider_shows_the_weight_that_the_words_tell(show):  # noqa: F811
+    figure = show(DRAGONS)
+    drag(figure, figure.slider("head 1: weights"), 30, -20)
+    first = figure.numbers("looks")[0]
+    sliders = figure.root.locator("input[type=range]")
+    assert sliders.nth(0).input_value() == f"{first:g}"
+    assert f"Head 1 gives {first:.2f} to" in figure.says
 
 
 def test_a_look_at_the_sheep_alone_knows_no_dragon(show):  # noqa: F811

@@ -61,10 +61,12 @@ NO_COLOURS = {"rules": {rule: {"enabled": False} for rule in COLOURS}}
 LOOKS = [("light", 1280), ("dark", 1280), ("dark", 390), ("light", 390)]
 DRAWN = {"exclude": [["mjx-math"]]}
 CALM = "*, *::before, *::after { transition: none !important }"
-# The theme gives code that scrolls a tab stop, some time after the width has changed.
+# The theme gives code that scrolls a tab stop, some time after the width has changed,
+# or after a fold with it was opened.
 TAB_STOPS = """[...document.querySelectorAll(
     "pre, .cell_output > .output, .pst-scrollable-table-container"
-)].every((node) => node.scrollWidth <= node.clientWidth || node.tabIndex === 0)"""
+)].every((node) => node.closest("details:not([open])")
+    || node.scrollWidth <= node.clientWidth || node.tabIndex === 0)"""
 # Most of the time goes into colours, and most of that into code: thousands of words in
 # a dozen pairs of colours. Of elements whose colours, size and weight are alike, also
 # those of all that they stand in, the first three are looked at that a process meets on
@@ -292,6 +294,21 @@ def test_nothing_fails_and_nobody_else_is_asked(visit, name):
 def test_no_page_scrolls_sideways(visit, name, theme, width):
     needed, there = visit(name).looks[theme, width].sideways
     assert needed <= there
+
+
+def test_what_scrolls_in_a_fold_gets_its_tab_stop_when_the_fold_opens(open_page):
+    page = open_page("book/01_dot_product")
+    page.evaluate("""() => {
+        const fold = document.querySelector("article details:not([open])");
+        const wide = document.createElement("pre");
+        wide.id = "wide";
+        wide.textContent = "w".repeat(1000);
+        wide.style = "width: 9em; overflow: auto";
+        fold.append(wide);
+    }""")
+    page.wait_for_function("wide.tabIndex === -1 && wide.hasAttribute('tabindex')")
+    page.evaluate("wide.closest('details').open = true")
+    page.wait_for_function("wide.tabIndex === 0")
 
 
 @every_page

@@ -1,6 +1,7 @@
 """The shapes in the diagrams are those that the package has."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from mha.plot.marks import Shape, Text
 from tests.figures.test_contrast import THEMES, scene_of, too_faint
 
 SIZES = {"n": 5, "d_model": 13, "h": 3, "d_k": 7, "d_v": 11}
+lanes = sys.modules["figures.lanes"]  # whose function has the same name
 DIAGRAMS = (figures.projections, figures.one_head, figures.many_heads)
 every_diagram = pytest.mark.parametrize("diagram", DIAGRAMS)
 
@@ -51,6 +53,27 @@ def shapes_of(n_heads):
 )
 def test_a_diagram_shows_the_shapes_that_the_package_has(diagram, n_heads):
     assert shapes_in(diagram) == shapes_of(n_heads)[diagram.__name__]
+
+
+def test_the_lanes_show_the_shapes_of_the_package_with_their_numbers():
+    n, heads, d_k = 5, lanes.HEADS, lanes.D_K
+    X, W = np.ones((n, lanes.D_MODEL)), np.ones((heads, lanes.D_MODEL, d_k))
+    H, A = mha.scaled_dot_product_attention(X @ W, X @ W, X @ W, return_weights=True)
+    C = mha.merge_heads(H)
+    W_O = np.ones((heads * d_k, lanes.D_MODEL))
+    expected = {x.shape[-2:] for x in (X, W, H, A, C, W_O, C @ W_O)}
+    words = [m.words for m in scene_of(lanes.lanes).marks if isinstance(m, Text)]
+    found = re.findall(r"(n|\d+) × (n|\d+)", "; ".join(words))
+    assert {
+        tuple(n if x == "n" else int(x) for x in pair) for pair in found
+    } == expected
+    assert all(f"{a} × {b}" in figures.lanes().alt for a, b in found)
+    assert sum(word.startswith("head ") for word in words) == len(lanes.LANES)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_word_of_the_lanes_can_be_read(theme):
+    assert too_faint(scene_of(lanes.lanes), theme) == []
 
 
 @every_diagram

@@ -77,7 +77,7 @@ def test_dragons_stand_still_on_a_line():
     a = np.array([0.4, 0.2, 0.4])
     guess = np.outer(s @ a, a) / (a @ a)
     drawn = figures.moves(
-        {"one look, 0.4 / 0.2 / 0.4": (s[:, :2], guess[:, :2])},
+        {"one head, 0.4 / 0.2 / 0.4": (s[:, :2], guess[:, :2])},
         xlabel="left dragon glow",
         ylabel="right dragon glow",
         names=("the night", "the best guess"),
@@ -165,7 +165,7 @@ def test_plane_refuses_what_does_not_fit(changed, says):
         ({"nights": NIGHTS[:9]}, r"10 to 400, got \(9, 3\)"),
         ({"nights": NIGHTS[:, :2]}, r"got \(53, 2\)"),
         ({"nights": np.tile(NIGHTS, (8, 1))}, r"got \(424, 3\)"),
-        ({"nights": NIGHTS[:, [0, 1, 1]]}, "mixture of the others"),
+        ({"nights": NIGHTS[:, [0, 1, 1]]}, "combination of the others"),
         ({"nights": np.full((53, 3), np.inf)}, "nights must be finite"),
         ({"looks": [[0.7, 0.4], [0.5, 0.5]]}, "sum at most 1"),
         ({"looks": [[-0.1, 0.4], [0.5, 0.5]]}, "not negative"),

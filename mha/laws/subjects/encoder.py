@@ -200,7 +200,7 @@ class Stack(Layer):
         framed, spread = frame(X, width, self.eps)
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
-        layer = dict.fromkeys(("W_1", "W_2"), np.zeros((width, width), X.dtype))
+        layer = {"W_1": np.zeros((width, HIDDEN)), "W_2": np.zeros((HIDDEN, width))}
         for name, W in weights.items():
             wide = layer[name] = np.zeros((width,) * W.ndim, W.dtype)
             wide[tuple(map(slice, W.shape))] = W * factor if name in MATRICES[:3] else W

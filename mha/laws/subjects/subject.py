@@ -324,10 +324,11 @@ class Layer(Subject):
         wide = np.concatenate([np.pad(X, rows), *others], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
             mask = np.pad(mask, rows, constant_values=True)
-        eye = np.eye(3, dtype=X.dtype)
-        three = {"W_O": np.kron(eye, weights["W_O"])}
+        three = {name: np.zeros((3 * d, 3 * d), W.dtype) for name, W in weights.items()}
         for third, name in enumerate(("W_Q", "W_K", "W_V")):
-            three[name] = np.kron(eye[:, [third] * 3], weights[name])
+            block = slice(third * d, (third + 1) * d)
+            three[name][block] = np.tile(weights[name], 3)
+            three["W_O"][block, block] = weights["W_O"]
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
 
