@@ -16,6 +16,7 @@ from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
 from figures.lanes import lanes
+from figures.learned import learned
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
@@ -35,7 +36,7 @@ from figures.walks import walks
 
 __all__ = [
     "batch", "blocks", "board", "bugs", "dragons", "exam", "fused", "heads",
-    "histogram", "house", "kills", "lanes", "many_heads", "marks", "masks", "moves",
-    "one_head", "online", "paths", "plane", "points", "projections", "scale", "scores",
-    "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
+    "histogram", "house", "kills", "lanes", "learned", "many_heads", "marks", "masks",
+    "moves", "one_head", "online", "paths", "plane", "points", "projections", "scale",
+    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

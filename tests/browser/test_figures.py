@@ -36,6 +36,12 @@ KILLED = laws.KillMatrix(
     ("one", "two_words", "three", "four", "five"),
     np.vstack([np.zeros(5), np.eye(6, 5) + np.eye(6, 5, -1)]).astype(bool),
 )
+LEARNED = {
+    "right": {"accuracy": 1.0, "repaired": 1.0, "maps": ["0ff0", "1ee1"]},
+    "no_scale": {"accuracy": 1.0, "repaired": 0.97, "maps": ["0ff0", "0ff0"]},
+    "tied_query_key": {"accuracy": 0.9996, "repaired": 0.2244, "maps": ["f00f"] * 2},
+}
+BROKEN = {"right": (), "no_scale": ("one_law",), "tied_query_key": ("two", "one_law")}
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
@@ -70,6 +76,7 @@ FIGURES = {
     ),
     "online": lambda: figures.online(SCORES, S[0], WORDS, alt="Four keys in blocks"),
     "kills": lambda: figures.kills(KILLED, alt="Six wrong versions and five laws"),
+    "learned": lambda: figures.learned(LEARNED, BROKEN, alt="Three versions"),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">

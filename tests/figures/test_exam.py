@@ -83,3 +83,9 @@ def test_a_page_shows_the_ten_bugs_to_phones():
     narrow.add(None, "page", "page.html", context, None)
     assert wide in context["body"]
     assert ten.ten("narrow").svg(ten.alt()) in context["body"]
+
+
+def test_the_maps_of_a_version_need_its_laws():
+    table = {"right": {"accuracy": 1, "repaired": 1, "maps": ["0"]}}
+    with pytest.raises(ValueError, match=r"for each member, not \['right'\]"):
+        figures.learned(table, {}, alt="x.")
