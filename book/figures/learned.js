@@ -40,7 +40,7 @@ function draw() {
 }
 
 const codes = choice("code", [["bug", "as trained"], ["repaired", "repaired"]], "bug", (code) => { state.code = code; draw(); });
-mount(`look at the maps and guess which versions are ruined by a repair of the code. Then repair them. There are ${ruined.length} with less than 0.6.`,
+mount(`look at the maps and guess which versions are ruined by a repair of the code. Then repair them: ${ruined.length} fall below 0.6.`,
   choice("attention", layers.map(({ label }, k) => [k, label]), 0, (k) => {
     Object.assign(state, { k, code: "bug" });
     codes.set("bug");
