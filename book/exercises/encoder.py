@@ -75,6 +75,12 @@ mirror_queries = Exercise(
             lambda n, weight: _mirrored(n, np.sqrt(n) * weight),
         ),
         Mistake(
+            "the weight alone",
+            "W_Q holds scores, not weights: which score becomes this weight, and what "
+            "undoes the division by √n?",
+            lambda n, weight: _mirrored(n, weight),
+        ),
+        Mistake(
             "the log of the weight",
             "log(weight) would be right if the other scores were log(rest / (n - 1)); "
             "yours are 0",

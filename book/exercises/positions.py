@@ -8,7 +8,6 @@ from mha.check import Exercise, Mistake
 from mha.positions import sinusoidal_positional_encoding
 
 _EQUATION, _LAW = section("positions", "The equation"), section("positions", "The law")
-_TURN = section("positions", 'Experiment: can one matrix say "one back"?')
 
 
 # ------------------------------------------------------- the waves
@@ -47,13 +46,13 @@ encode_positions = Exercise(
     mistakes=(
         Mistake(
             "in halves",
-            "all sines first and all cosines behind them: some libraries do so, but in "
-            "our table they take turns",
+            "all sines come first and all cosines after them: some libraries do so, "
+            "but in our table they alternate",
             _in_halves,
         ),
         Mistake(
             "counted from one",
-            "the first position is 0, and its hands all point straight up",
+            "the first position is 0, where all hands point straight up",
             _waves(start=1),
         ),
         Mistake(
@@ -117,8 +116,8 @@ encode_positions = Exercise(
         ),
         Mistake(
             "the last hand too slow",
-            "the last hand stays a little faster than 1/10000: the exponent grows by "
-            "2 / d_model, whatever some libraries do",
+            "your last hand has exactly the speed 1/10000, as in some libraries; here "
+            "it is a little faster, because the exponent grows by 2 / d_model",
             _waves(rate=lambda j, d: 10000.0 ** ((j // 2) / max(d // 2 - 1, 1))),
         ),
         Mistake(
@@ -158,8 +157,8 @@ likeness_of_positions = Exercise(
     mistakes=(
         Mistake(
             "the sum of the positions",
-            "the angles are subtracted: what counts is how far apart the two are, for "
-            "sin·sin is added to cos·cos",
+            "the angles are subtracted, not added: sin·sin + cos·cos is the cosine of "
+            "their difference",
             np.cos(306) + np.cos(3.06),
         ),
         Mistake(
@@ -169,12 +168,12 @@ likeness_of_positions = Exercise(
         ),
         Mistake(
             "only the slow hand",
-            "width 4 has two hands; the fast one turns by 100 radians on the way",
+            "width 4 has two hands, and the fast one turns by 100 radians",
             np.cos(1),
         ),
         Mistake(
             "both hands fast",
-            "the second hand is slower than the first: by which factor at width 4?",
+            "at width 4 the second hand is 100 times slower than the first",
             2 * np.cos(100),
         ),
         Mistake(
@@ -201,7 +200,7 @@ likeness_of_positions = Exercise(
         ),
         Mistake(
             "a position with itself",
-            "2 is the likeness of a position with itself",
+            "2 is the dot product of a position with itself; these two are 100 apart",
             2.0,
         ),
         Mistake(
@@ -262,7 +261,8 @@ turn_by = Exercise(
     mistakes=(
         Mistake(
             "turned back",
-            "yours goes k steps back: rows are multiplied from the left",
+            "yours goes k steps back: P[t] stands on the left of R, so the minus "
+            "belongs at the top right of each block",
             _turn(sign=-1, back=1),
         ),
         Mistake(
@@ -307,7 +307,7 @@ turn_by = Exercise(
         ),
         Mistake(
             "only the first pair",
-            "the first hand turns as it should and the others stand still",
+            "the first hand turns as it should, but the others do not turn",
             lambda k, d_model: (
                 _right_turn(k, d_model) * _CORNER[:d_model, :d_model]
                 + np.diag(np.arange(d_model) >= 2)
@@ -320,12 +320,13 @@ turn_by = Exercise(
         ),
         Mistake(
             "sine and cosine exchanged",
-            "at k = 0 the matrix should be the identity: what stands on the diagonal?",
+            "at k = 0 the matrix should be the identity, so the cosines are on the "
+            "diagonal",
             _sines_on_the_diagonal,
         ),
     ),
     names=("k", "d_model"),
-    reread=_TURN,
+    reread=_EQUATION,
     praise="one matrix for every position, and k = -1 is 'one back'.",
 )
 
@@ -370,13 +371,14 @@ _MASKS = tuple(
 )
 
 position_ids = Exercise(
-    task="the position of every real token, not counting filler",
+    task="the position of every real token, not counting padding",
     right=_count_real,
     cases=_MASKS,
     mistakes=(
         Mistake(
             "filler counted",
-            "your first real word is not always at position 0: who is in front of it?",
+            "your first real word is not always at position 0: padding in front of it "
+            "was counted too",
             lambda mask: np.where(mask, np.arange(mask.shape[-1]), 0),
         ),
         Mistake(
@@ -385,8 +387,14 @@ position_ids = Exercise(
             lambda mask: np.where(mask, np.cumsum(mask, axis=-1), 0),
         ),
         Mistake(
+            "a plain cumsum",
+            "cumsum counts from 1 and goes on counting at padding: subtract 1, and "
+            "give padding a 0",
+            lambda mask: np.cumsum(mask, axis=-1),
+        ),
+        Mistake(
             "filler keeps a number",
-            "the real tokens are right; filler should have position 0",
+            "the real tokens are right; padding should have position 0",
             lambda mask: np.cumsum(mask, axis=-1) - 1,
         ),
         Mistake(
@@ -396,7 +404,7 @@ position_ids = Exercise(
         ),
         Mistake(
             "counted on in the next sentence",
-            "every sentence starts at 0 again; a cumsum without an axis does not",
+            "every sentence starts at 0 again, but a cumsum without an axis goes on",
             lambda mask: np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, 0),
         ),
         Mistake(
@@ -408,47 +416,49 @@ position_ids = Exercise(
         ),
         Mistake(
             "only the first filler left out",
-            "filler may also stand between words, and is not counted there either",
+            "padding may also be between words, and is not counted there either",
             _after_the_first,
         ),
         Mistake(
             "mask inverted",
-            "you number the filler; True means a real token",
+            "you number the padding; True means a real token",
             lambda mask: _count_real(~mask),
         ),
         Mistake(
             "mask not used",
-            "you number all columns, and the mask has no say in it",
+            "you number all columns, and the mask changes nothing",
             lambda mask: np.broadcast_to(np.arange(mask.shape[-1]), mask.shape),
         ),
         Mistake(
             "only the negative ones set to 0",
-            "filler in front is right; filler behind a word still carries its number",
+            "padding in front is right; padding after a word still has that word's "
+            "number",
             _clipped,
         ),
         Mistake(
             "filler at -1",
-            "the real tokens are right, and filler got -1 where 0 is expected",
+            "the real tokens are right, and padding got -1 where 0 is expected",
             _filler_at(-1),
         ),
         Mistake(
             "filler at 1",
-            "the real tokens are right; some libraries give filler a 1, here it is 0",
+            "the real tokens are right; some libraries give padding a 1, here it is 0",
             _filler_at(1),
         ),
         Mistake(
             "filler taken to stand in front",
-            "you take away the amount of filler; it may also stand behind the words",
+            "you subtract the amount of padding; padding may also come after the words",
             _filler_in_front,
         ),
         Mistake(
             "filler taken to stand in front, and masked",
-            "filler is 0, and yet you count as if all of it stood in front",
+            "padding is 0, but you count as if all padding were in front",
             lambda mask: _filler_in_front(mask) * mask,
         ),
         Mistake(
             "the filler in front counted instead",
-            "you number the columns that are left; count the real tokens in front",
+            "you count the padding in front of each token; count the real tokens "
+            "instead",
             lambda mask: np.where(mask, np.cumsum(~mask, axis=-1), 0),
         ),
     ),
@@ -526,11 +536,14 @@ def from_both_ends(X):
 _ORDER = [1, 2, 4, 0, 3]
 
 
-def _tells(order=_ORDER, agree=np.allclose, wanted=False, put_in_order=True):
+def _tells(
+    order=_ORDER, agree=np.allclose, wanted=False, put_in_order=True, equal=False
+):
     """Return a law that shuffles by `order` and compares by `agree`."""
 
     def tells_order(model):
         X = np.random.default_rng(6).normal(size=(len(order), 6))
+        X = 0 * X if equal else X
         before, after = model(X), model(X[order])
         before = before[order] if put_in_order else before
         return bool(agree(after, before)) is wanted
@@ -562,13 +575,13 @@ tells_order = Exercise(
     mistakes=(
         Mistake(
             "false alarm",
-            "plain attention does not know the order: are its outputs shuffled as the "
-            "tokens were before you compare, and is rounding forgiven?",
+            "you return True for plain attention: shuffle the outputs like the tokens "
+            "before you compare, and allow for rounding",
             _tells(put_in_order=False),
         ),
         Mistake(
             "never True",
-            "nothing ever tells the order: do the tokens really change places?",
+            "you return False for every model: do the tokens really change places?",
             _tells(order=[0, 1, 2, 3, 4]),
         ),
         Mistake(
@@ -578,28 +591,52 @@ tells_order = Exercise(
         ),
         Mistake(
             "rows compared in any order",
-            "one model hands each output to the wrong token: whose row is it?",
+            "one model gives each output to another token, so compare row by row",
             _tells(agree=_same_set),
         ),
         Mistake(
             "only the first two exchanged",
-            "one model marks the last token alone: move all of them",
+            "one model marks the last token alone, so the last token has to move too",
             _tells(order=[1, 0, 2, 3, 4]),
         ),
         Mistake(
             "only the last two exchanged",
-            "one model marks the first token alone: let it move, too",
+            "one model marks the first token alone, so the first token has to move too",
             _tells(order=[0, 1, 2, 4, 3]),
         ),
         Mistake(
             "all shifted in a circle",
-            "two models pass something on to the next token, the last to the first, "
-            "and do not mind a shift: try a less regular order",
+            "two models pass something on to the next token, and from the last to the "
+            "first; a shift does not detect them, so try a less regular order",
             _tells(order=[4, 0, 1, 2, 3]),
         ),
         Mistake(
+            "equal tokens",
+            "your tokens are all equal, for example zeros, so models that pass one "
+            "token's vector to another go undetected: draw them at random",
+            _tells(equal=True),
+        ),
+        Mistake(
+            "two equal tokens",
+            "two tokens that are equal, for example zeros, hide most models that know "
+            "the order: take more of them, and draw them at random",
+            _tells(order=[1, 0], equal=True),
+        ),
+        Mistake(
+            "only two in the middle exchanged",
+            "two models mark the first or the last token alone, so these have to move",
+            _tells(order=[0, 2, 1, 3, 4]),
+        ),
+        Mistake(
+            "only the middle two of four exchanged",
+            "the first and the last token have to move too, and two tokens that are "
+            "equally far from the ends hide a model that counts from both ends",
+            _tells(order=[0, 2, 1, 3]),
+        ),
+        Mistake(
             "two tokens",
-            "two tokens have one other order, and two models do not mind it: take more",
+            "two tokens have one other order, and with it you miss some models: take "
+            "more",
             _tells(order=[1, 0]),
         ),
         Mistake(
@@ -615,5 +652,7 @@ tells_order = Exercise(
     ),
     names=("model",),
     reread=_LAW,
-    praise="it finds out who knows the order, and accuses nobody else.",
+    praise=(
+        "your law finds every model that knows the order, and raises no false alarm."
+    ),
 )

@@ -5,10 +5,14 @@ import numpy as np
 from exercises import section
 from mha.check import Exercise, Mistake
 
-_BREAK_IT = section("what_heads_learn", "Break it")
-_EQUATION = section("what_heads_learn", "The equation")
-_CAN_GO = section("what_heads_learn", "Experiment: which heads can go?")
-_TWINS = section("what_heads_learn", "Can a head be redundant?")
+_BREAK_IT = section("what_heads_learn", "Four ways to silence a head")
+_MAPS = section(
+    "what_heads_learn", "Deeper: do the heads compare rows with each other?"
+)
+_CAN_GO = section("what_heads_learn", "How many heads can be removed?")
+_TWINS = section(
+    "what_heads_learn", "Deeper: twin heads, which training never separates"
+)
 
 
 def _matrix(n_heads, width, d_model, seed):
@@ -58,50 +62,68 @@ silence_head = Exercise(
     mistakes=(
         Mistake(
             "columns",
-            "a head owns rows of W_O; a column belongs to the output, and all heads "
-            "write into it",
+            "you set columns of W_O to 0; a head owns rows, and all heads add to "
+            "every column of the output",
             lambda W_O, n_heads, head: _zero(W_O, _columns(W_O, n_heads, head)),
         ),
         Mistake(
             "one row",
-            "a head owns as many rows of W_O as it is wide, not one",
+            "you set one row to 0; a head owns len(W_O) // n_heads rows of W_O, as "
+            "many as it is wide",
             lambda W_O, n_heads, head: _zero(W_O, head),
         ),
         Mistake(
+            "width from the columns",
+            "you took W_O.shape[1] // n_heads as the width of a head; here the heads "
+            "together are not as wide as the output, so use len(W_O) // n_heads",
+            lambda W_O, n_heads, head: _zero(
+                W_O,
+                slice(
+                    head * (W_O.shape[1] // n_heads),
+                    (head + 1) * (W_O.shape[1] // n_heads),
+                ),
+            ),
+        ),
+        Mistake(
             "every n_heads-th row",
-            "the rows of a head lie next to each other in W_O",
+            "you took every n_heads-th row; the rows of a head are next to each other "
+            "in W_O",
             lambda W_O, n_heads, head: _zero(W_O, slice(head, None, n_heads)),
         ),
         Mistake(
             "counted from 1",
-            "heads are counted from 0 here, and you silenced the one before",
+            "`head` is an index, so the first head is 0; you silenced the head before "
+            "it",
             lambda W_O, n_heads, head: _zero(
                 W_O, _rows(W_O, n_heads, (head - 1) % n_heads)
             ),
         ),
         Mistake(
             "the others",
-            "you silenced all other heads; the head that was named still writes",
+            "you silenced all the other heads, and the one that should be silent "
+            "still adds its term",
             lambda W_O, n_heads, head: _zero(W_O, _others(W_O, n_heads, head)),
         ),
         Mistake(
             "from the head on",
-            "the heads behind it are silent as well: where does its block end?",
+            "the heads after it are silent too; the block of a head ends where the "
+            "block of the next head begins",
             lambda W_O, n_heads, head: _zero(
                 W_O, slice(head * (len(W_O) // n_heads), None)
             ),
         ),
         Mistake(
             "width and heads exchanged",
-            "W_O has n_heads blocks, and you cut it into blocks of n_heads rows",
+            "you cut W_O into blocks of n_heads rows; expected n_heads blocks of "
+            "len(W_O) // n_heads rows each",
             lambda W_O, n_heads, head: _zero(
                 W_O, slice(head * n_heads, (head + 1) * n_heads)
             ),
         ),
         Mistake(
             "the square block",
-            "the head writes into all columns of the output, so its rows are zero in "
-            "their whole length",
+            "a head adds to all columns of the output, so its rows of W_O must be 0 "
+            "over their whole length",
             lambda W_O, n_heads, head: _zero(
                 W_O,
                 (_rows(W_O, n_heads, head), _columns(W_O, n_heads, head)[1]),
@@ -109,24 +131,26 @@ silence_head = Exercise(
         ),
         Mistake(
             "rows deleted",
-            "keep the shape: the silent head stays in its place, with zeros",
+            "you deleted the rows of the head; set them to 0, so that W_O keeps its "
+            "shape",
             lambda W_O, n_heads, head: W_O[_others(W_O, n_heads, head)],
         ),
         Mistake(
             "scaled up",
-            "the others are not dropout: they keep the size that they have",
+            "you scaled the other blocks up, as dropout does; they should stay as "
+            "they are",
             lambda W_O, n_heads, head: (
                 _zero(W_O, _rows(W_O, n_heads, head)) * n_heads / (n_heads - 1)
             ),
         ),
         Mistake(
             "in place",
-            "return a new matrix and leave W_O as it came",
+            "you changed the W_O that was passed in; change and return a copy",
             _silence_in_place,
         ),
     ),
     reread=_BREAK_IT,
-    praise="its term is gone from the sum, and the other terms are what they were.",
+    praise="the term of this head is 0, and the other terms are what they were.",
 )
 
 
@@ -168,33 +192,37 @@ effective_keys = Exercise(
         ),
         Mistake(
             "two logarithms",
-            "the logarithm and the power need the same base, here e and e",
+            "you took the logarithm to base 2 and raised e to it; use the same base "
+            "for both",
             lambda A: np.exp(_entropy(A) / np.log(2)),
         ),
         Mistake(
             "two powers",
-            "the logarithm and the power need the same base, here e and 2",
+            "you took the natural logarithm and raised 2 to it; use the same base for "
+            "both",
             lambda A: 2 ** _entropy(A),
         ),
         Mistake(
             "the sign",
-            "the logarithm of a weight is negative: a minus is missing, and so you "
-            "have one divided by the number of keys",
+            "a minus is missing, because the logarithm of a weight is negative; you "
+            "have 1 divided by the number of keys",
             lambda A: np.exp(-_entropy(A)),
         ),
         Mistake(
             "zero times infinity",
-            "a weight of 0 adds nothing to the entropy, and 0 · log 0 is NaN",
+            "a weight of 0 should add nothing to the entropy, but 0 · log 0 is NaN in "
+            "NumPy",
             lambda A: np.exp(-(A * np.log(A)).sum(-1)),
         ),
         Mistake(
             "down the columns",
-            "a row holds the weights of one query: sum along the last axis",
+            "you summed along the queries; a row has the weights of one query, so sum "
+            "along the last axis",
             lambda A: np.exp(_entropy(A, -2)),
         ),
         Mistake(
             "one number for all",
-            "you have one number for the whole array, and each query needs its own",
+            "you have one number for the whole array; expected one number per query",
             lambda A: np.exp(_entropy(A).sum()),
         ),
         Mistake(
@@ -215,13 +243,13 @@ effective_keys = Exercise(
         ),
         Mistake(
             "one over the squares",
-            "one divided by the sum of squares counts keys too, but another way: here "
-            "the entropy is asked for",
+            "that is 1 divided by the sum of squares, which counts keys in another "
+            "way; use the exponential of the entropy",
             lambda A: 1 / (A**2).sum(-1),
         ),
         Mistake(
             "one over the largest",
-            "that looks at the largest weight alone; the entropy looks at all",
+            "that depends on the largest weight only; the entropy uses all weights",
             lambda A: 1 / A.max(-1),
         ),
         Mistake(
@@ -231,11 +259,11 @@ effective_keys = Exercise(
         ),
         Mistake(
             "an axis too many",
-            "expected one number per query: the axis of the keys should be gone",
+            "expected one number per query; the axis of the keys should not be left",
             lambda A: np.exp(_entropy(A))[..., None],
         ),
     ),
-    reread=_EQUATION,
+    reread=_MAPS,
     praise="one number per query, between 1 and the number of keys.",
 )
 
@@ -292,7 +320,7 @@ def _square(n_heads, width, seed):
 
 
 drop_twin = Exercise(
-    task="W_O for a layer that has lost one of two equal heads",
+    task="W_O for a layer without one of two equal heads",
     right=lambda W_O, n_heads, keep, drop: _drop(
         W_O, n_heads, keep, drop, lambda a, b: a + b
     ),
@@ -304,55 +332,59 @@ drop_twin = Exercise(
     mistakes=(
         Mistake(
             "only silenced",
-            "its block is 0, but what it used to write is now missing from the sum",
+            "the block of head `drop` is 0, but what it used to add is now missing "
+            "from the output",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, n_heads, keep, drop, lambda a, b: a
             ),
         ),
         Mistake(
             "doubled",
-            "twice the block of the one that stays is right only if both blocks of W_O "
-            "were equal",
+            "you doubled the block of head `keep`; that is correct only if both "
+            "blocks were equal",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, n_heads, keep, drop, lambda a, b: 2 * a
             ),
         ),
         Mistake(
             "mean",
-            "the output adds what the heads write; a mean keeps half of it",
+            "you took the mean of the two blocks; the output needs their sum",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, n_heads, keep, drop, lambda a, b: (a + b) / 2
             ),
         ),
         Mistake(
             "columns",
-            "a head owns rows of W_O; its columns are shared by all heads",
+            "you changed columns of W_O; a head owns rows, and all heads share the "
+            "columns",
             _drop_columns,
         ),
         Mistake(
             "the wrong one went",
-            "you have silenced the head that should stay",
+            "you silenced head `keep`; head `drop` should be silent",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, n_heads, drop, keep, lambda a, b: a + b
             ),
         ),
         Mistake(
             "not silenced",
-            "what it wrote is added to the other block, and it still writes it too",
+            "you added the block of head `drop` to the other one, but head `drop` "
+            "must then be silent",
             lambda W_O, n_heads, keep, drop: _change(
                 W_O, n_heads, keep, drop, lambda a, b: (a + b, b)
             ),
         ),
         Mistake(
             "both share",
-            "the output stays, but head `drop` is not silent: its block must be 0",
+            "the output is correct, but head `drop` is not silent; its block must be 0",
             lambda W_O, n_heads, keep, drop: _change(
                 W_O, n_heads, keep, drop, lambda a, b: ((a + b) / 2, (a + b) / 2)
             ),
         ),
         Mistake(
             "replaced",
-            "the block of the head that stays is lost: the output needs both",
+            "you replaced the block of head `keep`; the output needs the sum of both "
+            "blocks",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, n_heads, keep, drop, lambda a, b: b
             ),
@@ -366,26 +398,27 @@ drop_twin = Exercise(
         ),
         Mistake(
             "exchanged",
-            "you exchanged the two blocks; both heads still write",
+            "you exchanged the two blocks, and both heads still add something",
             lambda W_O, n_heads, keep, drop: _change(
                 W_O, n_heads, keep, drop, lambda a, b: (b, a)
             ),
         ),
         Mistake(
             "one row each",
-            "a head owns as many rows of W_O as it is wide, not one",
+            "you changed one row per head; a head owns len(W_O) // n_heads rows",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O, len(W_O), keep, drop, lambda a, b: a + b
             ),
         ),
         Mistake(
             "every n_heads-th row",
-            "the rows of a head lie next to each other in W_O",
+            "you took every n_heads-th row; the rows of a head are next to each other "
+            "in W_O",
             lambda W_O, n_heads, keep, drop: _interleaved(W_O, n_heads, keep, drop),
         ),
         Mistake(
             "counted from 1",
-            "heads are counted from 0 here",
+            "`keep` and `drop` are indices, so the first head is 0",
             lambda W_O, n_heads, keep, drop: _drop(
                 W_O,
                 n_heads,
@@ -396,17 +429,18 @@ drop_twin = Exercise(
         ),
         Mistake(
             "rows deleted",
-            "keep the shape: the silent head stays in its place, with zeros",
+            "you deleted the rows of the silent head; set them to 0, so that W_O "
+            "keeps its shape",
             _drop_rows,
         ),
         Mistake(
             "in place",
-            "return a new matrix and leave W_O as it came",
+            "you changed the W_O that was passed in; change and return a copy",
             _drop_in_place,
         ),
     ),
     reread=_TWINS,
-    praise="the layer computes what it did, with one head less.",
+    praise="the outputs of the layer are what they were, with one head fewer.",
 )
 
 
@@ -442,33 +476,42 @@ heads_to_spare = Exercise(
     mistakes=(
         Mistake(
             "the first that is too many",
-            "that is the first number of heads that costs too much: one fewer can go",
+            "that is the first number of heads that costs too much; one head fewer "
+            "can be removed",
             _first_loss,
         ),
         Mistake(
             "the last that is good enough",
-            "the accuracy recovers later, but before that it fell too far: stop at "
-            "the first fall",
+            "the accuracy recovers later, but before that it fell too far; stop at "
+            "the first one that is too low",
             lambda curve, tolerance: np.flatnonzero(
                 _costs(curve) <= tolerance + 1e-9
             ).max(),
         ),
         Mistake(
             "how many are good enough",
-            "you counted every place of the curve that is good enough, also those "
-            "behind the first fall, and the place with no head off",
+            "you counted every accuracy that is good enough, also curve[0] and those "
+            "after the first one that is too low",
             lambda curve, tolerance: (_costs(curve) <= tolerance + 1e-9).sum(),
         ),
         Mistake(
             "good enough behind the fall",
-            "you counted places behind the first fall too; the heads go one after "
-            "the other",
+            "you also counted accuracies after the first one that is too low; stop "
+            "there",
             lambda curve, tolerance: (_costs(curve) <= tolerance + 1e-9).sum() - 1,
         ),
         Mistake(
+            "argmax where nothing is too low",
+            "np.argmax returns 0 if no accuracy is too low; then all heads can be "
+            "removed",
+            lambda curve, tolerance: (
+                int(np.argmax(_costs(curve) > tolerance + 1e-9)) - 1
+            ),
+        ),
+        Mistake(
             "compared with the best",
-            "the tolerance counts from the whole model, curve[0], not from the best "
-            "place of the curve",
+            "you compared with the best accuracy of the curve; compare with the whole "
+            "model, curve[0]",
             lambda curve, tolerance: (
                 np.flatnonzero(np.append(curve.max() - curve, 2) > tolerance + 1e-9)[0]
                 - 1
@@ -476,7 +519,7 @@ heads_to_spare = Exercise(
         ),
         Mistake(
             "step by step",
-            "you compared each place with the one before; small steps add up, so "
+            "you compared each accuracy with the one before; small losses add up, so "
             "compare with curve[0]",
             lambda curve, tolerance: np.flatnonzero(
                 np.append(-np.diff(curve), 2) > tolerance + 1e-9
@@ -484,8 +527,8 @@ heads_to_spare = Exercise(
         ),
         Mistake(
             "an accuracy",
-            "you compared the accuracy itself with the tolerance; what it may not "
-            "exceed is the loss of accuracy",
+            "you compared the accuracy itself with the tolerance; compare the loss of "
+            "accuracy, curve[0] - curve[k]",
             lambda curve, tolerance: (
                 np.flatnonzero(np.append(curve, -1) < tolerance)[0] - 1
             ),
@@ -512,22 +555,24 @@ heads_to_spare = Exercise(
         ),
         Mistake(
             "a share of the heads",
-            "that is the share of the heads; expected how many",
+            "that is the share of the heads; expected their number",
             lambda curve, tolerance: (
                 (_first_loss(curve, tolerance) - 1) / (len(curve) - 1)
             ),
         ),
         Mistake(
             "the accuracy that is left",
-            "that is the accuracy that is left; expected how many heads are off then",
+            "that is the accuracy that is left; expected the number of heads that are "
+            "removed",
             lambda curve, tolerance: curve[_first_loss(curve, tolerance) - 1],
         ),
         Mistake(
             "every head",
-            "the last place of the curve has no head left: is it still good enough?",
+            "you allowed all heads to be removed; the last accuracy of the curve, "
+            "without any head, is too low",
             lambda curve, tolerance: len(curve) - 1,
         ),
     ),
     reread=_CAN_GO,
-    praise="and a tolerance had to be named before the curve was seen.",
+    praise="remember to choose the tolerance before you see the curve.",
 )

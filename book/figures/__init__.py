@@ -7,6 +7,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 
 from figures.batch import batch
 from figures.board import board
+from figures.clocks import clocks
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.exam import bugs, exam
@@ -20,6 +21,7 @@ from figures.learned import learned
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
+from figures.offsets import offsets
 from figures.online import online
 from figures.pipeline import many_heads, one_head, projections
 from figures.plane import plane
@@ -35,8 +37,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "bugs", "dragons", "exam", "fused", "heads",
+    "batch", "blocks", "board", "bugs", "clocks", "dragons", "exam", "fused", "heads",
     "histogram", "house", "kills", "lanes", "learned", "many_heads", "marks", "masks",
-    "moves", "one_head", "online", "paths", "plane", "points", "projections", "scale",
-    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
+    "moves", "offsets", "one_head", "online", "paths", "plane", "points", "projections",
+    "scale", "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors",
+    "walks",
 ]  # fmt: skip

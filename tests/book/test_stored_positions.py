@@ -75,10 +75,12 @@ def test_positions_that_are_added_serve_the_trained_length_and_no_other(task, wa
     assert beyond(f"{task} {way}").max() < 0.4
 
 
-def test_turning_finds_the_letter_before_everywhere_and_does_not_tell_the_position():
+def test_turning_finds_the_letter_before_everywhere_and_learns_to_reverse_slowly():
     assert beyond("previous turned").min() > 0.99
     assert 0.5 < inside("reverse turned").min() <= inside("reverse turned").max() < 0.8
     assert np.min(TABLE["curve turned"]) > 0.95
+    after = np.array(TABLE["reverse turned, longer"])
+    assert (np.diff(after) > 0.05).all() and after[:, -1].min() > 0.9
 
 
 def test_sinusoids_hold_one_step_longer_than_a_learned_table():
@@ -96,8 +98,11 @@ def test_sinusoids_hold_one_step_longer_than_a_learned_table():
 
 def test_the_table_holds_five_seeds_of_every_cell():
     tasks = [f"{task} {way}" for task in trained.TASKS for way in trained.WAYS]
-    assert list(TABLE) == tasks + [f"curve {way}" for way in trained.WAYS[2:]]
-    assert {len(rows) for rows in TABLE.values()} == {len(trained.SEEDS)}
+    curves = [f"curve {way}" for way in trained.WAYS[2:]]
+    assert list(TABLE) == [*tasks, *curves, "reverse turned, longer"]
+    long = np.shape(TABLE["reverse turned, longer"])
+    assert long == (len(trained.FEW_SEEDS), len(trained.MILESTONES))
+    assert {len(TABLE[name]) for name in [*tasks, *curves]} == {len(trained.SEEDS)}
 
 
 def test_the_table_stands_as_the_script_writes_it():
@@ -107,3 +112,13 @@ def test_the_table_stands_as_the_script_writes_it():
 def test_training_again_gives_what_is_stored():
     again = trained.run("turned", "previous", seed=2)
     np.testing.assert_allclose(again, TABLE["previous turned"][2], rtol=0, atol=CLOSE)
+
+
+def test_a_long_run_begins_like_a_short_one(monkeypatch):
+    first = trained.MILESTONES[:1]
+    short = [row[0] for row in TABLE["reverse turned"][: len(trained.FEW_SEEDS)]]
+    long = [row[0] for row in TABLE["reverse turned, longer"]]
+    np.testing.assert_allclose(long, short, rtol=0, atol=CLOSE)
+    monkeypatch.setattr(trained, "MILESTONES", first)
+    again = trained.patience("turned", seed=1)
+    np.testing.assert_allclose(again, long[1], rtol=0, atol=CLOSE)

@@ -77,6 +77,7 @@ FIGURES = {
     "online": lambda: figures.online(SCORES, S[0], WORDS, alt="Four keys in blocks"),
     "kills": lambda: figures.kills(KILLED, alt="Six wrong versions and five laws"),
     "learned": lambda: figures.learned(LEARNED, BROKEN, alt="Three versions"),
+    "offsets": lambda: figures.offsets(16, alt="Two positions and eight hands"),
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -658,3 +659,28 @@ def test_luck_is_ruled_out_after_all_draws_at_the_last_width(show):
     figure.radio("3").check()
     least = mha.softmax(WALKS[..., -1]).max(-1).min()
     assert figure.aim.startswith("✓ Reached. ") and f"{least:.2f} or more" in figure.aim
+
+
+# ------------------------------------------------------------------ offsets
+
+
+def test_offsets_show_a_dot_product_that_ignores_where_the_pair_is(show):
+    figure = show(FIGURES["offsets"]())
+    P = mha.sinusoidal_positional_encoding(141, 16)
+    agree(figure.numbers("dot"), [P[3] @ P[7]])
+    figure.slider("position").press("End")
+    assert (figure.data("t"), figure.data("s")) == ("100", "104")
+    agree(figure.numbers("dot"), [P[3] @ P[7]])
+    agree(figure.numbers("cosines"), np.cos(4 * 10000 ** (-np.arange(8) / 8)))
+    figure.slider("offset").press("End")
+    agree(figure.numbers("dot"), [P[100] @ P[140]])
+
+
+def test_the_task_of_offsets_is_a_rise_with_distance(show):
+    figure = show(FIGURES["offsets"]())
+    assert figure.aim.startswith("○ Not yet")
+    figure.slider("offset").press("Home")  # offset 0 is larger than all, and no answer
+    assert figure.aim.startswith("○ Not yet")
+    for _ in range(5):  # the dot product of offset 5 is larger than that of offset 4
+        figure.slider("offset").press("ArrowRight")
+    assert figure.aim.startswith("✓ Reached. ")

@@ -157,6 +157,7 @@ def test_position_ids_accepts_loops_sums_and_torch():
         lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1) * torch.from_numpy(mask),
         lambda mask: mask @ np.triu(np.ones(2 * mask.shape[-1:])) * mask - mask,
         wrong_ways={
+            "a plain cumsum": [lambda mask: torch.from_numpy(mask).cumsum(-1)],
             "filler counted": [
                 lambda mask: np.arange(mask.shape[1]) * mask,
             ],
@@ -214,6 +215,28 @@ def only_the_last_row_compared(model):
     return not np.allclose(model(X[order])[-1], model(X)[order[-1]])
 
 
+def on_equal_tokens(value, order=(2, 0, 3, 1)):
+    """Return a law that shuffles tokens which are all equal."""
+
+    def law(model):
+        X, shuffle = np.full((len(order), 6), value), list(order)
+        return not np.allclose(model(X[shuffle]), model(X)[shuffle])
+
+    return law
+
+
+def exchanging(a, b, n):
+    """Return a law that exchanges two of n tokens."""
+
+    def law(model):
+        X = np.random.default_rng(7).normal(size=(n, 4))
+        order = list(range(n))
+        order[a], order[b] = b, a
+        return not np.allclose(model(X[order]), model(X)[order])
+
+    return law
+
+
 def test_tells_order_accepts_pairs_and_an_undone_shuffle():
     prove(
         check.tells_order,
@@ -222,6 +245,10 @@ def test_tells_order_accepts_pairs_and_an_undone_shuffle():
         wrong_ways={
             "false alarm": [without_forgiving],
             "never True": [lambda model: False],
+            "equal tokens": [on_equal_tokens(0.0), on_equal_tokens(1.0)],
+            "two equal tokens": [on_equal_tokens(0.0, (1, 0))],
+            "only two in the middle exchanged": [exchanging(1, 2, 5)],
+            "only the middle two of four exchanged": [exchanging(1, 2, 4)],
             "True and False exchanged": [lambda model: not by_undoing(model)],
             "all shifted in a circle": [shifted_by(n) for n in (4, 5, 7)],
             "only the last two exchanged": [only_the_last_row_compared],

@@ -39,6 +39,12 @@ def test_silence_head_takes_one_term_from_the_sum_and_names_each_mistake():
         rows = [k for k in range(len(W_O)) if k // (len(W_O) // n_heads) != head]
         return W_O[rows]
 
+    def with_d_model(W_O, n_heads, head):
+        width = W_O.shape[1] // n_heads
+        answer = W_O.copy()
+        answer[head * width :][:width] = 0
+        return answer
+
     prove(
         check.silence_head,
         by_loops,
@@ -49,6 +55,7 @@ def test_silence_head_takes_one_term_from_the_sum_and_names_each_mistake():
             "every n_heads-th row": [interleaved],
             "the others": [lambda W_O, *which: W_O - by_axes(W_O, *which)],
             "rows deleted": [without],
+            "width from the columns": [with_d_model],
         },
     )
 
@@ -166,6 +173,9 @@ def test_heads_to_spare_stops_at_the_first_fall_below_the_tolerance():
         without_care_for_rounding,
         wrong_ways={
             "the first that is too many": [lambda c, t: by_a_loop(c, t) + 1],
+            "argmax where nothing is too low": [
+                lambda c, t: (c < c[0] - t - 1e-9).argmax() - 1
+            ],
             "the last that is good enough": [
                 lambda c, t: max(k for k in range(len(c)) if c[k] >= c[0] - t - 1e-9)
             ],

@@ -57,6 +57,7 @@ VIEWS = {
     "learned": lambda alt: figures.learned(
         LEARNED, dict.fromkeys(LEARNED, ()), alt=alt
     ),
+    "offsets": lambda alt: figures.offsets(8, alt=alt),
 }
 
 
@@ -113,6 +114,15 @@ def test_masks_reach_every_cell_and_keep_their_order():
         ["open", [[1, 1, 1, 1, 1]] * 3],
         ["two", [[1, 1, 0, 0, 0]] * 3],
     ]
+
+
+def test_offsets_hands_over_its_width_and_shows_the_curve_without_a_script():
+    figure = figures.offsets(8, alt=SAYS)
+    assert shown(figure) == {"width": 8, "first": [3, 4], "most": [100, 40]}
+    P = mha.sinusoidal_positional_encoding(41, 8)
+    labels = {"xlabel": "offset", "ylabel": "dot product", "alt": SAYS}
+    drawn = plot.lines(np.arange(41), {"width 8": P @ P[0]}, **labels)
+    assert figure.still.svg == drawn.svg
 
 
 def test_scale_hands_over_one_width_after_another():
@@ -385,3 +395,9 @@ def test_scores_refuse_what_does_not_fit(changes, says):
     fits = {"scores": ROW, "values": PAIRS, "labels": WORDS, "features": "ab"}
     with pytest.raises(ValueError, match=says):
         figures.scores(**{**fits, **ASKED, "alt": SAYS, **changes})
+
+
+@pytest.mark.parametrize(("width", "says"), [(0, "least 1"), (7, "even"), (34, "32")])
+def test_offsets_refuses_a_width_without_pairs(width, says):
+    with pytest.raises(ValueError, match=f"{says}.*got {width}"):
+        figures.offsets(width, alt=SAYS)
