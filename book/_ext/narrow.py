@@ -1,4 +1,4 @@
-"""Sphinx extension: the house picture has a narrow layout for phones.
+"""Sphinx extension: the house picture and the ten bugs have a narrow layout for phones.
 
 A notebook stores the wide layout. The page gets both, and its style sheet shows the one
 that fits; where there is no style sheet, the wide one stands alone.
@@ -10,24 +10,33 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from figures.house import drawing
+from figures.ten import alt as ten_alt
+from figures.ten import ten
 
-HOUSE = re.compile(r'<svg [^>]*data-key="house ([^"]+)".*?</svg>', re.DOTALL)
+KEYED = re.compile(r'<svg [^>]*data-key="(house|ten) ([^"]+)".*?</svg>', re.DOTALL)
+
+
+def narrow(kind, key):
+    """Return the narrow layout of a drawing, and its alt text."""
+    if kind == "ten":
+        return ten("narrow"), ten_alt()
+    lit, _, causal = key.partition(" ")
+    parts = {*lit.split(",")} - {""} if "," in lit else lit  # parts end in a comma
+    return drawing(parts, "narrow", is_causal=bool(causal))
 
 
 def both(found):
     """Return the wide layout that was found, and the narrow one beside it."""
-    lit, _, causal = found[1].partition(" ")
-    parts = {*lit.split(",")} - {""} if "," in lit else lit  # parts end in a comma
-    scene, alt = drawing(parts, "narrow", is_causal=bool(causal))
+    scene, alt = narrow(*found.groups())
     scene.key = ""  # so that it is not found again
-    narrow = f'<div class="mha-narrow" style="display: none">{scene.svg(alt)}</div>'
-    return f'<div class="mha-wide">{found[0]}</div>{narrow}'
+    small = f'<div class="mha-narrow" style="display: none">{scene.svg(alt)}</div>'
+    return f'<div class="mha-wide">{found[0]}</div>{small}'
 
 
 def add(app, pagename, templatename, context, doctree):
-    """Add the narrow layout to each house on a page."""
+    """Add the narrow layout to each drawing on a page that has one."""
     if "data-key=" in context.get("body", ""):
-        context["body"] = HOUSE.sub(both, context["body"])
+        context["body"] = KEYED.sub(both, context["body"])
 
 
 def setup(app):

@@ -1,37 +1,38 @@
-"""Exercises on the encoder: a stack that reverses, decoder masks, ten bugs."""
+"""Exercises on the encoder: reversing by hand, decoder masks, ten bugs."""
 
 import functools
 
 import numpy as np
 
 from exercises import chapter, section
-from mha.check import Exercise, Mistake
+from mha.check import Exercise, Mistake, Verdict
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 
 _BREAK_IT = section("encoder", "Break it")
+_KINDS = "Deeper: encoder-only, decoder-only and encoder–decoder models"
 
 
-# ------------------------------------------------------- reversal, sharp as you like
+# ------------------------------------------------------- reversal, as sharp as you like
 
 
 def _mirrored(n, factor):
     return factor * np.eye(n)[::-1]
 
 
-def _needed(n, share):
-    """Return the score that lifts one key to `share` where all others score 0."""
-    return np.log(share * (n - 1) / (1 - share))
+def _needed(n, weight):
+    """Return the score that gives one key `weight` when all others score 0."""
+    return np.log(weight * (n - 1) / (1 - weight))
 
 
-def _shares(n, share):
+def _asked_for(n, weight):
     """Return the weights that are asked for."""
-    return np.where(np.eye(n)[::-1] > 0, share, (1 - share) / (n - 1))
+    return np.where(np.eye(n)[::-1] > 0, weight, (1 - weight) / (n - 1))
 
 
-def _weights(answer, n, share):
+def _weights(answer, n, weight):
     """Return what token i gives token j; W_Q itself is not the only one that does."""
-    W_Q = answer(n, share)
+    W_Q = answer(n, weight)
     if W_Q is None:
         return None
     S = np.asarray(W_Q, dtype=float) / np.sqrt(n)
@@ -39,100 +40,109 @@ def _weights(answer, n, share):
 
 
 mirror_queries = Exercise(
-    task="W_Q with which every place looks at its mirror",
-    right=lambda n, share: _mirrored(n, np.sqrt(n) * _needed(n, share)),
+    task="W_Q with which every position attends to its mirror",
+    right=lambda n, weight: _mirrored(n, np.sqrt(n) * _needed(n, weight)),
     cases=((2, 0.75), (3, 0.5), (5, 0.9)),
-    names=("n", "share"),
+    names=("n", "weight"),
     observe=_weights,
     mistakes=(
         Mistake(
             "copy",
-            "every place looks at itself: that is copy, and the mirror of the first "
-            "is the last",
-            lambda n, share: np.sqrt(n) * _needed(n, share) * np.eye(n),
+            "every position attends to itself, which copies; the mirror of the first "
+            "position is the last",
+            lambda n, weight: np.sqrt(n) * _needed(n, weight) * np.eye(n),
         ),
         Mistake(
             "no root",
-            "the scores are divided by √d_k on their way, and here d_k is n",
-            lambda n, share: _mirrored(n, _needed(n, share)),
+            "the scores are divided by √d_k before the softmax, and here d_k is n",
+            lambda n, weight: _mirrored(n, _needed(n, weight)),
         ),
         Mistake(
             "n others",
-            "a row has n keys, so only n - 1 share what is left",
-            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share * n / (1 - share))),
+            "the rest is divided among the n - 1 other keys, not among n",
+            lambda n, weight: _mirrored(
+                n, np.sqrt(n) * np.log(weight * n / (1 - weight))
+            ),
         ),
         Mistake(
             "one other",
-            "the rest is shared by all other keys; your formula knows a single one",
-            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share / (1 - share))),
+            "the rest is divided among all other keys; your formula has one other key",
+            lambda n, weight: _mirrored(n, np.sqrt(n) * np.log(weight / (1 - weight))),
         ),
         Mistake(
-            "the share as a score",
-            "a softmax makes shares from scores; put in is the score, not the share",
-            lambda n, share: _mirrored(n, np.sqrt(n) * share),
+            "the weight as a score",
+            "this puts the weight where its score belongs; the softmax comes later",
+            lambda n, weight: _mirrored(n, np.sqrt(n) * weight),
         ),
         Mistake(
-            "the log of the share",
-            "the log of the share alone says nothing of what the others score",
-            lambda n, share: _mirrored(n, np.sqrt(n) * np.log(share)),
+            "the weight alone",
+            "W_Q holds scores, not weights: which score becomes this weight, and what "
+            "undoes the division by √n?",
+            lambda n, weight: _mirrored(n, weight),
+        ),
+        Mistake(
+            "the log of the weight",
+            "log(weight) would be right if the other scores were log(rest / (n - 1)); "
+            "yours are 0",
+            lambda n, weight: _mirrored(n, np.sqrt(n) * np.log(weight)),
         ),
         Mistake(
             "shifted",
-            "the mirror of i is n - 1 - i, counted from 0: you are off by one",
-            lambda n, share: np.roll(
-                _mirrored(n, np.sqrt(n) * _needed(n, share)), 1, axis=1
+            "the mirror of i is n - 1 - i, counted from 0; yours is one more",
+            lambda n, weight: np.roll(
+                _mirrored(n, np.sqrt(n) * _needed(n, weight)), 1, axis=1
             ),
         ),
         Mistake(
             "shifted to the left",
-            "the mirror of i is n - 1 - i, counted from 0: you stop one short",
-            lambda n, share: np.roll(
-                _mirrored(n, np.sqrt(n) * _needed(n, share)), -1, axis=1
+            "the mirror of i is n - 1 - i, counted from 0; yours is one less",
+            lambda n, weight: np.roll(
+                _mirrored(n, np.sqrt(n) * _needed(n, weight)), -1, axis=1
             ),
         ),
         Mistake(
             "divided by the root",
-            "the scores are divided by √n anyway; multiply, to have it undone",
-            lambda n, share: _mirrored(n, _needed(n, share) / np.sqrt(n)),
+            "the scores are divided by √n anyway, so multiply by √n to undo it",
+            lambda n, weight: _mirrored(n, _needed(n, weight) / np.sqrt(n)),
         ),
         Mistake(
             "times n",
-            "the scores are divided by the root of d_k, and not by d_k",
-            lambda n, share: _mirrored(n, n * _needed(n, share)),
+            "the scores are divided by √n, so multiply by √n and not by n",
+            lambda n, weight: _mirrored(n, n * _needed(n, weight)),
         ),
         Mistake(
             "no logarithm",
-            "that is how much larger e^s must be than e^0; expected s itself",
-            lambda n, share: _mirrored(n, np.sqrt(n) * np.exp(_needed(n, share))),
+            "this is e^s, the exponential of the score; W_Q needs the score s itself",
+            lambda n, weight: _mirrored(n, np.sqrt(n) * np.exp(_needed(n, weight))),
         ),
         Mistake(
             "upside down",
-            "here the mirror gets less than the others: turn the fraction round",
-            lambda n, share: _mirrored(n, -np.sqrt(n) * _needed(n, share)),
+            "with this sign the mirror gets less than the others: invert the fraction",
+            lambda n, weight: _mirrored(n, -np.sqrt(n) * _needed(n, weight)),
         ),
         Mistake(
             "another logarithm",
-            "a softmax takes powers of e, so it needs the natural logarithm",
-            lambda n, share: _mirrored(n, np.sqrt(n) * _needed(n, share) / np.log(2)),
+            "a softmax takes powers of e, so use the natural logarithm",
+            lambda n, weight: _mirrored(n, np.sqrt(n) * _needed(n, weight) / np.log(2)),
         ),
         Mistake(
             "the weights",
-            "those are the weights that shall come out; a softmax is still to come",
-            lambda n, share: _shares(n, share),
+            "these are the weights themselves, but a softmax is still to come",
+            lambda n, weight: _asked_for(n, weight),
         ),
         Mistake(
             "the weights and the root",
-            "the root is right, but a softmax of the weights is not the weights",
-            lambda n, share: np.sqrt(n) * _shares(n, share),
+            "the root is right, but the softmax of the weights is not the weights",
+            lambda n, weight: np.sqrt(n) * _asked_for(n, weight),
         ),
         Mistake(
             "the score of the chapter",
-            "a score of 4 was one example; here `share` says how high it must be",
-            lambda n, share: _mirrored(n, 4 * np.sqrt(n)),
+            "the score 4 was the example of the chapter; here it follows from `weight`",
+            lambda n, weight: _mirrored(n, 4 * np.sqrt(n)),
         ),
     ),
     reread=section("encoder", "By hand"),
-    praise="a layer that reverses any sentence, and nothing was trained.",
+    praise="this reverses any sentence of n tokens, and nothing was trained.",
 )
 
 
@@ -145,23 +155,24 @@ def _slots(n, n_heads):
 
 
 detour = Exercise(
-    task="where each query looks, if the merge lacks its transpose",
+    task="where each query attends, if the merge lacks its transpose",
     right=lambda n, n_heads: n - 1 - _slots(n, n_heads) // n_heads,
     cases=((2, 2), (6, 3), (12, 4), (5, 2)),
     mistakes=(
         Mistake(
             "no bug",
-            "so would a right layer look; here row i of a head does not end in token i",
+            "correct attention would do this, but here row i of a head does not end in "
+            "token i",
             lambda n, n_heads: np.tile(np.arange(n)[::-1], (n_heads, 1)),
         ),
         Mistake(
             "copy",
-            "you say in which token each row ends; that token wants its mirror",
+            "this is the token in which each row ends; that token needs its mirror",
             lambda n, n_heads: _slots(n, n_heads) // n_heads,
         ),
         Mistake(
             "the place within the token",
-            "the remainder says which piece of its token a row is, not which token",
+            "the remainder says which part of its token a row becomes, not which token",
             lambda n, n_heads: n - 1 - _slots(n, n_heads) % n_heads,
         ),
         Mistake(
@@ -171,13 +182,13 @@ detour = Exercise(
         ),
         Mistake(
             "the same for all heads",
-            "the second head begins where the first ends: count its rows on",
+            "number the rows of head 2 on from those of head 1",
             lambda n, n_heads: np.tile(n - 1 - np.arange(n) // n_heads, (n_heads, 1)),
         ),
         Mistake(
             "n must divide",
-            "a token may get its last rows from one head and its first from the one "
-            "before",
+            "a token may get its first rows from one head and its last from the next, "
+            "when n is not a multiple of n_heads",
             lambda n, n_heads: (
                 n
                 - 1
@@ -187,36 +198,36 @@ detour = Exercise(
         ),
         Mistake(
             "off by one",
-            "the mirror of token t is n - 1 - t: tokens are counted from 0",
+            "the mirror of token t is n - 1 - t, because tokens count from 0",
             lambda n, n_heads: n - _slots(n, n_heads) // n_heads,
         ),
         Mistake(
             "a fraction",
-            "a place is a whole number: rows of one token share it",
+            "a position is a whole number: divide with //",
             lambda n, n_heads: n - 1 - _slots(n, n_heads) / n_heads,
         ),
         Mistake(
             "the sizes of the figure",
-            "12 tokens and 4 heads were the example; here both are given",
+            "12 tokens and 4 heads were the example; use n and n_heads",
             lambda n, n_heads: 11 - _slots(n, n_heads) // 4,
         ),
         Mistake(
             "each head turned round",
-            "row 0 of a head comes before its row 1, and its token comes first too",
+            "within a head, earlier rows end in earlier tokens; yours are reversed",
             lambda n, n_heads: (n - 1 - _slots(n, n_heads) // n_heads)[:, ::-1],
         ),
         Mistake(
             "heads turned round",
-            "the first head lies first in memory, so it serves the first tokens",
+            "head 1 comes first in memory, so it makes the first tokens; yours is last",
             lambda n, n_heads: (n - 1 - _slots(n, n_heads) // n_heads)[::-1],
         ),
     ),
     reread=_BREAK_IT,
-    praise="so a bug is learned: where to look instead.",
+    praise="this is the staircase that training found.",
 )
 
 
-# ------------------------------------------------------- three laws for ten mistakes
+# ------------------------------------------------------- three laws for ten bugs
 
 _TEN = (
     "no_scale",
@@ -232,8 +243,11 @@ _TEN = (
 )
 
 
+_MISSED = "missed: "
+
+
 @functools.cache
-def _spares(slug, name):
+def _satisfied(slug, name):
     from mha import laws, zoo
 
     law = next(law for law in laws.ALL if law.slug == slug)
@@ -251,26 +265,44 @@ def _called(answer):
 
 
 def _trial(answer):
-    """Return who gets away, as text, or how many laws it takes to convict all."""
+    """Return which versions satisfy all these laws, or how many laws find all ten."""
     from mha import laws
 
     called = _called(answer)
     if unknown := set(called) - {law.slug for law in laws.ALL}:
         raise ValueError(f"no law is called {min(unknown)!r}")
-    free = [name for name in _TEN if all(_spares(slug, name) for slug in called)]
+    missed = [n for n in _TEN if all(_satisfied(slug, n) for slug in called)]
     if "equals_reference" in called:
         verdict = "equals_reference is among them"
-    elif free:
-        verdict = f"still free: {', '.join(free)}"
+    elif missed:
+        verdict = f"{_MISSED}{', '.join(missed)}"
     else:
         verdict = (
-            f"{'three' if len(called) <= 3 else 'more than three'} laws are enough"
+            f"{'three' if len(called) <= 3 else 'more than three'} laws find all ten"
         )
     return np.array(verdict)
 
 
-convict_ten = Exercise(
-    task="three laws that convict all ten",
+class _Laws(Exercise):
+    """Say in the first line which of the ten are missed."""
+
+    def judge(self, answer):
+        verdict = super().judge(answer)
+        if verdict.passed or verdict.mistake:
+            return verdict
+        try:
+            found = str(_trial(answer))
+        except Exception:  # not names of laws: the verdict says so
+            return verdict
+        if not found.startswith(_MISSED):
+            return verdict
+        names = found.removeprefix(_MISSED)
+        headline = f"each of these satisfies all laws that you named: {names}"
+        return Verdict(verdict.status, f"{headline}\n  reread    {self.reread}")
+
+
+catch_ten = _Laws(
+    task="three laws that find all ten",
     right=(
         "scores_keep_unit_variance",
         "parameters_ignore_heads",
@@ -281,13 +313,13 @@ convict_ten = Exercise(
     mistakes=(
         Mistake(
             "the comparison",
-            "equals_reference convicts them all, but it needs the right answer beside "
-            "it: do without",
+            "equals_reference finds all ten, but it needs a correct layer to compare "
+            "with: do without it",
             ("equals_reference",),
         ),
         Mistake(
             "too many",
-            "they are all convicted; three laws are enough for that",
+            "these find all ten, but three laws are enough",
             (
                 "scores_keep_unit_variance",
                 "parameters_ignore_heads",
@@ -297,28 +329,29 @@ convict_ten = Exercise(
         ),
         Mistake(
             "rows for variance",
-            "three wrong scales get away: their rows still sum to one",
+            "three wrong scales are missed, because their rows still sum to one",
             ("rows_sum_to_one", "parameters_ignore_heads", "future_leaves_past_alone"),
         ),
         Mistake(
             "causality alone",
-            "a causal mask is kept by all who err within one row or one matrix",
+            "this finds only the three versions that mix tokens; seven are missed",
             ("future_leaves_past_alone",),
         ),
         Mistake(
             "rows alone",
-            f"the law of {chapter('softmax')} convicts two of the ten: read the row "
-            "of each name",
+            f"the law of {chapter('softmax')} finds two of the ten: print the list of "
+            "each name",
             ("rows_sum_to_one",),
         ),
         Mistake(
             "variance alone",
-            "the four with the wrong scale are caught; six are still free",
+            "this finds the four with a wrong scale; six are missed",
             ("scores_keep_unit_variance",),
         ),
         Mistake(
             "no law against the matrices",
-            "three of them err in neither scale nor order: look at their matrices",
+            "three have neither a wrong scale nor mixed tokens: look for a law about "
+            "their matrices",
             (
                 "scores_keep_unit_variance",
                 "rows_sum_to_one",
@@ -327,16 +360,16 @@ convict_ten = Exercise(
         ),
     ),
     reread=section("encoder", "The law"),
-    praise="ten convictions by three laws, and no reference implementation was asked.",
+    praise="three laws find all ten, without a correct layer to compare with.",
 )
 
 
 # ------------------------------------------------------- what a decoder may see
 
 
-def _masks(lookers, sources):
-    """Return a function of the lengths from what target and source may be seen."""
-    return lambda n_target, lengths: (lookers(n_target), sources(n_target, lengths))
+def _masks(targets, sources):
+    """Return a function that makes the mask of the target and that of the source."""
+    return lambda n_target, lengths: (targets(n_target), sources(n_target, lengths))
 
 
 def _source(n_target, lengths):
@@ -365,37 +398,38 @@ decoder_masks = Exercise(
     mistakes=(
         Mistake(
             "numbers",
-            "a mask of this book holds True and False: no 0 and 1, no -inf",
+            "a bool mask holds True and False, not 0 and 1 or -inf",
             lambda n, lengths: (causal_mask(n).astype(int), padding_mask(lengths)),
         ),
         Mistake(
             "one mask",
-            "return two masks: targets and sources are asked by two attentions",
+            "return two masks, because there are two attentions: to the target and to "
+            "the source",
             lambda n, lengths: causal_mask(n),
         ),
         Mistake(
             "the masks exchanged",
-            "first what targets see of each other, then what they see of the sources",
+            "the mask between target tokens comes first, the mask to the source second",
             lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
         ),
         Mistake(
             "True hides",
-            "True means may attend; both of your masks say where *not* to look",
+            "True means may attend; in both of your masks it means hidden",
             lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
         ),
         Mistake(
             "the future alone",
-            "your targets see what comes after them, and nothing else",
+            "your target tokens attend to later tokens only",
             _masks(lambda n: ~causal_mask(n), _source),
         ),
         Mistake(
             "itself only",
-            "a target token may see those before it as well",
+            "a target token may attend to earlier target tokens as well",
             _masks(lambda n: np.eye(n, dtype=bool), _source),
         ),
         Mistake(
             "one token too many",
-            "a source of length 2 has the places 0 and 1; you show place 2 as well",
+            "a source of length 2 has the positions 0 and 1; you show position 2 too",
             _masks(
                 causal_mask,
                 lambda n, lengths: (
@@ -413,7 +447,7 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "as long as the target",
-            "sources are padded to the longest source; the target has its own length",
+            "the second mask has one column for each source token, up to the longest",
             _masks(
                 causal_mask,
                 lambda n, lengths: np.arange(n) < lengths[:, None, None, None],
@@ -421,23 +455,23 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "no causal mask",
-            "a target token must not see the targets behind it: it has to guess them",
+            "a target token must not attend to later ones, which it has to guess",
             _masks(lambda n: np.ones((n, n), dtype=bool), _source),
         ),
         Mistake(
             "without the diagonal",
-            "a target token may see itself, or the first one sees nothing",
+            "a target token may attend to itself; else the first attends to nothing",
             _masks(lambda n: np.tri(n, k=-1, dtype=bool), _source),
         ),
         Mistake(
             "the future only",
-            "rows are queries: below the diagonal lies the past",
+            "rows are queries, so the past is below the diagonal",
             _masks(lambda n: np.triu(np.ones((n, n), dtype=bool)), _source),
         ),
         Mistake(
             "causal source",
-            "the whole source is known before the first word is written: hide its "
-            "padding, and nothing else",
+            "the whole source is known before the first target word is written, so "
+            "hide its padding only",
             _masks(
                 causal_mask,
                 lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths)),
@@ -453,18 +487,18 @@ decoder_masks = Exercise(
         ),
         Mistake(
             "padding turned round",
-            "True means may attend; you have opened the padding and closed the words",
+            "in the mask of the source True means may attend; yours hides the words",
             _masks(causal_mask, lambda n, lengths: ~padding_mask(lengths)),
         ),
         Mistake(
             "rows hidden",
-            "padding hides keys, that is columns; which queries look is another matter",
+            "padding is hidden as keys, so the lengths belong along the last axis",
             _masks(
                 causal_mask,
                 lambda n, lengths: padding_mask(lengths).swapaxes(-1, -2),
             ),
         ),
     ),
-    reread=section("encoder", "In practice"),
-    praise="a causal mask at home and a padding mask abroad: that makes a decoder.",
+    reread=section("encoder", _KINDS),
+    praise="a causal mask for the target and a padding mask for the source.",
 )

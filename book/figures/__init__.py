@@ -11,12 +11,14 @@ from figures.clocks import clocks
 from figures.collapse import collapse
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
+from figures.exam import bugs, exam
 from figures.fused import fused
 from figures.heads import heads
 from figures.histogram import histogram
 from figures.house import house
 from figures.kills import kills
 from figures.lanes import lanes
+from figures.learned import learned
 from figures.marks import marks
 from figures.masks import masks
 from figures.moves import moves
@@ -36,8 +38,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "clocks", "collapse", "dragons", "fused", "heads",
-    "histogram", "house", "kills", "lanes", "many_heads", "marks", "masks", "moves",
-    "offsets", "one_head", "online", "paths", "plane", "points", "projections", "scale",
-    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors", "walks",
+    "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
+    "fused", "heads", "histogram", "house", "kills", "lanes", "learned", "many_heads",
+    "marks", "masks", "moves", "offsets", "one_head", "online", "paths", "plane",
+    "points", "projections", "scale", "scores", "shadows", "sheet", "softmax", "steps",
+    "to_weights", "vectors", "walks",
 ]  # fmt: skip

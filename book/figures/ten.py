@@ -85,13 +85,30 @@ def worst() -> str:
     return f"{min(row.accuracy for row in rows()):.3f}"
 
 
+class Layout(NamedTuple):
+    """Where things are, in points."""
+
+    width: float
+    bars: float  # where the bars begin
+    bar: float  # how long the longest one is
+    laws: float  # where the laws begin
+    side: float  # of the square of a law
+    gap: float  # between the laws of two chapters
+    high: float  # from row to row
+    small: float  # size of what is written above the columns
+
+
+LAYOUTS = {  # for the front page, for the column of a chapter, for a phone
+    "wide": Layout(800, 184, 140, 380, 13.4, 7, 25, 12.5),
+    "chapter": Layout(668, 172, 94, 320, 11.6, 5, 27, 12.5),
+    "narrow": Layout(358, 74, 42, 158, 7.4, 2.6, 23, 11),
+}
+
+
 def ten(layout: str = "wide") -> Scene:
-    """Draw the emblem for a column of text ("wide") or for a phone ("narrow")."""
-    wide = layout == "wide"
-    width, x_bar, bar, side, gap, high = (
-        (800, 184, 140, 13.4, 7, 25) if wide else (358, 74, 42, 7.4, 2.6, 23)
-    )
-    x_law, top, small = x_bar + bar + (56 if wide else 42), 48, 12.5 if wide else 11
+    """Draw the emblem for a page ("wide"), a column of text ("chapter") or a phone."""
+    plan, wide, top = LAYOUTS[layout], layout != "narrow", 48
+    width, x_bar, bar, x_law, side, gap, high, small = plan
     scene = Scene(width, top + len(rows()) * high + 12)
     _columns(scene, x_bar, x_law, top, small, wide)
     places = dict(_places(x_law, side, gap))

@@ -155,3 +155,41 @@ def test_training_on_letters_again_gives_what_is_stored():
         model = letters.train(member, 0, known, letters.SHORT)
         for name, value in letters.judge(model, fresh).items():
             assert abs(value - LETTERS["short"][name][member.name][0]) < CLOSE
+
+
+# The maps that chapter 12 shows
+
+learned = load("learned")
+LEARNED = json.loads(learned.STORE.read_text(encoding="utf-8"))
+
+
+def test_the_maps_are_those_of_eleven_members_as_their_script_writes_them():
+    assert list(LEARNED) == NAMES[1:]
+    assert learned.STORE.read_text(encoding="utf-8") == learned.text_of(LEARNED)
+    for facts in LEARNED.values():
+        assert facts["accuracy"] > 0.999
+        assert {len(letters) for letters in facts["maps"]} == {144}
+
+
+def test_a_weight_is_stored_as_the_nearest_of_sixteen_letters():
+    assert learned.letters([[0, 1], [0.51, 0.03]]) == "0f80"
+
+
+def test_learning_again_gives_what_is_stored():
+    """The front page stores the same run, with losses and an example."""
+    hook = json.loads(learned.hook.STORE.read_text(encoding="utf-8"))
+    for name, facts in hook.items():
+        stored = LEARNED[name]
+        assert abs(facts["repaired"] - stored["repaired"]) < CLOSE
+        assert [learned.letters(weights) for weights in facts["maps"]] == stored["maps"]
+
+
+def test_five_versions_are_ruined_by_their_repair():
+    ruined = [name for name, facts in LEARNED.items() if facts["repaired"] < 0.6]
+    assert ruined == [
+        "merge_without_transpose",
+        "split_without_transpose",
+        "input_split_before_projection",
+        "tied_query_key",
+        "no_output_projection",
+    ]

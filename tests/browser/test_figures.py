@@ -38,6 +38,12 @@ KILLED = laws.KillMatrix(
     np.vstack([np.zeros(5), np.eye(6, 5) + np.eye(6, 5, -1)]).astype(bool),
 )
 TRACKS = {"kept": rng.normal(size=(4, 4, 3)), "equal": np.ones((4, 4, 3))}
+LEARNED = {
+    "right": {"accuracy": 1.0, "repaired": 1.0, "maps": ["0ff0", "1ee1"]},
+    "no_scale": {"accuracy": 1.0, "repaired": 0.97, "maps": ["0ff0", "0ff0"]},
+    "tied_query_key": {"accuracy": 0.9996, "repaired": 0.2244, "maps": ["f00f"] * 2},
+}
+BROKEN = {"right": (), "no_scale": ("one_law",), "tied_query_key": ("two", "one_law")}
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän"
 ANY = ["הכלב", "犬", "🐕‍🦺", "", "<b>&amp;</b>", LONG, "</script>"] * 9
 FIGURES = {
@@ -72,6 +78,7 @@ FIGURES = {
     ),
     "online": lambda: figures.online(SCORES, S[0], WORDS, alt="Four keys in blocks"),
     "kills": lambda: figures.kills(KILLED, alt="Six wrong versions and five laws"),
+    "learned": lambda: figures.learned(LEARNED, BROKEN, alt="Three versions"),
     "offsets": lambda: figures.offsets(16, alt="Two positions and eight hands"),
     "collapse": lambda: figures.collapse(TRACKS, WORDS, alt="Two kinds of layer"),
 }

@@ -13,6 +13,8 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("axe_playwright_python")
 
 from mha import laws, softmax
+from tests.browser.test_figures import BROKEN as REPORTS
+from tests.browser.test_figures import LEARNED as VERSIONS
 from tests.browser.test_figures import show  # noqa: F401
 from tests.browser.test_figures_b import swipe
 from tests.figures.test_view_walks import MATRICES, WORDS, X, small_matrix
@@ -21,6 +23,7 @@ SCORES, VALUES = [1, 0.5, 3, 2, -1, 3.5, 0, 1], [1, 2, 3, 4, 5, 6, 7, 8]
 STEPS = figures.steps(X, *MATRICES, 2, tokens=WORDS, is_causal=True, alt="Nine steps")
 ONLINE = figures.online(SCORES, VALUES, list("abcdefgh"), alt="Blocks")
 KILLS = figures.kills(small_matrix(), alt="Laws")
+LEARNED = figures.learned(VERSIONS, REPORTS, alt="Versions")
 STEPS_END = json.loads(STEPS.data)["Y"][-1][-1]
 
 
@@ -259,3 +262,31 @@ def test_the_fewest_laws_are_those_that_a_search_finds(show, seed):  # noqa: F81
     )
     assert figure.data("left") == "0"
     assert figure.aim.endswith(f"It can be done with {fewest}.")
+
+
+# ------------------------------------------------------------------ learned
+
+
+def test_a_version_shows_its_maps_its_accuracy_and_its_laws(show):  # noqa: F811
+    figure = show(LEARNED)
+    assert (figure.data("layer"), figure.data("accuracy")) == ("0", "1.000")
+    assert "4 of 4 rows have their largest weight on the anti-diagonal" in figure.says
+    figure.radio("same W for Q and K").check()
+    shades = figure.root.locator("rect").evaluate_all(
+        "all => all.map(cell => cell.getAttribute('fill-opacity'))"
+    )
+    assert shades == ["1", "0", "0", "1"] * 2
+    assert "0 of 4 rows" in figure.says
+    assert "laws broken by the code: 2 (two, one law)" in figure.root.inner_text()
+
+
+def test_a_repair_that_ruins_a_version_is_found(show):  # noqa: F811
+    figure = show(LEARNED)
+    assert figure.aim == "○ 0 of 1 found."
+    figure.radio("repaired").check()
+    assert figure.aim == "○ 0 of 1 found."
+    figure.radio("same W for Q and K").check()
+    assert figure.data("code") == "bug"
+    figure.radio("repaired").check()
+    assert figure.data("accuracy") == "0.224"
+    assert figure.aim == "✓ Reached. 1 of 1 found."

@@ -33,6 +33,10 @@ WALKS = rng.normal(size=(2, 7, 3)) * [2.0, 4.0, 8.0]
 NIGHTS = rng.normal(size=(53, 3))
 MASKS = {"open": np.ones((3, 5), bool), "two": np.arange(5) < 2}
 FIVE = ["a", "b", "c", "d", "e"]
+LEARNED = {
+    name: {"accuracy": 1.0, "repaired": 0.5, "maps": ["0f30", "f00f"]}
+    for name in ("right", "no_scale")
+}
 ROW, PAIRS, ASKED = [5, 0, 3], np.eye(3, 2), {"query": "ran", "move": "dog"}
 VIEWS = {
     "softmax": lambda alt: figures.softmax([3, -2, 0.5], WORDS, alt=alt),
@@ -50,6 +54,9 @@ VIEWS = {
     ),
     "online": lambda alt: figures.online(S[0], S[1], FIVE, alt=alt),
     "kills": lambda alt: figures.kills(laws.kill_matrix(), alt=alt),
+    "learned": lambda alt: figures.learned(
+        LEARNED, dict.fromkeys(LEARNED, ()), alt=alt
+    ),
     "offsets": lambda alt: figures.offsets(8, alt=alt),
     "collapse": lambda alt: figures.collapse({"a": A[:, 0]}, WORDS, alt=alt),
 }
