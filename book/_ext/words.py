@@ -15,7 +15,7 @@ GLOSSARY = "book/glossary"
 CHAPTER = re.compile(r"book/\d\d_\w+")
 # What also has a meaning outside this book.
 EVERYDAY = {
-    "card", "leak", "message", "projection", "rank", "shrinking", "sound", "surprise",
+    "card", "leak", "projection", "rank", "shrinking", "sound", "surprise",
 }  # fmt: skip
 PROSE = (nodes.paragraph, nodes.emphasis)
 

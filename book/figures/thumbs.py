@@ -191,7 +191,7 @@ def attention_(pen):
 
 
 def why_heads(pen):
-    """With too few heads only a part of what was asked comes back."""
+    """Under four premises, heads tell at most as many contents as there are heads."""
     counts, explained = (1, 2, 4), stored("two_dragons")
     for i, asked in enumerate(counts):
         pen.write(34, 29 + 27 * i, f"{asked} asked", size=10.5)
