@@ -25,7 +25,7 @@ const chart = svg("svg", { class: "chart", viewBox: `0 0 ${W} ${H}` },
   svg("path", { class: "curve", d: `M${curve.map((v, k) => `${x(k)} ${y(v)}`).join("L")}` }),
   ...[0, most[1] / 4, most[1] / 2, (3 * most[1]) / 4, most[1]].map((k) =>
     svg("text", { x: x(k), y: H - 2, "text-anchor": "middle" }, `${k}`)),
-  svg("text", { x: 20, y: y(curve[0]) + 4, "text-anchor": "end" }, `${curve[0]}`),
+  ...[curve[0], 0].map((v) => svg("text", { x: 20, y: y(v) + 4, "text-anchor": "end" }, `${v}`)),
   spot_);
 
 // the task: a rise of the dot product with the offset, seen at both offsets
@@ -61,10 +61,10 @@ function draw() {
   say(`Positions ${t} and ${s}, offset ${k}: the ${speeds.length} cosines add up to ${show(curve[k])}, the dot product of the two rows.`);
 }
 
-mount("move the first position. The hands turn, but which numbers change? Then find two offsets, the larger of which has the larger dot product.",
+mount("move the first position. The hands turn, but which numbers change? Then find a pair that is farther apart than another pair and has the larger dot product.",
   slider("position t", { min: 0, max: most[0], step: 1, value: state.t, say: (v) => `${v}`, input: (v) => { state.t = v; draw(); } }),
   slider("offset", { min: 0, max: most[1], step: 1, value: state.k, say: (v) => `${v}`, input: (v) => { state.k = v; draw(); } }),
-  html("div", { class: "key", "aria-hidden": true }, html("span", { class: "one" }, "position t"), html("span", { class: "two" }, "position t + offset"), "below each clock: the cosine of the angle between"),
+  html("div", { class: "key", "aria-hidden": true }, html("span", { class: "one" }, "position t"), html("span", { class: "two" }, "position t + offset"), "grey: the angle between them; below: its cosine"),
   html("div", { class: "dials", "aria-hidden": true }, ...dials.map((dial) => dial.node)),
   html("div", { "aria-hidden": true }, html("div", {}, "dot product, by offset"), chart),
 );
