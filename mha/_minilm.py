@@ -95,15 +95,11 @@ def _on_the_hub() -> Source | None:
 
 
 def _reach_the_hub() -> None:
-    """Raise OSError at once if the machine is offline.
-
-    The client of the hub would try again and again, for half a minute.
-    """
-    if getproxies().keys() & {"https", "http", "all"}:
-        return  # only the proxy knows
-    hub = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
-    port = hub.port or (80 if hub.scheme == "http" else 443)
-    socket.create_connection((hub.hostname, port), timeout=5).close()
+    """Raise OSError at once if the machine is offline; the client tries for long."""
+    if not getproxies().keys() & {"https", "http", "all"}:  # else only the proxy knows
+        hub = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+        port = hub.port or (80 if hub.scheme == "http" else 443)
+        socket.create_connection((hub.hostname, port), timeout=5).close()
 
 
 def read(file: str, path: str | Path) -> bytes:

@@ -44,9 +44,6 @@ class Other:
     what: str
 
 
-# ------------------------------------------------------- reading
-
-
 def as_plain(result: Any) -> Any:
     """Return a result as arrays, texts and tuples of these, if it can be read so."""
     if isinstance(result, tuple):
@@ -89,9 +86,6 @@ def without_torch(result: Any) -> Any:
     except (TypeError, RuntimeError):  # bfloat16, sparse, or conjugated lazily
         tensor = tensor.to_dense().resolve_conj().resolve_neg()
         return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-
-
-# ------------------------------------------------------- comparing
 
 
 def same(a: Any, b: Any) -> bool:
@@ -157,9 +151,6 @@ def telling(a: Any, b: Any) -> bool:
     if not isinstance(a, np.ndarray) or a.dtype.kind not in "iuf" or not same(a, b):
         return False
     return len(np.unique(a)) > 1 or bool(np.nan_to_num(np.modf(a)[0]).any())
-
-
-# ------------------------------------------------------- describing
 
 
 def general_hint(
@@ -242,9 +233,6 @@ def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | No
         return None
     ratios = got[want != 0] / want[want != 0]
     return float(ratios[0]) if np.allclose(ratios, ratios[0], rtol=RTOL) else None
-
-
-# ------------------------------------------------------- showing
 
 
 def show(value: Any, indent: int = 0, digits: int = 3) -> str:

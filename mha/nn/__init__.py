@@ -12,10 +12,6 @@ with needs("mha.nn", "torch"):
     from mha.nn.encoder import Encoder, EncoderLayer
 
 __all__ = [
-    "Encoder",
-    "EncoderLayer",
-    "MultiHeadAttention",
-    "from_torch",
-    "scaled_dot_product_attention",
-    "to_torch",
-]
+    "Encoder", "EncoderLayer", "MultiHeadAttention", "from_torch",
+    "scaled_dot_product_attention", "to_torch",
+]  # fmt: skip
