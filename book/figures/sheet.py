@@ -118,4 +118,4 @@ def _draw_matrix(
     look: dict[str, Any] = {"role": role, "size": 10, "math": True}
     scene.text(x + across / 2, y - 5, title, bold=True, **look)
     for j, name in enumerate(names):
-        scene.text(x + (j + 0.5) * wide, y - 5, name, size=9, role="muted")
+        scene.text(x + (j + 0.5) * wide, y - 5, name, size=9.4, role="muted")

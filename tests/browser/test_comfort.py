@@ -126,7 +126,7 @@ def test_a_word_shows_its_meaning_to_a_mouse_and_hides_it_again(open_page):
     page = open_page("book/09_multi_head")
     page.locator(WORD).first.hover()
     box = page.get_by_role("tooltip")
-    assert box.inner_text().startswith("Several heads that look at the same tokens")
+    assert box.inner_text().startswith("Several heads that attend to the same tokens")
     box.hover()  # a pointer may go there
     page.wait_for_timeout(400)
     assert box.is_visible()
