@@ -12,7 +12,7 @@
   const stemmer = new Stemmer();
   const stem = (word) => stemmer.stemWord(word.toLowerCase());
   const stems = (text) => splitQuery(text.replace(/<[^>]*>/g, " ")).map(stem);
-  const isChapter = (name) => /(^|\/)\d\d_/.test(name);
+  const isChapter = (name) => /(^|\/)\d\d_/.test(name) && !name.includes("solutions/");
 
   // book/07_split -> ["split"]: what a page is called is in its address too.
   const nameOf = (name) => name.split("/").at(-1).replace(/^\d+_/, "");
