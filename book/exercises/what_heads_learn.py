@@ -11,7 +11,7 @@ _MAPS = section(
 )
 _CAN_GO = section("what_heads_learn", "How many heads can be removed?")
 _TWINS = section(
-    "what_heads_learn", "Deeper: twin heads, which training never separates"
+    "what_heads_learn", "Deeper: does training separate two equal heads?"
 )
 
 
