@@ -10,9 +10,7 @@ _MAPS = section(
     "what_heads_learn", "Deeper: do the heads compare rows with each other?"
 )
 _CAN_GO = section("what_heads_learn", "How many heads can be removed?")
-_TWINS = section(
-    "what_heads_learn", "Deeper: does training separate two equal heads?"
-)
+_TWINS = section("what_heads_learn", "Deeper: does training separate two equal heads?")
 
 
 def _matrix(n_heads, width, d_model, seed):
