@@ -261,7 +261,7 @@ turn_by = Exercise(
     mistakes=(
         Mistake(
             "turned back",
-            "yours goes k steps back: P[t] stands on the left of R, so the minus "
+            "yours goes k steps back: in P[t] @ R, P[t] is on the left, so the minus "
             "belongs at the top right of each block",
             _turn(sign=-1, back=1),
         ),

@@ -167,7 +167,7 @@ class right(Member):
 @exhibit
 class no_scale(Member, chapter="scale"):
     wrong = "The scores are not divided by √d_k."
-    seen = "It was missing from a library of small transformers."
+    seen = "It is missing from a library of small transformers; the issue is open."
     link = "https://github.com/PAIR-code/tiny-transformers/issues/71"
 
     def factor(self, d_k, n_heads, n_k):
@@ -177,7 +177,7 @@ class no_scale(Member, chapter="scale"):
 @exhibit
 class scale_sqrt_n(Member, chapter="scale"):
     wrong = "The scores are divided by √n, the length of the sequence."
-    seen = "A published step-by-step article teaches it; no public issue known."
+    seen = "A library's manual says it, its code does not; no public bug known."
 
     def factor(self, d_k, n_heads, n_k):
         return 1 / math.sqrt(n_k)
@@ -196,8 +196,8 @@ class scale_sqrt_d_model(Member, chapter="scale"):
 @exhibit
 class scale_by_d_k(Member, chapter="scale"):
     wrong = "The scores are divided by d_k, without the root."
-    seen = "A maintainer describes his scale as 1/d_k."
-    link = "https://github.com/tunz/transformer-pytorch/issues/8"
+    seen = "A library for CNTK divided by the width until a reader asked."
+    link = "https://github.com/delzac/cntkx/issues/10"
 
     def factor(self, d_k, n_heads, n_k):
         return 1 / d_k
@@ -206,7 +206,7 @@ class scale_by_d_k(Member, chapter="scale"):
 @exhibit
 class scale_after_softmax(Member, chapter="scale"):
     wrong = "The weights are divided by √d_k, after the softmax."
-    seen = "A vision transformer tutorial multiplied its weights by the scale."
+    seen = "A vision transformer tutorial; one of its three copies was mended."
     link = "https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"
 
     def weights(self, S, scale, mask):
@@ -235,8 +235,8 @@ class softmax_over_queries(Member, chapter="softmax"):
 @exhibit
 class softmax_over_heads(Member, chapter="softmax"):
     wrong = "The softmax runs over the heads, the axis in front of the tokens."
-    seen = "A library took the first axis: with one query, all weights were 1."
-    link = "https://github.com/PetrochukM/PyTorch-NLP/issues/2"
+    seen = "A network for videos of surgery; its author calls the axis a typo."
+    link = "https://github.com/CAMMA-public/rendezvous/issues/10"
 
     def normalise(self, S):
         return _softmax(S if S.ndim > 2 else S[None], axis=-3).reshape(S.shape)
@@ -307,7 +307,7 @@ class mask_zero_score(Member, chapter="masks"):
 @exhibit
 class minus_1e9_mask(Member, chapter="masks"):
     wrong = "Hidden scores are set to -1e9, so that an empty row attends everywhere."
-    seen = "A tutorial's -1e10 does not fit into 16 bits."
+    seen = "A tutorial's -1e10 does not fit into 16 bits, and −∞ gave its reader NaN."
     link = "https://github.com/bentrevett/pytorch-seq2seq/issues/191"
 
     def hide(self, S, mask):
@@ -325,7 +325,7 @@ class causal_without_diagonal(Member, chapter="masks"):
 @exhibit
 class padding_hides_queries(Member, chapter="masks"):
     wrong = "The padding mask hides rows, the queries, where it must hide keys."
-    seen = "A tutorial hid the rows, and its −10000 for −∞ kept that from showing."
+    seen = "A tutorial hides rows in its target mask; −10000 for −∞ hides the bug."
     link = "https://github.com/hyunwoongko/transformer/pull/40"
 
     def hide(self, S, mask):
@@ -368,8 +368,8 @@ class promotes_to_float64(Member, chapter="attention"):
 @exhibit
 class split_without_transpose(Member, chapter="split"):
     wrong = "The heads are cut out of the whole array, across the tokens."
-    seen = "A library for recommender systems copied it from a tutorial."
-    link = "https://github.com/reczoo/FuxiCTR/issues/30"
+    seen = "A reader took the right split for a mistake and proposed this one."
+    link = "https://github.com/harvardnlp/annotated-transformer/issues/17"
 
     def split(self, x, n_heads):
         *leading, n, d_model = x.shape

@@ -212,7 +212,7 @@ class no_residual(EncoderMember, chapter="encoder_layer"):
 @exhibit
 class residual_multiplied(EncoderMember, chapter="encoder_layer"):
     wrong = "Feed-forward is multiplied with the token; it must be added."
-    seen = "A vision transformer; its author: a severe bug."
+    seen = "A re-implementation of a vision transformer; its author: a severe bug."
     link = "https://github.com/ChristophReich1996/MaxViT/issues/8"
 
     def pass_through(self, X, norm_first, attend, feed, norm_1, norm_2):
