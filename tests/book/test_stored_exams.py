@@ -193,3 +193,8 @@ def test_five_versions_are_ruined_by_their_repair():
         "tied_query_key",
         "no_output_projection",
     ]
+
+
+def test_training_a_wide_head_again_needs_as_many_steps_as_stored():
+    stored = CARDS["wide head"]["Xavier"]["right"][3]
+    assert abs(cards.steps_needed(cards.zoo.right, 3, "Xavier") - stored) <= 10
