@@ -3,7 +3,8 @@
 The width of a block of text and the indent of each of its lines become numbers for the
 stylesheet, page.css, which then sets a block a little smaller, or breaks a line and
 sets the rest of it in. Small text in a picture gets the size that it needs on a phone.
-There a row of a wide table becomes a card, each cell below the head of its column.
+There a row of a wide table becomes a card, each cell below the head of its column. A
+table of short numbers stays a table, because it is a matrix.
 """
 
 import re
@@ -19,7 +20,8 @@ DRAWING = re.compile(
     re.DOTALL,
 )
 TABLE = re.compile(r'<table class="table">.*?</table>', re.DOTALL)
-MANY = 4  # columns that a phone cannot show side by side
+MANY = 4  # columns that a phone cannot show side by side, except for short numbers
+LETTERS = 32  # that fit side by side there, beside the spaces between the columns
 # An element keeps its meaning for a screen reader when the stylesheet makes it a block.
 ROLES = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row",
          "th": "columnheader", "td": "cell"}  # fmt: skip
@@ -81,12 +83,23 @@ def breakable(found):
     return found[1] + inside + found[3]
 
 
+def is_matrix(heads, soup):
+    """Return whether a table has only short numbers beside the names of its rows."""
+    rows = [[cell.get_text().strip() for cell in row.find_all("td")]
+            for row in soup.select("tbody tr")]  # fmt: skip
+    words = [max(map(len, head.split()), default=0) for head in heads]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    letters = sum(max(pair) for pair in zip(words, widths, strict=False))
+    numbers = "".join(cell for row in rows for cell in row[1:])
+    return letters <= LETTERS and not re.search(r"[^\W\d_]", numbers)
+
+
 def table(found):
     """Return a table that a phone can show."""
     html = CODE.sub(breakable, found[0])
     soup = BeautifulSoup(html, "html.parser")
     heads = [" ".join(head.get_text().split()) for head in soup.select("thead th")]
-    if len(heads) < MANY:
+    if len(heads) < MANY or is_matrix(heads, soup):
         return html
     soup.table["class"] = "table cards"
     for tag, role in ROLES.items():

@@ -136,17 +136,17 @@ def card() -> Scene:
     """Draw what a link to the book carries: 1200 by 630."""
     scene = Scene(1200, 630)
     scene.box(0, 0, 1200, 630, radius=0, fill="paper")
-    title = {"size": 58, "serif": True, "bold": True, "anchor": "start"}
+    title = {"size": 56, "serif": True, "bold": True, "anchor": "start"}
     scene.text(64, 104, f"Ten bugs. All score {worst()}.", **title)
-    scene.text(64, 172, "Each breaks another set of laws.", **title)
+    scene.text(64, 172, "Each breaks a different set of laws.", **title)
     quiet = {"size": 23, "anchor": "start", "role": "muted"}
     scene.text(64, 222, "accuracy, reversing letters", **quiet)
     scene.text(500, 222, "laws that each bug breaks", **quiet)
-    places = dict(_places(500, 24, 12))
+    places = dict(_places(500, 25, 12))
     for k, row in enumerate(rows()[1:]):
         middle = 238 + 31 * (k + 0.5)
         _accuracy(scene, row, 64, middle, 300, 20, 23, 14)
-        _tiles(scene, row, places, middle, 24, 1.5)
+        _tiles(scene, row, places, middle, 25, 1.5)
     for (i, j), alpha in LOGO.items():
         place = 64 + 15 * j, 566 + 15 * i, 13, 13
         scene.box(*place, radius=2.5, fill="weight", alpha=alpha)

@@ -291,6 +291,15 @@ def test_a_wide_table_keeps_the_head_of_each_cell_and_what_it_is():
     assert roles.count("table") == 1 and roles.count("rowgroup") == 2
 
 
+@pytest.mark.parametrize(
+    ("cell", "is_card"), [("−2", False), ("(2, 0)", False), ("1,000,000", True)]
+)
+def test_a_table_of_short_numbers_stays_a_table_on_a_phone(cell, is_card):
+    fit = extension("fit")
+    numbers = re.sub("<code>cell_[1-4]</code>", cell, a_table(5))
+    assert ("data-head" in fit.TABLE.sub(fit.table, numbers)) == is_card
+
+
 def test_names_in_a_narrow_table_may_break_and_the_rest_stays():
     fit = extension("fit")
     narrow = fit.TABLE.sub(fit.table, a_table(3))
