@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha.plot._checks import as_names
+from mha.plot.matrices import as_names
 from mha.plot.palette import LIGHT
 from mha.plot.picture import INK, WIDTH, Picture, house_style
 from mha.positions import sinusoidal_positional_encoding

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from mha.plot.charts import MARKERS
+from figures.charts import MARKERS
 from mha.plot.picture import WIDTH, Picture, house_style
 from mha.view.base import View, as_numbers, as_words
 

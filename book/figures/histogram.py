@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import DASHES, axes, legend
 from mha._arrays import Array
-from mha.plot.charts import DASHES, axes, legend
 from mha.plot.picture import Picture, house_style
 
 

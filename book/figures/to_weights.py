@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.checks import as_series
 from mha._arrays import Array
-from mha.plot._checks import as_names, as_series
+from mha.plot.matrices import as_names
 from mha.plot.picture import Picture
 from mha.plot.scene import Scene
 from mha.softmax import softmax

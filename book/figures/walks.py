@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike
 
+from figures.charts import axes, legend
 from mha._arrays import Array
-from mha.plot._checks import as_matrix
-from mha.plot.charts import axes, legend
+from mha.plot.matrices import as_matrix
 from mha.plot.picture import INK, Picture, house_style
 
 

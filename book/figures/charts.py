@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from figures.checks import as_series
 from mha._arrays import Array
-from mha.plot._checks import as_names, as_series
+from mha.plot.matrices import as_names
 from mha.plot.picture import INK, Picture, house_style
 
 SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
