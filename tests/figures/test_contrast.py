@@ -17,10 +17,10 @@ pytest.importorskip("matplotlib")
 from matplotlib.path import Path
 
 from figures.house import PARTS, TABLES, house
+from figures.scene import Scene
 from mha import plot
 from mha.plot import palette
 from mha.plot.marks import Shape, Text
-from mha.plot.scene import Scene
 
 THEMES = {"light": palette.LIGHT, "dark": palette.DARK}
 CSS = File(plot.__file__).parents[2] / "book" / "_static" / "figures.css"
