@@ -6,8 +6,9 @@ from numpy.typing import ArrayLike
 
 from figures.charts import MARKERS, axes, legend
 from figures.checks import all_known
+from figures.picture import Picture
 from mha.plot.matrices import as_matrix, as_names
-from mha.plot.picture import Picture, house_style
+from mha.plot.picture import house_style
 
 
 def points(

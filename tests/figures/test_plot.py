@@ -24,9 +24,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from figures.hull import convex_hull
+from figures.picture import WIDTH, Picture
 from figures.vectors import label_side
 from mha import plot
-from mha.plot import picture as _picture
 from mha.plot.marks import Shape, Text
 from mha.plot.matrices import SHADES, number
 from mha.plot.palette import LIGHT, paint
@@ -320,8 +320,8 @@ def test_a_picture_styles_nothing_but_itself(name):
 def test_a_picture_is_at_most_six_inches_wide(name):
     picture = drawn(name)
     width = float(ET.fromstring(picture.svg).get("viewBox").split()[2])
-    assert width <= 72 * _picture.WIDTH + 4
-    assert pixels(picture)[0] <= 110 * _picture.WIDTH + 6
+    assert width <= 72 * WIDTH + 4
+    assert pixels(picture)[0] <= 110 * WIDTH + 6
 
 
 @every_picture
@@ -446,7 +446,7 @@ def test_a_picture_without_alt_text_is_refused(name):
 @pytest.mark.parametrize("alt", [" ", None, 3])
 def test_alt_text_must_say_something(alt):
     with pytest.raises(ValueError, match="alt must say"):
-        plot.Picture(Figure(), alt)
+        Picture(Figure(), alt)
 
 
 @pytest.mark.parametrize("name", plot.__all__[1:])
