@@ -1,4 +1,4 @@
-"""The figures that one chapter draws; what any reader can use is in the package.
+"""The figures of the chapters; what any reader can use is in the package.
 
 The kernel of a notebook works in the folder of the book, so a chapter says
 ``import figures`` and then, for example, ``figures.softmax(...)``. An interactive
