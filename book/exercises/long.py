@@ -10,9 +10,7 @@ from mha.softmax import softmax
 
 _EQUATION, _MASKS = section("long", "The equation"), chapter("masks")
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
-_GROUPED = section(
-    "long", "Deeper: grouped-query attention and the size of a KV cache"
-)
+_GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")
 
 
 # ------------------------------------------------------- what all scores take
