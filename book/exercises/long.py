@@ -377,6 +377,11 @@ def _step_backwards(x, K, V, W_Q, W_K, W_V):
     return _ask(x @ W_Q, K, V), K, V
 
 
+def _step_in_two_orders(x, K, V, W_Q, W_K, W_V):
+    K, V = np.vstack([x @ W_K, K]), np.vstack([V, x @ W_V])
+    return _ask(x @ W_Q, K, V), K, V
+
+
 def _step_by_root_of_length(x, K, V, W_Q, W_K, W_V):
     return _step(x, K, V, W_Q, W_K, W_V, scale=(len(K) + 1) ** -0.5)
 
@@ -441,6 +446,12 @@ decode_step = Exercise(
             "put in front",
             "the new token comes last, so its key and value are the last rows",
             _step_backwards,
+        ),
+        Mistake(
+            "keys in front",
+            "keys and values need the same order: yours start with the new key and end "
+            "with the new value",
+            _step_in_two_orders,
         ),
         Mistake(
             "the token itself",
