@@ -123,7 +123,9 @@ class Stack(Layer):
 
     def _reads_batches(self):
         try:
-            self.encode(np.linspace(-1, 1, 6 * WIDTH).reshape(2, 3, WIDTH), encoder_weights(0))
+            self.encode(
+                np.linspace(-1, 1, 6 * WIDTH).reshape(2, 3, WIDTH), encoder_weights(0)
+            )
         except Broke:
             return False
         return True
@@ -234,9 +236,9 @@ class Stack(Layer):
                 arrived = np.allclose([written, again], [X, home], atol=1e-4)
         except Broke as error:
             return f"one token alone gave no answer: {error}"
-        brought = np.array2string(np.ravel(home), precision=3, separator=", ")
-        found = f"one token [1, -2] alone brings home {brought}"
-        return "" if arrived else f"{found}: it cannot be told from norms and residuals"
+        brought = ", ".join(f"{x:.3g}" for x in home.flat)
+        found = f"one token alone, [1, -2], should bring home itself, not [{brought}]"
+        return "" if arrived else found
 
 
 class StackFunction(Stack):

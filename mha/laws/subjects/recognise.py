@@ -12,6 +12,7 @@ from mha.laws.subjects import tensors
 from mha.laws.subjects.adapter import Adapter
 from mha.laws.subjects.encoder import StackFunction
 from mha.laws.subjects.subject import Broke, NotApplicable, Subject, WrongShape
+from mha.laws.subjects.twins import refuse
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -69,6 +70,7 @@ def _as_adapted(adapter):
 
 
 def _as_module(target, name, torch):
+    refuse(target, name)
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
         return tensors.TorchModule(target, name, set(accepts) - {"is_causal"})
@@ -84,9 +86,8 @@ def _as_module(target, name, torch):
             "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
             "n_heads, mask=None) that runs it with these matrices"
         )
-    return _first_that_runs(
-        *(tensors.Module(target, name, accepts, needs_mask, lead) for lead in (0, 1))
-    )
+    subject = tensors.Module(target, name, accepts, needs_mask)
+    return _first_that_runs(subject, subject.but(lead=1))
 
 
 def _is_stack(target, home, many, one):
