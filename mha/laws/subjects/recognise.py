@@ -86,8 +86,9 @@ def _as_module(target, name, torch):
             "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
             "n_heads, mask=None) that runs it with these matrices"
         )
-    subject = tensors.Module(target, name, accepts, needs_mask)
-    return _first_that_runs(subject, subject.but(lead=1))
+    # A batch in front comes first: without it some answer, and mean something else.
+    subject = tensors.Module(target, name, accepts, needs_mask, 1)
+    return _first_that_runs(subject, subject.but(lead=0))
 
 
 def _is_stack(target, home, many, one):

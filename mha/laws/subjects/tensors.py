@@ -113,7 +113,7 @@ class _Built:
         self.further = twins.told(self.target, asked, built)
         fresh = self._build(sizes) if self.further or built is None else built
         self.later = twins.Later(self.target, fresh, self.loaded)
-        given, twin = self._copied(), self.later.put_on(fresh)
+        given, twin = self._copied(), self.later.put_on(fresh, weights=True)
         for module in (given, twin):
             module.to("cpu", sys.modules["torch"].float64)
         for (where, ours), (_, theirs) in zip(

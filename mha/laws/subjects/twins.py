@@ -90,17 +90,21 @@ class Later:
     """What was done to a module after it was built, in comparison with a fresh one."""
 
     def __init__(self, module: Any, fresh: Any, loaded: re.Pattern[str]) -> None:
-        self.state, self.parts, self.lost, self.left = state(module), {}, [], []
+        self.state, self.loaded = state(module), loaded
+        self.parts, self.lost, self.left = {}, [], []
         given, built = dict(module.named_modules()), dict(fresh.named_modules())
         for path in given | built:
             here, there = (type(x.get(path)).__name__ for x in (given, built))
             if here != there:
                 raise TypeError(f"there its part {path} is {there}, here {here}")
-            done, first = self._done(path, given[path], built[path]), _first(path)
-            (a, _), (b, _) = done, self.parts.setdefault(first, done)
-            if self.parts[first] != done:
-                names = [x for x in a | b if a.get(x) != b.get(x)] or ["a hook"]
-                names = ", ".join(names)
+            first, (a, hooks) = _first(path), self._done(path, given[path], built[path])
+            self.parts[path] = a, hooks
+            b, others = self.parts[first]
+            names = [x for x in a | b if a.get(x, MISSING) != b.get(x, MISSING)]
+            # Hooks of several layers may come from one function that makes them.
+            if [_made_by(x) for x in hooks] != [_made_by(x) for x in others]:
+                names.append("a hook")
+            if names := ", ".join(names):
                 raise TypeError(f"its {path} was given {names} otherwise than {first}")
         fresh_state = state(fresh)
         for name in self.state | fresh_state:
@@ -134,10 +138,10 @@ class Later:
         names = [*options, *self.left]
         return f"; it may be because of {' or '.join(names)}" if names else ""
 
-    def put_on(self, twin: Any) -> Any:
+    def put_on(self, twin: Any, weights: bool = False) -> Any:
         """Do the same to a twin, as far as its size allows, and return it."""
         for path, part in twin.named_modules():
-            attributes, hooks = self.parts.get(_first(path), ({}, ()))
+            attributes, hooks = self.parts[path if path in self.parts else _first(path)]
             for name, x in attributes.items():
                 is_method = isinstance(x, MethodType)
                 setattr(part, name, MethodType(x.__func__, part) if is_method else x)
@@ -145,7 +149,8 @@ class Later:
                 getattr(part, register)(hook, with_kwargs=with_kwargs)
         for name, x in state(twin).items():
             given = self.state.get(name)
-            if given is not None and given.shape == x.shape:
+            own = weights or not self.loaded.search(name)
+            if own and given is not None and given.shape == x.shape:
                 x.data.copy_(given.detach())
         return twin
 
@@ -174,6 +179,11 @@ def difference(ours: Any, theirs: Any) -> str:
 def _first(path):
     """Return the path of the same part in the first layer, which stands for all."""
     return re.sub(r"^layers\.\d+", "layers.0", path)
+
+
+def _made_by(hook):
+    register, function, with_kwargs = hook
+    return register, getattr(function, "__code__", function), with_kwargs
 
 
 def _join(path, name):
