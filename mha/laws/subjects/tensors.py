@@ -15,7 +15,14 @@ import numpy as np
 
 from mha.laws.subjects import twins
 from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.subject import Broke, Layer, Mode, NotApplicable, each_array
+from mha.laws.subjects.subject import (
+    Broke,
+    Layer,
+    Mode,
+    NotApplicable,
+    Trace,
+    each_array,
+)
 
 
 def _fill(part, weight, bias):
@@ -151,7 +158,7 @@ class _Built:
         X = np.random.default_rng(0).standard_normal((1, 3, self.width))
         mask = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], bool)
         for training in (False, True) if seed is not None else (True,):
-            variant = self.but(mode=Mode(training))
+            variant = self.but(mode=Mode(training), trace=Trace())
             run = functools.partial(variant.forward, module.train(training))
             for x in (X, X[0]):
                 for m, causal in ((None, False), (mask, False), (None, True)):
@@ -176,7 +183,9 @@ class _Built:
                 raise self._refusal(error) from error
             # What is dropped in eval mode too is a mistake, and is to be seen.
             twin = twins.silence(twin) if training else twin
-            self.twins[key] = twin.to("cpu", getattr(sys.modules["torch"], str(dtype)))
+            self.twins[key] = twin.to(
+                self.said.device or "cpu", getattr(sys.modules["torch"], str(dtype))
+            )
         return self.twins[key]
 
     def _build(self, sizes):
@@ -248,7 +257,7 @@ class Module(_Built, Layer):
         return kind(d_model, n_heads, **options)
 
     def run_layer(self, X, weights, n_heads, options):
-        twin = self.twin(X.dtype, d_model=X.shape[-1], n_heads=n_heads)
+        twin = self.twin(self.cast or X.dtype, d_model=X.shape[-1], n_heads=n_heads)
         return self.run_loaded(twin, twin, weights, X, options)
 
 
@@ -349,7 +358,7 @@ class EncoderModule(_Built, Stack):
 
     def run_encoder(self, X, layers, n_heads, options):
         sizes = {"n_layers": len(layers), "d_model": X.shape[-1], "n_heads": n_heads}
-        twin = self.twin(X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
+        twin = self.twin(self.cast or X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
         parts = [twin] if self.layers is None else twin.layers
         return self.run_loaded(twin, parts, layers, X, options)
 
