@@ -152,6 +152,29 @@ class Remembers(Attn):
         return Y
 
 
+class Shares(Attn):
+    """Groups of queries share keys and values; `apart` deals them out like cards."""
+
+    def __init__(self, d_model, n_heads, n_kv_heads, apart=False):
+        super().__init__(d_model, n_heads)
+        self.n_kv_heads, self.apart = n_kv_heads, apart
+        for letter in "KV":
+            part = nn.Linear(d_model, n_kv_heads * d_model // n_heads)
+            setattr(self, f"W_{letter}", part)
+
+    def forward(self, x, mask=None):
+        cut = (*x.shape[:2], -1, x.shape[-1] // self.n_heads)
+        three = self.W_Q(x), self.W_K(x), self.W_V(x)
+        Q, *others = (y.view(cut).transpose(1, 2) for y in three)
+        times = self.n_heads // self.n_kv_heads
+        K, V = (
+            y.repeat(1, times, 1, 1) if self.apart else y.repeat_interleave(times, 1)
+            for y in others
+        )
+        Y = F.scaled_dot_product_attention(Q, K, V, mask)
+        return self.W_O(Y.transpose(1, 2).reshape(x.shape))
+
+
 class Hands(mha.nn.MultiHeadAttention):
     """It hands every option on."""
 
@@ -208,6 +231,8 @@ def test_a_twin_of_the_same_size_gives_the_same_numbers_with_the_same_weights():
         DerivedScale(8, 2),
         Temperature(8, 2),
         Gains(8, 2),
+        Shares(8, 4, 2),
+        Shares(12, 6, n_kv_heads=1),
         Hands(8, n_heads=2, dropout=0.5, bias=False),
         Attn(8, 2).half(),
         Attn(8, 2).to(torch.bfloat16),
@@ -237,6 +262,12 @@ def test_options_and_what_was_set_later_are_judged(layer, slugs):
     found = broken(laws.check(layer))
     assert [slug for slug in found if slug in slugs] == slugs
     assert "rows_sum_to_one" not in found
+
+
+def test_keys_that_are_dealt_out_to_the_wrong_heads_are_found():
+    assert as_subject(Shares(12, 6, 3)).said.n_kv_heads == 3
+    found = broken(laws.check(Shares(8, 4, 2, apart=True)))
+    assert {"head_owns_its_columns", "equals_reference"} <= set(found)
 
 
 def test_an_integer_that_is_no_size_is_taken_over():

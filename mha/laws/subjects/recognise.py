@@ -57,6 +57,8 @@ def _as_subject(target, said):
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is not None and isinstance(target, torch.nn.Module):
         subject = _as_module(target, _name(target), torch)
+        if groups := getattr(subject, "groups", None):
+            said = Conventions(n_kv_heads=groups).joined(said)
         own = type(subject).__name__.startswith("Torch")
         # What True means in the masks of torch.nn is known.
         return _told(subject, replace(said, mask_true=None) if own else said)

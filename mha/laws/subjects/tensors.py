@@ -98,7 +98,7 @@ class _Built:
         """Find out how twins are built: one of its own size must give its numbers."""
         for sizes in self.own_sizes():
             try:
-                return self._settle_with(sizes)
+                return self.settle_with(sizes)
             except TypeError as error:
                 found = error
         raise self._refusal(found) from found
@@ -107,8 +107,8 @@ class _Built:
         needed = f"a law needs {type(self.target).__name__} in other sizes, and"
         return TypeError(f"{needed} {found}; give laws.check {self.instead}")
 
-    def _settle_with(self, sizes):
-        self.expect_one_width()
+    def settle_with(self, sizes):
+        """Take these for its own sizes, or raise TypeError."""
         parameters = twins.parameters_of(type(self.target))
         asked = {x: p for x, p in parameters.items() if x not in self.built_with}
         self.further = {}
@@ -139,9 +139,6 @@ class _Built:
         calls = [list(self._answers(twins.silence(twin), None)) for _ in range(2)]
         if any(twins.difference(x, y) for (_, x), (_, y) in zip(*calls, strict=True)):
             self.modes = (False,)
-
-    def expect_one_width(self):
-        """Refuse matrices of which a law cannot fill all."""
 
     def _copied(self):
         """Return a copy, with what a call has left in it cut off from its gradients."""
@@ -220,6 +217,8 @@ class Module(_Built, Layer):
     load = staticmethod(_load_attention)
     loaded = re.compile(r"(W_[QKVO]|out_proj)\.(weight|bias)$|in_proj_|bias_[kv]$")
     built_with: tuple[str, ...] = twins.SIZES
+    # How many heads keys and values have, where queries share them.
+    groups: int | None = None
 
     @property
     def takes_bias(self):
@@ -236,18 +235,23 @@ class Module(_Built, Layer):
         said = [x for x in said if type(x) is int][:1] or range(1, d + 1)
         return [{"d_model": d, "n_heads": h} for h in said if d % h == 0]
 
-    def expect_one_width(self):
-        d = self.width
+    def settle_with(self, sizes):
+        d, d_k = self.width, self.width // sizes["n_heads"]
+        rows = self.target.W_K.weight.shape[0]
+        self.groups = rows // d_k if rows < d and rows % d_k == 0 else None
         for x in "QKVO":
-            if (shape := getattr(self.target, f"W_{x}").weight.shape) != (d, d):
-                raise TypeError(f"its W_{x}.weight is {(*shape,)}, where {d, d} is due")
+            due = rows if self.groups and x in "KV" else d, d
+            if (shape := getattr(self.target, f"W_{x}").weight.shape) != due:
+                raise TypeError(f"its W_{x}.weight is {(*shape,)}, where {due} is due")
+        super().settle_with(sizes)
 
     def build(self, d_model, n_heads):
         """Call the constructor, by names where they are known."""
         kind = type(self.target)
         sizes: dict[str, Any] = dict.fromkeys(twins.HEAD_WIDTHS, d_model // n_heads)
         sizes |= dict.fromkeys(twins.WIDTHS, d_model)
-        sizes |= dict.fromkeys(twins.COUNTS + twins.KEY_COUNTS, n_heads)
+        sizes |= dict.fromkeys(twins.COUNTS, n_heads)
+        sizes |= dict.fromkeys(twins.KEY_COUNTS, min(n_heads, self.groups or n_heads))
         sizes |= dict.fromkeys(twins.BIASES, self.target.W_Q.bias is not None)
         names = twins.parameters_of(kind)
         named = {x: sizes[x] for x in names if x in sizes}
@@ -278,10 +282,11 @@ class TorchModule(Module):
     def own_sizes(self):
         return [{"d_model": self.width, "n_heads": self.target.num_heads}]
 
-    def expect_one_width(self):
+    def settle_with(self, sizes):
         x, d = self.target, self.width
         if not x._qkv_same_embed_dim:
             raise TypeError(f"it has kdim={x.kdim} and vdim={x.vdim}, where {d} is due")
+        _Built.settle_with(self, sizes)
 
     def build(self, d_model, n_heads):
         target = self.target
