@@ -370,6 +370,7 @@ def test_a_hook_on_every_layer_of_a_stack_is_carried_over():
         (torch.compile(Attn(8, 2)), r"wrapper around Attn; .* layer\._orig_mod"),
         (nn.DataParallel(Attn(8, 2)), r"DataParallel is a wrapper .* layer\.module"),
         (torch.optim.swa_utils.AveragedModel(Attn(8, 2)), "AveragedModel is a wrapper"),
+        (torch.jit.script(nn.MultiheadAttention(8, 2)), "is a script; give laws.check"),
         (nn.MultiheadAttention(8, 2, kdim=4), "kdim=4 and vdim=8, where 8 is due"),
         (nn.MultiheadAttention(8, 2, vdim=4), "kdim=8 and vdim=4, where 8 is due"),
         (tied(Attn(8, 2)), "other parts share their weights than here"),

@@ -148,7 +148,8 @@ class _Built:
         try:
             return copy.deepcopy(self.target, {id(x): x.detach().clone() for x in kept})
         except Exception as error:
-            raise TypeError(f"it cannot be copied ({error})") from error
+            what = str(error).partition(".")[0]
+            raise TypeError(f"it keeps what cannot be copied ({what})") from error
 
     def _answers(self, module, seed=0):
         """Yield what it gives to the same tokens, in all modes, with a mask or none."""

@@ -43,6 +43,8 @@ def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
 def refuse(module: Any, name: str) -> None:
     """Raise TypeError for a module of which there can be no twin, with the remedy."""
     torch = sys.modules["torch"]
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TypeError(f"{name} is a script; give laws.check the layer it is made of")
     for inner in ("_orig_mod", "module"):
         if list(module._modules) == [inner]:
             raise TypeError(
