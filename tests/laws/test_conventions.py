@@ -176,10 +176,9 @@ def test_three_ways_to_say_what_is_hidden():
 
 
 @pytest.mark.parametrize(
-    ("batch_first", "shapes"),
-    [(None, {(2, 2), (3, 3)}), (True, {(1, 1, 2, 2), (2, 1, 3, 3), (1, 1, 3, 3)})],
+    ("batch_first", "front"), [(None, {()}), (True, {(1, 1), (2, 1)})]
 )
-def test_an_adapter_gets_masks_of_one_rank_whole(batch_first, shapes):
+def test_an_adapter_gets_masks_of_one_rank_whole(batch_first, front):
     seen = set()
 
     def run(X, weights, n_heads, mask=None):
@@ -191,9 +190,8 @@ def test_an_adapter_gets_masks_of_one_rank_whole(batch_first, shapes):
     adapter = laws.Adapter(run, batch_first=batch_first)
     for law in MASKED:
         getattr(laws, law).check(adapter)
-    assert {len(shape) for shape in seen} == {len(shape) for shape in shapes}
+    assert {shape[:-2] for shape in seen} == front
     assert all(shape[-2] == shape[-1] for shape in seen)
-    assert seen >= shapes - {(3, 3)}
 
 
 def test_a_mask_of_three_axes_is_one_for_each_sequence():

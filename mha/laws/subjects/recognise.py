@@ -20,6 +20,7 @@ from mha.laws.subjects.subject import (
     WrongShape,
     holds_several,
 )
+from mha.laws.subjects.twins import refuse
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -123,6 +124,7 @@ def _heads_behind(function):
 
 
 def _as_module(target, name, torch, said):
+    refuse(target, name)
     # What True means in the masks of torch.nn is known.
     known = replace(said, mask_true=None)
     accepts, needs_mask = _parameters(target.forward)
@@ -141,8 +143,12 @@ def _as_module(target, name, torch, said):
             "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
             "n_heads, mask=None) that runs it with these matrices"
         )
-    subject = _told(tensors.Module(target, name, accepts, needs_mask), said)
-    return _first_that_runs(subject, subject.but(lead=1))
+    # A batch in front comes first: without it some answer, and mean something else.
+    subject = _told(tensors.Module(target, name, accepts, needs_mask, 1), said)
+    subject = _first_that_runs(subject, subject.but(lead=0))
+    if subject.groups:
+        subject.said = Conventions(n_kv_heads=subject.groups).joined(subject.said)
+    return subject
 
 
 def _is_stack(target, home, many, one):
