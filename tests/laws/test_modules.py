@@ -375,7 +375,7 @@ def test_a_hook_on_every_layer_of_a_stack_is_carried_over():
         (tied(Attn(8, 2)), "other parts share their weights than here"),
         (Attn(8, 2).to("meta"), r"no numbers in W_Q\.weight"),
         (Secretive(8, 2, gain=3.0), r"gives other numbers: eval .* up to .* gain"),
-        (changed(Attn(8, 2), W_K=nn.Linear(8, 4)), r"W_K\.weight is \(4, 8\)"),
+        (changed(Attn(8, 2), W_K=nn.Linear(8, 3)), r"W_K\.weight is \(3, 8\)"),
         (changed(Attn(8, 2), W_Q=nn.LazyLinear(8)), r"no numbers in W_Q\.weight"),
         (changed(Gains(8, 2), gains=nn.Parameter(torch.rand(8))), "gains holds numb"),
     ],

@@ -91,12 +91,15 @@ class Later:
 
     def __init__(self, module: Any, fresh: Any, loaded: re.Pattern[str]) -> None:
         self.state, self.loaded = state(module), loaded
-        self.parts, self.lost, self.left = {}, [], []
+        self.parts: dict[str, Any] = {}
+        # What cannot have another size, and what cannot be carried over.
+        self.lost: list[str] = []
+        self.left: list[str] = []
         given, built = dict(module.named_modules()), dict(fresh.named_modules())
         for path in given | built:
-            here, there = (type(x.get(path)).__name__ for x in (given, built))
-            if here != there:
-                raise TypeError(f"there its part {path} is {there}, here {here}")
+            types = [type(x.get(path)).__name__ for x in (built, given)]
+            if types[0] != types[1]:
+                raise TypeError(f"there its part {path} is {', here '.join(types)}")
             first, (a, hooks) = _first(path), self._done(path, given[path], built[path])
             self.parts[path] = a, hooks
             b, others = self.parts[first]
@@ -104,8 +107,9 @@ class Later:
             # Hooks of several layers may come from one function that makes them.
             if [_made_by(x) for x in hooks] != [_made_by(x) for x in others]:
                 names.append("a hook")
-            if names := ", ".join(names):
-                raise TypeError(f"its {path} was given {names} otherwise than {first}")
+            if names:
+                what = ", ".join(names)
+                raise TypeError(f"its {path} was given {what} otherwise than {first}")
         fresh_state = state(fresh)
         for name in self.state | fresh_state:
             here, there = self.state.get(name), fresh_state.get(name)
