@@ -232,9 +232,10 @@ class Module(_Built, Layer):
     def own_sizes(self):
         """Return the sizes that it may have; some do not say how many heads."""
         target, d = self.target, self.width
+        fitting = [h for h in range(1, d + 1) if d % h == 0]
         said = [getattr(target, x, None) for x in twins.COUNTS]
-        said = [x for x in said if type(x) is int][:1] or range(1, d + 1)
-        return [{"d_model": d, "n_heads": h} for h in said if d % h == 0]
+        said = [h for h in said if type(h) is int and h in fitting][:1]
+        return [{"d_model": d, "n_heads": h} for h in said or fitting]
 
     def settle_with(self, sizes):
         d, d_k = self.width, self.width // sizes["n_heads"]

@@ -179,7 +179,8 @@ def difference(ours: Any, theirs: Any) -> str:
     size = np.abs(np.nan_to_num(ours)).max(initial=1.0)
     if np.allclose(ours, theirs, rtol=0, atol=1e-6 * size, equal_nan=True):
         return ""
-    return f"up to {np.abs(ours - theirs).max():.3g}"
+    with np.errstate(all="ignore"):
+        return f"up to {np.abs(ours - theirs).max():.3g}"
 
 
 def _first(path):
