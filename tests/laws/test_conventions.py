@@ -353,6 +353,7 @@ def test_lengths_are_asked_of_padding_only():
         ({"layout": "nbhd"}, "layout must be one of"),
         ({"n_kv_heads": 0}, "n_kv_heads must be an integer from 1 on, got 0"),
         ({"scale": -1.0}, "scale must be a number above 0"),
+        ({"scale": "1"}, "scale must be a number above 0"),
         ({"causal": True}, "causal must be one of"),
         ({"tolerance": -1}, "tolerance must be a number from 0 on"),
         ({"dtype": "int8"}, "dtype must be one of"),
@@ -368,8 +369,12 @@ def test_a_word_that_there_is_not_is_refused(words, rule):
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(mha.multi_head_attention, {"layout": "bnhd"}), (mha.encoder, {"n_kv_heads": 2})],
+    [
+        (mha.multi_head_attention, {"layout": "bnhd"}),
+        (mha.encoder, {"n_kv_heads": 2}),
+        (mha.nn.EncoderLayer(6, 2, 7), {"dtype": "bfloat16"}),
+    ],
 )
 def test_a_word_for_another_kind_is_refused(target, words):
-    with pytest.raises(ValueError, match="is another kind"):
+    with pytest.raises(ValueError, match="attention functions"):
         told(target, **words)

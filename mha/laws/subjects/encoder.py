@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mha._arrays import Array
 from mha.encoder import encoder
+from mha.laws.subjects.conventions import EPS
 from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
 
 __all__ = ["encoder_weights"]
@@ -214,7 +215,8 @@ class Stack(Layer):
         layer = self.with_places(layer, X.dtype)
         Y = self.run_encoder(framed, [layer], heads, options)
         expect_shape(Y, framed.shape)
-        return unframe(Y, framed, X.shape[-1])
+        eps = EPS.get(str(self.cast), np.finfo(Y.dtype).eps)
+        return unframe(Y, framed, X.shape[-1], float(eps))
 
     def _why_hidden(self):
         """Return why norms and residuals do not let its attention be seen, or "".
@@ -322,7 +324,7 @@ def frame(
     return framed, float(np.sqrt(size / width + eps))
 
 
-def unframe(Y: Array, framed: Array, d: int) -> Array:
+def unframe(Y: Array, framed: Array, d: int, eps: float) -> Array:
     """Return by how much the first `d` numbers of each row moved, without the norms.
 
     Whatever norms did to a row, they did to the two numbers of its frame too.
@@ -332,5 +334,5 @@ def unframe(Y: Array, framed: Array, d: int) -> Array:
     with np.errstate(all="ignore"):
         moved = (Y[..., :d] - y_b) / (y_a - y_b) * (a - b) + b - framed[..., :d]
     # The frame is large: what is smaller than its rounding was 0.
-    noise = 100 * np.finfo(Y.dtype).eps * abs(a)
+    noise = 100 * eps * abs(a)
     return np.where(abs(moved) < noise, 0, moved)

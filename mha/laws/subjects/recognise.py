@@ -104,11 +104,16 @@ def _told(subject, said):
         subject.lead = 2 if four_axes else subject.lead
         if said.layout == "bnhd":
             subject.target = _heads_behind(subject.target)
-    elif said.layout or (said.n_kv_heads and subject.kind == "encoder"):
-        word, whose = "layout", "attention functions"
-        if not said.layout:
-            word, whose = "n_kv_heads", "attention functions and layers"
-        raise ValueError(f"{word} is for {whose}, and {subject.name} is another kind")
+    elif said.layout:
+        raise ValueError(f"layout is for attention functions, {subject.name} is none")
+    elif subject.kind == "encoder" and (said.n_kv_heads or "16" in str(said.dtype)):
+        raise ValueError(
+            f"{subject.name} is an encoder, whose attention is seen through norms; "
+            "n_kv_heads and a dtype of 16 bits are for attention functions and layers"
+        )
+    elif subject.kind == "encoder" and said.dtype == "float32":
+        # Large numbers stand around the small ones that are seen through norms.
+        subject.said = Conventions(tolerance=1e-3).joined(said)
     return subject
 
 
@@ -144,11 +149,11 @@ def _as_module(target, name, torch, said):
             "n_heads, mask=None) that runs it with these matrices"
         )
     # A batch in front comes first: without it some answer, and mean something else.
-    subject = _told(tensors.Module(target, name, accepts, needs_mask, 1), said)
-    subject = _first_that_runs(subject, subject.but(lead=0))
+    subject = tensors.Module(target, name, accepts, needs_mask, 1)
     if subject.groups:
-        subject.said = Conventions(n_kv_heads=subject.groups).joined(subject.said)
-    return subject
+        said = Conventions(n_kv_heads=subject.groups).joined(said)
+    subject = _told(subject, said)
+    return _first_that_runs(subject, subject.but(lead=0))
 
 
 def _is_stack(target, home, many, one):
