@@ -175,6 +175,15 @@ class Shares(Attn):
         return self.W_O(Y.transpose(1, 2).reshape(x.shape))
 
 
+class Amplified(mha.nn.EncoderLayer):
+    def __init__(self, d_model, n_heads, d_ff, gain=1.0, **options):
+        super().__init__(d_model, n_heads, d_ff, **options)
+        self.gain = gain
+
+    def forward(self, X, mask=None):
+        return self.gain * super().forward(X, mask)
+
+
 class Hands(mha.nn.MultiHeadAttention):
     """It hands every option on."""
 
@@ -237,7 +246,9 @@ def test_a_twin_of_the_same_size_gives_the_same_numbers_with_the_same_weights():
         Attn(8, 2).half(),
         Attn(8, 2).to(torch.bfloat16),
         Attn(8, 2).eval(),
+        Amplified(8, 2, 12, dropout=0.5, norm_first=True),
         changed(Attn(8, 2), note="mine", calls=3),
+        changed(SaysNoHeads(8, 2), h=5),
         hooked(hook=lambda m, x, y: None),
     ],
     ids=lambda layer: type(layer).__name__,
@@ -268,6 +279,11 @@ def test_keys_that_are_dealt_out_to_the_wrong_heads_are_found():
     assert as_subject(Shares(12, 6, 3)).said.n_kv_heads == 3
     found = broken(laws.check(Shares(8, 4, 2, apart=True)))
     assert {"head_owns_its_columns", "equals_reference"} <= set(found)
+
+
+def test_an_option_of_an_encoder_layer_is_judged():
+    report = laws.check(Amplified(8, 2, 12, gain=2.0), only=laws.WHOLE)
+    assert "silent_parts_pass_the_input_on" in broken(report)
 
 
 def test_an_integer_that_is_no_size_is_taken_over():
@@ -370,6 +386,7 @@ def test_a_hook_on_every_layer_of_a_stack_is_carried_over():
         (torch.compile(Attn(8, 2)), r"wrapper around Attn; .* layer\._orig_mod"),
         (nn.DataParallel(Attn(8, 2)), r"DataParallel is a wrapper .* layer\.module"),
         (torch.optim.swa_utils.AveragedModel(Attn(8, 2)), "AveragedModel is a wrapper"),
+        (torch.jit.script(nn.MultiheadAttention(8, 2)), "is a script; give laws.check"),
         (nn.MultiheadAttention(8, 2, kdim=4), "kdim=4 and vdim=8, where 8 is due"),
         (nn.MultiheadAttention(8, 2, vdim=4), "kdim=8 and vdim=4, where 8 is due"),
         (tied(Attn(8, 2)), "other parts share their weights than here"),

@@ -148,17 +148,19 @@ class _Built:
         try:
             return copy.deepcopy(self.target, {id(x): x.detach().clone() for x in kept})
         except Exception as error:
-            raise TypeError(f"it cannot be copied ({error})") from error
+            what = str(error).partition(".")[0]
+            raise TypeError(f"it keeps what cannot be copied ({what})") from error
 
     def _answers(self, module, seed=0):
         """Yield what it gives to the same tokens, in all modes, with a mask or none."""
         X = np.random.default_rng(0).standard_normal((1, 3, self.width))
         mask = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], bool)
+        calls = ((None, False), (mask, False), (None, True))
         for training in (False, True) if seed is not None else (True,):
             variant = self.but(mode=Mode(training), trace=Trace())
             run = functools.partial(variant.forward, module.train(training))
-            for x in (X, X[0]):
-                for m, causal in ((None, False), (mask, False), (None, True)):
+            for x in (X, X[0])[: 1 + (self.kind == "layer")]:
+                for m, causal in calls if seed is not None else calls[:1]:
                     if seed is not None:
                         sys.modules["torch"].default_generator.manual_seed(seed)
                     where = f"{variant.mode}{', with a mask' * (m is not None)}"
@@ -231,9 +233,10 @@ class Module(_Built, Layer):
     def own_sizes(self):
         """Return the sizes that it may have; some do not say how many heads."""
         target, d = self.target, self.width
+        fitting = [h for h in range(1, d + 1) if d % h == 0]
         said = [getattr(target, x, None) for x in twins.COUNTS]
-        said = [x for x in said if type(x) is int][:1] or range(1, d + 1)
-        return [{"d_model": d, "n_heads": h} for h in said if d % h == 0]
+        said = [h for h in said if type(h) is int and h in fitting][:1]
+        return [{"d_model": d, "n_heads": h} for h in said or fitting]
 
     def settle_with(self, sizes):
         d, d_k = self.width, self.width // sizes["n_heads"]

@@ -43,6 +43,8 @@ def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
 def refuse(module: Any, name: str) -> None:
     """Raise TypeError for a module of which there can be no twin, with the remedy."""
     torch = sys.modules["torch"]
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TypeError(f"{name} is a script; give laws.check the layer it is made of")
     for inner in ("_orig_mod", "module"):
         if list(module._modules) == [inner]:
             raise TypeError(
@@ -177,7 +179,8 @@ def difference(ours: Any, theirs: Any) -> str:
     size = np.abs(np.nan_to_num(ours)).max(initial=1.0)
     if np.allclose(ours, theirs, rtol=0, atol=1e-6 * size, equal_nan=True):
         return ""
-    return f"up to {np.abs(ours - theirs).max():.3g}"
+    with np.errstate(all="ignore"):
+        return f"up to {np.abs(ours - theirs).max():.3g}"
 
 
 def _first(path):
