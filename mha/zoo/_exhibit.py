@@ -2,6 +2,8 @@
 
 import inspect
 import textwrap
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mha._source import source
@@ -32,6 +34,8 @@ class Exhibit:
     wrong = "nothing"
     seen = "no public sighting known"
     link = ""
+    # What one would have to tell `mha.laws.check` about it.
+    says: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, chapter: str | None = None) -> None:
         cls.chapter = chapter or cls.chapter
