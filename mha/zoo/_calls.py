@@ -178,8 +178,8 @@ class remembers_the_mask(Member):
 class clips_scores(Member):
     wrong = "Scores are cut to the range from −50 to 50 before the softmax."
 
-    def normalise(self, S):
-        return super().normalise(_clip(S, 50))
+    def weights(self, S, scale, mask):
+        return super().weights(_clip(S * scale, 50), 1.0, mask)
 
 
 @exhibit
