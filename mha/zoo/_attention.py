@@ -103,7 +103,7 @@ class Member(Exhibit):
             K, V = K[..., groups, :, :], V[..., groups, :, :]
         S, visible = self.scores(Q, K), None
         if mask is not None:
-            S, visible = self.read(S, _like(S, mask))
+            S, visible = self.read(S, _like(S, mask), scale)
         if is_causal:
             causal = _like(S, self.causal(*S.shape[-2:]))
             visible = causal if visible is None else self.both(visible, causal)
@@ -137,12 +137,13 @@ class Member(Exhibit):
         """Return what the scores are multiplied by."""
         return 1 / math.sqrt(d_k)
 
-    def read(self, S: Array, mask: Array) -> tuple[Array, Array]:
+    def read(self, S: Array, mask: Array, scale: float) -> tuple[Array, Array]:
         """Return the scores, a float mask added, and what the mask leaves visible."""
         if "float" not in str(mask.dtype):
             return S, mask if "bool" in str(mask.dtype) else mask != 0
         visible = mask > -math.inf
-        return S + _where(visible, mask, 0 * S), visible
+        # The scores are still to be scaled, and the mask is not.
+        return S + _where(visible, mask / scale, 0 * S), visible
 
     def causal(self, n_q: int, n_k: int) -> npt.NDArray[np.bool_]:
         """Return the mask that hides the future."""

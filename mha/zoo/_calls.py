@@ -140,16 +140,17 @@ class drops_full_block(Member):
 class float_mask_only_hides(Member):
     wrong = "A float mask hides where it is −∞, and its other numbers are not added."
 
-    def read(self, S, mask):
-        return S, super().read(S, mask)[1]
+    def read(self, S, mask, scale):
+        return S, super().read(S, mask, scale)[1]
 
 
 @exhibit
 class integer_mask_added(Member):
     wrong = "A mask of 0 and 1 is added to the scores, and hides nothing."
 
-    def read(self, S, mask):
-        return super().read(S, mask * 1.0 if "int" in str(mask.dtype) else mask)
+    def read(self, S, mask, scale):
+        mask = mask * 1.0 if "int" in str(mask.dtype) else mask
+        return super().read(S, mask, scale)
 
 
 @exhibit
