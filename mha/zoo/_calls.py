@@ -169,7 +169,8 @@ class remembers_the_mask(Member):
     kept = None
 
     def weights(self, S, scale, mask):
-        if mask is None and self.kept is not None and self.kept.shape == S.shape:
+        fits = self.kept is not None and self.kept.shape[-2:] == S.shape[-2:]
+        if mask is None and fits:
             mask = _like(S, self.kept)
         self.kept = mask
         return super().weights(S, scale, mask)
