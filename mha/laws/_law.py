@@ -171,19 +171,19 @@ class Law:
         NotApplicable
             If no case can be asked, with the reason.
         """
-        asked, why = False, "it was asked nothing"
+        asked, why = False, ""
         for case in self.cases(np.random.default_rng(seed)):
             for variant in subject.variants():
                 try:
                     failure = self.ask(variant, case)
                 except NotApplicable as reason:
-                    why = str(reason)
+                    why = why or str(reason)
                     continue
                 if failure is not None:
                     return variant, case, failure
                 asked = True
         if not asked:
-            raise NotApplicable(why)
+            raise NotApplicable(why or "it was asked nothing")
         return None
 
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:

@@ -19,7 +19,7 @@ __all__ = [
     "drops_last_block", "float_mask_only_hides", "gradient_stopped",
     "groups_interleaved", "ignores_strides", "integer_mask_added",
     "mask_of_first_sequence", "remembers_the_mask", "returns_scores",
-    "returns_unmasked_weights", "softmax_over_axis_2", "sums_in_half_precision",
+    "returns_unmasked_weights", "rounds_float32_scores", "softmax_over_axis_2",
     "window_of_256", "window_of_4096",
 ]  # fmt: skip
 
@@ -185,21 +185,20 @@ class clips_scores(Member):
 
 
 @exhibit
-class sums_in_half_precision(Member):
-    wrong = "The weights are added up one by one in their own dtype, even in float16."
-
-    def normalise(self, S):
-        A = super().normalise(S)
-        total = A.cumsum(-1)[..., -1:]
-        return A / (total + (total == 0))
-
-
-@exhibit
 class computes_in_float32(Member):
     wrong = "The softmax is computed in float32, also where float64 was handed in."
 
     def normalise(self, S):
         return _cast(super().normalise(_cast(S, "float32")), S)
+
+
+@exhibit
+class rounds_float32_scores(Member):
+    wrong = "Scores in float32 are rounded to 16 bits on their way to the softmax."
+
+    def normalise(self, S):
+        S = _cast(_cast(S, "float16"), S) if "float32" in str(S.dtype) else S
+        return super().normalise(S)
 
 
 @exhibit

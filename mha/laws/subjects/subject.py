@@ -452,7 +452,8 @@ class Layer(Subject):
         rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
         wide = np.concatenate([np.pad(X, rows), *others], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
-            mask = np.pad(mask, rows, constant_values=True)
+            before = [(0, 0)] * (mask.ndim - X.ndim)
+            mask = np.pad(mask, before + rows[-mask.ndim :], constant_values=True)
         three = {name: np.zeros((3 * d, 3 * d), W.dtype) for name, W in weights.items()}
         for third, name in enumerate(("W_Q", "W_K", "W_V")):
             block = slice(third * d, (third + 1) * d)
