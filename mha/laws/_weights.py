@@ -137,6 +137,7 @@ def _first_head(subject, Q, K):
     chapter="scale",
     reason="each key shares its weight with its twin, and no score knows the length",
     sees_all=True,
+    orderless=True,
 )
 def doubling_changes_nothing(subject, Q, K, V, mask=None):
     twice = None if mask is None else np.tile(mask, 2)

@@ -20,6 +20,7 @@ from mha.laws.subjects.subject import (
     WrongShape,
     holds_several,
 )
+from mha.zoo import Exhibit
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -49,6 +50,8 @@ def as_subject(target: Any, said: Conventions | None = None) -> Subject:
 def _as_subject(target, said):
     if isinstance(target, Adapter):
         return _as_adapted(target, target.joined(said))
+    if isinstance(target, Exhibit):
+        said = Conventions(**target.says).joined(said)
     torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
         is_class = isinstance(target, type)
