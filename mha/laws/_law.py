@@ -204,7 +204,10 @@ class Law:
             for name, index in nonzero_places(case, axes):
                 smaller = case | {name: case[name].copy()}
                 smaller[name][index] = 0
-                shown = self.ask(subject, smaller)
+                try:
+                    shown = self.ask(subject, smaller)
+                except NotApplicable:
+                    continue
                 if shown is None or not is_visible(shown, failure):
                     continue
                 if self.spares_reference(subject, smaller):

@@ -2,6 +2,7 @@
 
 import functools
 import html
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_letters as LETTERS
@@ -101,7 +102,8 @@ def kill_matrix(
         Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
         A good law kills somebody and spares the correct one.
     members : iterable of Member or EncoderMember, optional
-        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`.
+        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
+        only tensors show is seen where torch is loaded.
 
     Returns
     -------
@@ -120,15 +122,16 @@ def kill_matrix(
     if laws is None:
         laws = ALL if isinstance(members[0], zoo.Member) else WHOLE
     laws = tuple(laws)
-    killed = [[_is_killed(member, law) for law in laws] for member in members]
+    torch = "torch" in sys.modules
+    killed = [[_is_killed(member, law, torch) for law in laws] for member in members]
     names = tuple(member.name for member in members)
     return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))
 
 
 # Each verdict is found once; nobody asks for the example, so nothing is shrunk.
 @functools.cache
-def _is_killed(member, law):
-    subject = _subject_of(member)
+def _is_killed(member, law, torch):
+    subject = _subject_of(member, torch)
     # What differs from call to call says nothing where two calls are compared.
     if law is not calls_agree and _breaks(calls_agree, subject):
         return False
@@ -142,4 +145,7 @@ def _breaks(law, subject):
         return False
 
 
-_subject_of = functools.cache(as_subject)
+@functools.cache
+def _subject_of(member, torch):
+    # What only tensors show is seen where torch is loaded.
+    return as_subject(member)

@@ -3,8 +3,8 @@
 
 `ALL` are the members that attend, the correct one first. `ENCODERS` attend correctly
 and have another mistake around it. Members take NumPy arrays and torch tensors, and
-gradients flow through them; one stops them, and takes tensors only. The zoo imports no
-law: `mha.laws` is what catches them.
+gradients flow through them, but for the one that stops them. The zoo imports no law:
+`mha.laws` is what catches them.
 """
 
 from mha.zoo._attention import *

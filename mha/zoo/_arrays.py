@@ -79,3 +79,7 @@ def _as_it_lies(x):
     if _is_tensor(x):
         return (x.mT if x.mT.is_contiguous() else x).reshape(x.shape)
     return x.ravel("K").reshape(x.shape)
+
+
+def _detached(x):
+    return x.detach() if _is_tensor(x) else x

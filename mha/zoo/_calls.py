@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from mha.zoo import _attention
-from mha.zoo._arrays import _as_it_lies, _cast, _clip, _like, _softmax
+from mha.zoo._arrays import _as_it_lies, _cast, _clip, _detached, _like, _softmax
 from mha.zoo._attention import Member
 from mha.zoo._exhibit import exhibit
 
@@ -71,9 +71,10 @@ class causal_from_neither_corner(Member):
 @exhibit
 class gradient_stopped(Member):
     wrong = "The weights are detached: W_Q and W_K get no gradient and never learn."
+    on_tensors = True
 
     def normalise(self, S):
-        return super().normalise(S).detach()
+        return _detached(super().normalise(S))
 
 
 @exhibit

@@ -34,7 +34,8 @@ class Exhibit:
     wrong = "nothing"
     seen = "no public sighting known"
     link = ""
-    # What one would have to tell `mha.laws.check` about it.
+    # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
+    on_tensors = False
     says: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, chapter: str | None = None) -> None:

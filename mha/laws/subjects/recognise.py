@@ -76,6 +76,8 @@ def _as_function(target, name, said):
     subjects = [
         kind(target, name, accepts, needs_mask, lead, **options) for lead in leads
     ]
+    if getattr(target, "on_tensors", False) and "torch" in sys.modules:
+        subjects = [subject.but(tensors=True) for subject in subjects]
     return _first_that_runs(*(_told(subject, said) for subject in subjects))
 
 
