@@ -59,11 +59,8 @@ def _one_query(subject):
 
 
 def batch_cases(rng):
-    for b, h, size in (
-        (1, 2, SIZES[0]),
-        (2, 1, SIZES[0]),
-        (2, 3, Size(5, 7, 4, False)),
-    ):
+    two = Size(2, 2, 2)
+    for b, h, size in ((1, 2, two), (2, 1, two), (2, 3, Size(5, 7, 4, False))):
         lengths = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
         drawn = partial(numbers, rng, b, h, integers=size.integers)
         yield {name: drawn(n, size.d) for name, n in lengths.items()}
