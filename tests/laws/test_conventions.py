@@ -113,6 +113,8 @@ LAWFUL = {
     "module": (mha.nn.MultiHeadAttention(6, 3), {"mask_true": "attend"}),
     "bfloat16": (in_half, {"dtype": "bfloat16"}),
     "float16": (in_half, {"dtype": "float16"}),
+    "float32": (in_half, {"dtype": "float32"}),
+    "float32 in a layer": (mha.multi_head_attention, {"dtype": "float32"}),
     "one group": (laws.Adapter(groups(1), n_kv_heads=1, biases=True), {}),
     "two groups": (laws.Adapter(WHOLE, biases=True), {"n_kv_heads": 2}),
     "three groups": (laws.Adapter(groups(3), n_kv_heads=3), {}),
