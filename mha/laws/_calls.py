@@ -351,7 +351,10 @@ def float_mask_cases(rng):
     reason="0 and −∞ read as truth values hide what is to be seen, and the reverse",
 )
 def float_masks_are_added(subject, Q, K, V, mask):
-    return _number_mask(subject, Q, K, V, mask, np.zeros_like(mask), np.exp(mask))
+    # Where True hides, a mask that is read as bool shows itself by hiding at 1.
+    opens = [np.full_like(mask, x) for x in (0, 1)]
+    opens = opens[: 1 + (subject.said.mask_true == "hide")]
+    return _number_mask(subject, Q, K, V, mask, opens, np.exp(mask))
 
 
 def integer_mask_cases(rng):
@@ -369,17 +372,18 @@ def integer_masks_hide(subject, Q, K, V, mask):
     if subject.said.mask_true == "added":
         raise NotApplicable("its masks are added")
     hides = int(subject.said.mask_true == "hide")
-    open_ = np.full_like(mask, 1 - hides)
-    return _number_mask(subject, Q, K, V, mask ^ hides, open_, mask)
+    opens = [np.full_like(mask, 1 - hides)]
+    return _number_mask(subject, Q, K, V, mask ^ hides, opens, mask)
 
 
-def _number_mask(subject, Q, K, V, given, open_, factor):
-    """Compare what a mask does with what it must do, if an open one does nothing."""
+def _number_mask(subject, Q, K, V, given, opens, factor):
+    """Compare what a mask does with what it must do, if open ones do nothing."""
     if subject.said.mask_shape == "lengths":
         raise NotApplicable("it reads lengths, and no mask")
     what = f"a mask of {'floats' if given.dtype.kind == 'f' else 'integers'}"
     ask = partial(_unless_refused, what, subject.raw, Q, K, V)
-    if differs(subject.attend(Q, K, V), ask(open_)):
+    plain = subject.attend(Q, K, V)
+    if any(differs(plain, ask(open_)) for open_ in opens):
         raise NotApplicable(
             f"it is not made for {what}: one that hides nothing hides keys"
         )
