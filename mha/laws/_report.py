@@ -1,34 +1,38 @@
-"""What a check found, as text and as HTML."""
+"""What a check found, as text; as HTML and JSON in `mha.laws._page`."""
 
-import html
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha._chapters import CHAPTERS, chapter_number
+from mha.laws import _page
+from mha.laws._page import MARKS, number_of
 
 if TYPE_CHECKING:
     from mha.laws._law import Law
-    from mha.zoo import EncoderMember, Member
+    from mha.laws._lookalike import Likeness
 
 __all__ = ["Finding", "Report"]
 
-MARKS = {True: ("✓", "holds"), False: ("✗", "broken"), None: ("–", "not asked")}
-WIDTH = 72
-
-
-def number_of(chapter: str | None) -> int | None:
-    """Return the number of a chapter of the book, and None for any other word."""
-    return chapter_number(chapter) if chapter in CHAPTERS else None
+# Of the title, in this order.
+COUNTED = {
+    "holds": "hold", "broken": "broken", "raised": "raised an error",
+    "declared": "broken as declared", "not asked": "not asked",
+}  # fmt: skip
+WIDTH, ROW, ERROR = 88, 72, 160
 
 
 def in_chapter(chapter: str | None) -> str:
     """Return the number in brackets, and nothing where the book has no such chapter."""
     number = number_of(chapter)
     return "" if number is None else f" (chapter {number})"
+
+
+class Raised(str):
+    """What the subject raised, in the place of what it should have returned."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,16 @@ class Finding:
     expected, got : ndarray or str
         What the law wants to see on the example, and what came.
     why : str
-        Why it could not be asked, or where it broke (a row, a mode of PyTorch).
+        Why it could not be asked, or where it broke (a row, a mode of PyTorch, the file
+        and line that raised).
     setup : str
         How a layer was made to answer a law about attention.
     subject : str
         Name of what was checked.
     seed : int
         Fixes the cases that were tried.
+    declared : bool
+        Whether it was said beforehand that the law is broken.
     """
 
     law: "Law"
@@ -64,35 +71,68 @@ class Finding:
     setup: str = ""
     subject: str = ""
     seed: int = 0
+    declared: bool = False
 
     def __bool__(self) -> bool:
         return self.holds is True
 
+    @property
+    def verdict(self) -> str:
+        """One of "holds", "broken", "raised", "declared" and "not asked"."""
+        if self.holds is None:
+            return "not asked"
+        if self.declared:
+            return "broken" if self.holds else "declared"
+        if self.holds:
+            return "holds"
+        return "raised" if isinstance(self.got, Raised) else "broken"
+
     def __repr__(self) -> str:
-        head = f"{MARKS[self.holds][0]} {self.law.name}{in_chapter(self.law.chapter)}"
+        head = f"{MARKS[self.verdict]} {self.law.name}{in_chapter(self.law.chapter)}"
         if self.holds is None:
             return f"{head}: not asked, {self.why}"
-        return head if self.holds else "\n".join([head, *self.lines()])
+        if self.holds:
+            return f"{head}: declared broken, but it holds" * self.declared or head
+        return "\n".join([head, *self.lines()])
 
-    def lines(self) -> list[str]:
-        """Return the failing example, one line or block per name."""
-        shown = {"law": f"laws.{self.law.slug}", **self.example}
-        shown |= {"expected": self.expected, "got": self.got, "where": self.why}
-        shown |= {"layer": self.setup, "seed": self.example.get("seed", self.seed)}
-        shown |= {"because": self.law.reason}
+    def lines(self, laws: Collection[str] = ()) -> list[str]:
+        """Return the failing example, one line or block per name.
+
+        Parameters
+        ----------
+        laws : collection of str
+            All that met the same error; by default this one.
+        """
+        shown = {"law": _listed(laws or [f"laws.{self.law.slug}"]), **self.example}
+        if isinstance(self.got, Raised):
+            error = textwrap.shorten(self.got, ERROR, placeholder=" …")
+            shown["raised"] = textwrap.fill(error, ROW)
+        else:
+            shown |= {"expected": self.expected, "got": self.got}
+        shown |= {"where": self.why, "layer": self.setup}
+        shown["seed"] = self.example.get("seed", self.seed)
+        if not laws:
+            shown["because"] = self.law.reason
         shown = {name: x for name, x in shown.items() if not isinstance(x, str) or x}
-        indent = max(map(len, shown)) + 2
-        lines = []
-        for name, value in shown.items():
-            first, *rest = _text(value).splitlines()
-            lines.append("    " + name.ljust(indent) + first)
-            lines += [" " * (indent + 4) + line for line in rest]
-        return lines
+        return _block({name: _text(x) for name, x in shown.items()})
 
     def _repr_html_(self):
-        # A wide example scrolls inside its box, by keyboard too.
-        box = '<pre tabindex="0" style="overflow-x: auto">'
-        return f"{box}{html.escape(repr(self))}</pre>"
+        return _page.boxed(repr(self))
+
+
+def _block(shown, indent=4):
+    """Return lines with the names on the left."""
+    column = indent + max(map(len, shown)) + 2
+    lines = []
+    for name, text in shown.items():
+        first, *rest = text.splitlines() or [""]
+        lines.append((" " * indent + name).ljust(column) + first)
+        lines += [" " * column + line for line in rest]
+    return lines
+
+
+def _listed(names, width=ROW):
+    return textwrap.fill(", ".join(names), width, break_on_hyphens=False)
 
 
 def _text(value):
@@ -105,7 +145,7 @@ def _text(value):
         return "\n".join(_text(part) for part in value)
     rows = [_row(row) for row in value]
     line = f"[{', '.join(rows)}]"
-    return line if len(line) <= WIDTH else "[" + ",\n ".join(rows) + "]"
+    return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
 
 
 def _row(x):
@@ -134,25 +174,42 @@ class Report:
     findings : tuple of Finding
         One for each law, in the order of the chapters.
     search : callable
-        Finds the wrong version that breaks the same laws.
+        Finds the wrong version that gives the same wrong numbers.
     seed : int
         Fixes the cases that were tried.
+    because : str
+        Why the declared laws are broken.
+    tried : dict
+        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}.
+    unread : tuple of str
+        Arguments that look like a mask and were never handed anything.
     """
 
     subject: str
     findings: tuple[Finding, ...]
-    search: "Callable[[], Member | EncoderMember | None]" = lambda: None
+    search: "Callable[[], Likeness | None]" = lambda: None
     seed: int = 0
+    because: str = ""
+    tried: dict[str, Any] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @cached_property
-    def looks_like(self) -> "Member | EncoderMember | None":
-        """The wrong version that breaks the same laws, or None; found when asked."""
-        return self.search()
+    def likeness(self) -> "Likeness | None":
+        """The wrong version, and on how many inputs its wrong numbers came."""
+        return self.search() if self.broken else None
+
+    @property
+    def looks_like(self) -> Any:
+        """The wrong version that gives the same wrong numbers, or None."""
+        return self.likeness and self.likeness.member
 
     @property
     def broken(self) -> list[Finding]:
-        """The findings of the laws that do not hold."""
-        return [f for f in self.findings if f.holds is False]
+        """The findings of the laws that do not hold, though nobody said so.
+
+        A law that was declared broken and holds is one of them.
+        """
+        return [f for f in self.findings if f.verdict in ("broken", "raised")]
 
     @property
     def holds(self) -> bool:
@@ -163,47 +220,110 @@ class Report:
         return self.holds
 
     def __repr__(self) -> str:
-        width = max(len(f.law.name) for f in self.findings)
-        lines = [self._title(), "", f"  ch.  {'law'.ljust(width)}  verdict"]
-        for finding in self.findings:
-            number = number_of(finding.law.chapter) or ""
-            verdict = " ".join(MARKS[finding.holds])
-            lines.append(f"  {number:>3}  {finding.law.name.ljust(width)}  {verdict}")
-        for finding in self.broken:
-            lines += ["", repr(finding)]
-        if self.looks_like is not None:
-            lines += ["", self._lookalike()]
-        return "\n".join(lines)
+        parts = [self.title, *self.warnings, *self.failures, self.likely]
+        parts += ["\n".join(lines) for lines in self._rest()]
+        return "\n\n".join(filter(None, parts))
 
-    def _title(self):
-        words = {True: "hold", False: "broken", None: "not asked"}
-        counts = {h: sum(f.holds is h for f in self.findings) for h in words}
-        parts = [f"{n} {words[h]}" for h, n in counts.items() if n]
-        return f"{self.subject}: {', '.join(parts)}"
+    @property
+    def title(self) -> str:
+        """Name and counts."""
+        verdicts = [f.verdict for f in self.findings]
+        counts = {words: verdicts.count(v) for v, words in COUNTED.items()}
+        said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
+        return f"{self.subject}: {said or 'no law was asked'}"
 
-    def _lookalike(self):
-        member = self.looks_like
-        where = in_chapter(member.chapter)
-        return f"behaves like zoo.{member.name}{where}\n    {member.wrong}"
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know who sees no broken law."""
+        return [textwrap.fill(text, WIDTH) for text in _warnings(self)]
+
+    @property
+    def failures(self) -> list[str]:
+        """One block for every broken law, and one for every error that was raised."""
+        blocks = [repr(f) for f in self.broken if f.verdict == "broken"]
+        for (error, place), met in self._errors().items():
+            laws = [f.law.slug for f in met]
+            head = f"✗ it raised {error.partition(':')[0]}" + f" ({place})" * bool(place)
+            blocks.append("\n".join([head, *met[0].lines(laws)]))
+        return blocks
+
+    def _errors(self):
+        """Return {(text, place): findings}: the same error is shown once."""
+        met: dict[tuple[str, str], list[Finding]] = {}
+        for f in self.broken:
+            if f.verdict == "raised":
+                met.setdefault((f.got, f.why.partition("\n")[0]), []).append(f)
+        return met
+
+    @property
+    def likely(self) -> str:
+        """What it behaves like, in words, and the evidence."""
+        if self.likeness is None:
+            return ""
+        member, inputs = self.likeness
+        head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
+        same = f"the same wrong numbers on {inputs} inputs, the same numbers on all"
+        return f"{head}\n    {member.wrong}\n    {same}"
+
+    def _rest(self):
+        """Yield what is no failure: declared, not asked, held, tried."""
+        declared = [f.law.slug for f in self.findings if f.verdict == "declared"]
+        if declared:
+            reason = f", because {self.because}" * bool(self.because)
+            yield [f"~ broken as declared{reason}", _indented(declared)]
+        if self.unasked:
+            lines = (f"    {why}\n{_indented(x, 8)}" for why, x in self.unasked.items())
+            yield ["– not asked", *lines]
+        if held := [f.law.slug for f in self.findings if f.verdict == "holds"]:
+            yield ["✓ held", _indented(held)]
+        yield [f"tried: {self.inputs}"]
+
+    @property
+    def unasked(self) -> dict[str, list[str]]:
+        """The laws that were not asked, by reason."""
+        reasons: dict[str, list[str]] = {}
+        for f in self.findings:
+            if f.holds is None:
+                reasons.setdefault(f.why, []).append(f.law.slug)
+        return reasons
+
+    @property
+    def inputs(self) -> str:
+        """What was tried, in words."""
+        parts = [f"{name} {_several(x)}" for name, x in self.tried.items() if x]
+        return "; ".join([*parts, f"seed {self.seed}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that the report says, in words of JSON."""
+        return _page.as_words(self)
+
+    def to_json(self) -> str:
+        """Return all that the report says as JSON."""
+        return _page.as_json(self)
+
+    def to_html(self) -> str:
+        """Return the report as a page of its own."""
+        return _page.as_page(self)
 
     def _repr_html_(self):
-        head = "".join(f'<th scope="col">{h}</th>' for h in ("ch.", "law", "verdict"))
-        rows = "".join(map(_html_row, self.findings))
-        end = "".join(f._repr_html_() for f in self.broken)
-        if member := self.looks_like:
-            seen = html.escape(member.seen)
-            if member.link:
-                seen = f'<a href="{html.escape(member.link)}">{seen}</a>'
-            end += f"<p>{html.escape(self._lookalike())} {seen}</p>"
-        return (
-            f"<table><caption>{html.escape(self._title())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{end}"
-        )
+        return _page.as_html(self)
 
 
-def _html_row(finding):
-    law, number = finding.law, number_of(finding.law.chapter) or ""
-    return (
-        f'<tr><td>{number}</td><th scope="row">{html.escape(law.name)}</th>'
-        f"<td>{' '.join(MARKS[finding.holds])}</td></tr>"
+def _indented(names, by=4):
+    space = " " * by
+    return textwrap.fill(
+        ", ".join(names), WIDTH, initial_indent=space, subsequent_indent=space
     )
+
+
+def _several(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _warnings(report):
+    for name in report.unread:
+        yield (
+            f"! {name} looks like a mask, and nothing was ever handed to it: say what "
+            f"it wants, such as mask_true={'added' if 'bias' in name else 'hide'!r}, "
+            "or hide it behind a laws.Adapter."
+        )
