@@ -12,7 +12,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ Weights = dict[str, Array]
 Options = dict[str, Any]
 
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
-WEIGHTS_NAMES = ("return_weights", "need_weights")
+WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 
 
@@ -79,8 +79,15 @@ class Subject:
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
+        # Floats are handed over in this dtype, and masks as they are if `raw` says so.
+        self.cast: str | None = None
+        self.translates = True
         # What one call gave, and what a module has besides its arguments.
         self.gradients: list[Array] = []
+        self.weights: Array | None = None
+        # Backwards goes the sum of Y, or of Y times this; then the slopes, by argument.
+        self.direction: Array | None = None
+        self.slope_at: dict[Any, Array] = {}
         self.parameters: list[Any] = []
         self.log: dict[str, str] = {}
 
@@ -108,6 +115,59 @@ class Subject:
             return self.attend(X, X, X, heads=2).shape[:2] == (2, 3)
         except (Broke, NotApplicable):
             return False
+
+    @functools.cached_property
+    def takes_heads(self) -> bool:
+        """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
+        X = np.linspace(-1, 1, 210).reshape(2, 3, 5, 7)
+        try:
+            return self.kind == "attention" and self.attend(X, X, X).shape == X.shape
+        except (Broke, NotApplicable):
+            return False
+
+    def raw(self, Q: Array, K: Array, V: Array, mask: Array, **options: Any) -> Array:
+        """Attend under a mask that is handed over as it is, floats or integers."""
+        return self.but(translates=False).attend(Q, K, V, mask, **options)
+
+    def attend_with_weights(
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return the output of one head and the weights that came with it."""
+        name = self.weights_name
+        mode = replace(self.mode, weights=True if name else None, weights_name=name)
+        twin = self.but(mode=mode, weights=None)
+        # Copies: of one and the same array an encoder would answer as a whole.
+        Y, A = twin.attend(Q.copy(), K.copy(), V, mask), twin.weights
+        due = (*Q.shape[:-1], K.shape[-2])
+        if A is not None:
+            A = A[(0,) * (A.ndim - len(due))][..., : Q.shape[-2], :]
+        if A is None or A.shape != due:
+            raise NotApplicable(f"it returns no weights of shape {due}")
+        return Y, A
+
+    def slopes(
+        self, Q: Array, K: Array, V: Array, mask: Array | None, direction: Array
+    ) -> list[Array]:
+        """Return the gradients of sum(Y * direction) for Q, K and V, one head."""
+        if not self.tensors or self.kind == "encoder":
+            raise NotApplicable("its gradients are out of reach")
+        mode = replace(self.mode, gradients=True)
+        twin = self.but(mode=mode, direction=direction, slope_at={})
+        twin.attend(Q.copy(), K.copy(), V.copy(), mask)
+        slopes, start = [], 0
+        for key, x in zip(self.slope_keys, (Q, K, V), strict=True):
+            # What the laws gave stands first in what was handed over.
+            slope = twin.slope_at[key]
+            slope = slope[(0,) * (slope.ndim - x.ndim)]
+            slopes.append(slope[..., : x.shape[-2], start : start + x.shape[-1]])
+            # A wide token carries all three, one beside the other.
+            start += x.shape[-1] if self.slope_keys == (0, 0, 0) else 0
+        return slopes
+
+    @property
+    def slope_keys(self) -> tuple[Any, Any, Any]:
+        """Where Q, K and V stand among the arguments of a call."""
+        return 0, 1, 2
 
     def borrowing(self) -> Self:
         """Return a twin that hands its arguments on without copying them."""
@@ -139,7 +199,8 @@ class Subject:
     def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
         """Return the keyword arguments of one call on scores of this shape."""
         options: Options = {}
-        if mask is not None and self.always_causal and _hides_all(mask, shape):
+        hides = mask is not None and mask.dtype == bool and self.always_causal
+        if hides and _hides_all(mask, shape):
             raise NotApplicable("it is always causal, and then a token sees nothing")
         if mask is None and self.needs_mask:
             mask = np.ones(shape, bool)
@@ -170,34 +231,92 @@ class Subject:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             text = re.sub(r"\S*<locals>\.", "", text)
             raise Broke(textwrap.shorten(text, 70, placeholder=" …")) from error
-        result = result[0] if isinstance(result, tuple | list) and result else result
-        if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
-            raise Broke(f"it returned {type(result).__name__}, not an array")
-        return result
+        Y, *rest = result if holds_several(result) else [result]
+        self.weights = as_numbers(rest[0]) if rest else None
+        answer = as_numbers(Y)
+        if answer is None:
+            raise Broke(f"it returned {type(Y).__name__}, not an array")
+        if self.cast and str(getattr(Y, "dtype", "")).endswith(self.cast):
+            # It kept the dtype; a law sees the one in which it asked.
+            answer = answer.astype(args[0].dtype)
+        return answer
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
         if not self.tensors:
+            args, options = each_array([[*args], options], self._as_cast, {})
             return function(*args, **options)
         torch = sys.modules["torch"]
         seen: dict[int, Any] = {}
         args, options = each_array([[*args], options], self._as_tensor, seen)
         with torch.set_grad_enabled(self.mode.gradients):
             result = function(*args, **options)
-            Y = result[0] if isinstance(result, tuple | list) else result
+            Y = result[0] if holds_several(result) else result
             if not isinstance(Y, torch.Tensor):
                 raise TypeError(f"it returned {type(Y).__name__}, not a tensor")
             self.gradients = []
             if self.mode.gradients and Y.requires_grad:
-                Y.sum().backward()
+                self._backward(Y)
                 leaves = [x for x in seen.values() if x.requires_grad]
                 grads = [x.grad for x in leaves + self.parameters]
-                self.gradients = [g.detach().numpy() for g in grads if g is not None]
-        return Y.detach().numpy()
+                self.gradients = [as_numbers(g) for g in grads if g is not None]
+        if self.direction is not None:
+            given = {**dict(enumerate(args)), **options}
+            self.slope_at = {
+                key: as_numbers(torch.zeros_like(x) if x.grad is None else x.grad)
+                for key, x in given.items()
+                if isinstance(x, torch.Tensor) and x.is_floating_point()
+            }
+        return result
+
+    def _backward(self, Y):
+        if self.direction is None:
+            return Y.sum().backward()
+        place = tuple(map(slice, self.direction.shape))
+        direction = Y.detach() * 0
+        direction[(0,) * (Y.ndim - len(place)) + place] = direction.new_tensor(
+            self.direction
+        )
+        return Y.backward(direction)
 
     def _as_tensor(self, x):
-        needs_grad = self.mode.gradients and x.dtype.kind == "f"
-        return sys.modules["torch"].from_numpy(x).requires_grad_(needs_grad)
+        torch, is_float = sys.modules["torch"], x.dtype.kind == "f"
+        tensor = torch.from_numpy(x)
+        if self.cast and is_float:
+            tensor = tensor.to(getattr(torch, self.cast))
+        return tensor.requires_grad_(self.mode.gradients and is_float)
+
+    def _as_cast(self, x):
+        if self.cast is None or x.dtype.kind != "f":
+            return x
+        if self.cast == "bfloat16":
+            raise NotApplicable("NumPy has no bfloat16")
+        return x.astype(self.cast)
+
+
+def holds_several(result: Any) -> bool:
+    """Whether the output is the first of several things, and no nested list."""
+    several = isinstance(result, tuple | list) and bool(result)
+    return several and not isinstance(result[0], list)
+
+
+def as_numbers(x: Any) -> Array | None:
+    """Return arrays, tensors and nested lists as an array, and None for all else."""
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        # NumPy has no bfloat16.
+        x = x.float() if str(x.dtype) == "torch.bfloat16" else x
+    if not hasattr(x, "__array__") and hasattr(x, "numpy"):
+        x = x.numpy()
+    if not isinstance(x, list) and not hasattr(x, "__array__"):
+        return None
+    try:
+        x = np.asarray(x)
+    except (ValueError, RuntimeError, TypeError):
+        return None
+    # What JAX has and NumPy has not, such as bfloat16, is of kind V.
+    x = x.astype(np.float32) if x.dtype.kind == "V" else x
+    return x if x.dtype.kind in "fiub" else None
 
 
 def _hides_all(mask, shape):
@@ -232,14 +351,18 @@ class Attention(Subject):
         is_causal: bool = False, heads: int = 1,
     ) -> Array:  # fmt: skip
         """Attend; `heads` is for layers, which have more than one."""
-        options = self.options(mask, is_causal, (len(Q), len(K)))
-        more = (None,) * self.lead
-        if more:
-            options |= {k: x[more] for k, x in options.items() if k == self.mask_name}
-            Q, K, V = Q[more], K[more], V[more]
+        options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
+        given, more = Q.shape, self.lead + 2 - Q.ndim
+        if more > 0:
+            # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
+            front = (slice(None),) * (Q.ndim - 2) + (None,) * more
+            Q, K, V = Q[front], K[front], V[front]
+            mask = options.get(self.mask_name)
+            if mask is not None and mask.ndim == 2 and self.translates:
+                options[self.mask_name] = mask[(None,) * self.lead]
         Y = self.call(self.target, Q, K, V, **options)
         expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
-        return Y[(0,) * len(more)] if more else Y
+        return Y.reshape(*given[:-1], V.shape[-1])
 
     def layer(self, *args: Any, **options: Any) -> Array:
         """Refuse."""
@@ -262,6 +385,8 @@ class Layer(Subject):
         """
         d, d_v = Q.shape[-1], V.shape[-1]
         self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
+        if d != d_v and self.direction is not None:
+            raise NotApplicable("its gradients are asked with d_v = d_k")
         if heads == 1 and d == d_v:
             return self._attend_once(Q, K, V, mask, is_causal, 1)
         parts = []
@@ -286,6 +411,10 @@ class Layer(Subject):
     def other_names(self) -> tuple[str, str] | None:
         """What it calls the tokens that are asked and those that answer, or None."""
         return next((pair for pair in OTHER_NAMES if self.accepts >= set(pair)), None)
+
+    @property
+    def slope_keys(self) -> tuple[Any, Any, Any]:
+        return (0, *self.other_names) if self.other_names else (0, 0, 0)
 
     run_layer: Callable[..., Array]
 

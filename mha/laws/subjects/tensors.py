@@ -125,7 +125,7 @@ class Module(_Built, Layer):
         return type(self.target)(d_model, n_heads, **options)
 
     def run_layer(self, X, weights, n_heads, options):
-        twin = self.twin(X.dtype, d_model=X.shape[-1], n_heads=n_heads)
+        twin = self.twin(self.cast or X.dtype, d_model=X.shape[-1], n_heads=n_heads)
         return self.run_loaded(twin, twin, weights, X, options)
 
 
@@ -193,7 +193,7 @@ class EncoderModule(_Built, Stack):
 
     def run_encoder(self, X, layers, n_heads, options):
         sizes = {"n_layers": len(layers), "d_model": X.shape[-1], "n_heads": n_heads}
-        twin = self.twin(X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
+        twin = self.twin(self.cast or X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
         parts = [twin] if self.layers is None else twin.layers
         return self.run_loaded(twin, parts, layers, X, options)
 
