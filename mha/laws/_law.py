@@ -11,7 +11,7 @@ import numpy as np
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
-from mha.laws._report import Finding, in_chapter
+from mha.laws._report import ANSWER, Finding, Raised, in_chapter
 from mha.laws.subjects.encoder import Stack
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Array, Broke, NotApplicable, Subject
@@ -223,7 +223,8 @@ class Law:
                 warnings.simplefilter("ignore")
                 verdict = self.judge(subject, **case)
         except Broke as error:
-            return Failure("an array", str(error))
+            text = Raised(error) if error.__cause__ else str(error)
+            return Failure(ANSWER, text, getattr(error, "where", ""))
         if verdict is None or isinstance(verdict, Failure):
             return verdict
         return None if verdict else Failure("the law holds", "it does not")

@@ -19,7 +19,7 @@ PAGE = """\
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
-body {{ font: 1rem/1.5 sans-serif; margin: 2rem auto; max-width: 56rem; padding: 0 1rem }}
+body {{ font: 1rem/1.5 sans-serif; margin: 2rem auto; max-width: 56rem }}
 table {{ border-collapse: collapse }}
 caption {{ font-weight: bold; text-align: left }}
 th, td {{ border-bottom: 1px solid; padding: 0.2rem 0.6rem; text-align: left }}
@@ -70,7 +70,7 @@ def _row(finding, because):
     law, verdict = finding.law, finding.verdict
     why = {"not asked": finding.why, "declared": because}.get(verdict, "")
     return (
-        f'<tr><td>{number_of(law.chapter) or ""}</td>'
+        f"<tr><td>{number_of(law.chapter) or ''}</td>"
         f'<th scope="row">{html.escape(law.name)}</th>'
         f"<td>{MARKS[verdict]} {verdict}</td><td>{html.escape(why)}</td></tr>"
     )
@@ -94,7 +94,9 @@ def as_words(report: Any) -> dict[str, Any]:
     if member := report.looks_like:
         names = ("name", "wrong", "seen", "link")
         shown = {name: getattr(member, name) for name in names} | _chapter(member)
-        said["looks_like"] = shown | {"inputs": report.likeness.inputs}
+        said["looks_like"] = shown | {
+            "inputs": report.likeness.inputs, "wrong_on": report.likeness.wrong,
+        }  # fmt: skip
     return said
 
 

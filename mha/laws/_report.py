@@ -31,6 +31,10 @@ def in_chapter(chapter: str | None) -> str:
     return "" if number is None else f" (chapter {number})"
 
 
+# What is expected where nothing came that a law could judge.
+ANSWER = "an array"
+
+
 class Raised(str):
     """What the subject raised, in the place of what it should have returned."""
 
@@ -107,7 +111,7 @@ class Finding:
         if isinstance(self.got, Raised):
             error = textwrap.shorten(self.got, ERROR, placeholder=" …")
             shown["raised"] = textwrap.fill(error, ROW)
-        else:
+        elif not laws:
             shown |= {"expected": self.expected, "got": self.got}
         shown |= {"where": self.why, "layer": self.setup}
         shown["seed"] = self.example.get("seed", self.seed)
@@ -239,31 +243,46 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """One block for every broken law, and one for every error that was raised."""
-        blocks = [repr(f) for f in self.broken if f.verdict == "broken"]
-        for (error, place), met in self._errors().items():
-            laws = [f.law.slug for f in met]
-            head = f"✗ it raised {error.partition(':')[0]}" + f" ({place})" * bool(place)
-            blocks.append("\n".join([head, *met[0].lines(laws)]))
-        return blocks
+        """One block for every broken law, and one for every error."""
+        return [block for _, block in self._blocks]
 
-    def _errors(self):
-        """Return {(text, place): findings}: the same error is shown once."""
-        met: dict[tuple[str, str], list[Finding]] = {}
+    @cached_property
+    def _blocks(self):
+        """Pairs of a finding and its block: the same error is shown once."""
+        met: dict[Any, list[Finding]] = {}
         for f in self.broken:
-            if f.verdict == "raised":
-                met.setdefault((f.got, f.why.partition("\n")[0]), []).append(f)
-        return met
+            place = f.why.partition("\n")[0]
+            same = (f.got, place) if f.expected is ANSWER else f.law.slug
+            met.setdefault(same, []).append(f)
+        return [(some[0], _block_of(some)) for some in met.values()]
 
     @property
     def likely(self) -> str:
         """What it behaves like, in words, and the evidence."""
         if self.likeness is None:
             return ""
-        member, inputs = self.likeness
+        member, compared, wrong = self.likeness
         head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
-        same = f"the same wrong numbers on {inputs} inputs, the same numbers on all"
-        return f"{head}\n    {member.wrong}\n    {same}"
+        same = f"the same answers on {compared} inputs, {wrong} of them wrong"
+        return f"{head}\n    {member.wrong}\n    evidence: {same}"
+
+    @property
+    def complaint(self) -> str:
+        """What `assert_lawful` says: what broke and the smallest example."""
+        if self.holds and not self.unread:
+            return ""
+        parts = [self.title]
+        for verdict in ("broken", "raised"):
+            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
+            parts += [_listed([f"{verdict}: {slugs[0]}", *slugs[1:]])] if slugs else []
+        parts = ["\n".join(parts), *self.warnings]
+        if not any(f.holds is not None for f in self.findings):
+            parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
+        if self._blocks:
+            parts += [min(self._blocks, key=_size)[1], self.likely]
+        if len(self._blocks) > 1:
+            parts.append("all of it: print(laws.check(...))")
+        return "\n\n".join(filter(None, parts))
 
     def _rest(self):
         """Yield what is no failure: declared, not asked, held, tried."""
@@ -309,6 +328,27 @@ class Report:
         return _page.as_html(self)
 
 
+def _size(block):
+    """Return how many numbers the example has; one without any comes last."""
+    sizes = [np.size(x) for x in block[0].example.values() if np.ndim(x)]
+    return not sizes, sum(sizes)
+
+
+def _block_of(findings):
+    first, laws = findings[0], [f.law.slug for f in findings]
+    if first.expected is not ANSWER:
+        return repr(first)
+    error = first.got.partition(":")[0]
+    head = f"it raised {error}" if first.verdict == "raised" else first.got
+    return "\n".join(
+        [f"✗ {head}, met by {_plural(len(laws), 'law')}", *first.lines(laws)]
+    )
+
+
+def _plural(n, word):
+    return f"{n} {word}{'s' * (n != 1)}"
+
+
 def _indented(names, by=4):
     space = " " * by
     return textwrap.fill(
@@ -322,8 +362,12 @@ def _several(values: Iterable[Any]) -> str:
 
 def _warnings(report):
     for name in report.unread:
+        words = "mask_true='attend' or 'hide'"
+        if "bias" in name:
+            words = "mask_true='added'"
+        elif "len" in name:
+            words = "mask_shape='lengths'"
         yield (
-            f"! {name} looks like a mask, and nothing was ever handed to it: say what "
-            f"it wants, such as mask_true={'added' if 'bias' in name else 'hide'!r}, "
-            "or hide it behind a laws.Adapter."
+            f"! the argument {name} looks like a mask, and it was never handed one, so "
+            f"no law was asked about it: say {words}, or hide it in a laws.Adapter"
         )
