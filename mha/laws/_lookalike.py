@@ -92,24 +92,36 @@ def _are_one(like, setting, other):
 
 def _alike(subject, setting):
     """Yield the members that agree with the subject wherever both can be asked."""
-    probes = _probes(*setting[:4])
-    ours = [_answer(subject, probe) for probe in probes]
-    right, *others = zoo.ENCODERS if subject.kind == "encoder" else zoo.ALL
-    for member in (*others, *zoo.WRONG) if subject.kind == "encoder" else others:
-        sizes, compared = [], 0
-        for i, (probe, mine) in enumerate(zip(probes, ours, strict=True)):
-            theirs, due = _theirs(member, setting, i), _theirs(right, setting, i)
-            if mine is None or theirs is None or due is None:
-                continue
-            wrong = _differ(theirs, due, WRONG)
-            if wrong or not probe.beside:
-                compared += 1
-                if _differ(mine, theirs, EQUAL):
-                    break
-            sizes += [probe.size] * wrong
-        else:
-            if len(sizes) >= ENOUGH and len(set(sizes)) >= OF_SIZES:
-                yield Likeness(member, compared, len(sizes))
+    ours = [_answer(subject, probe) for probe in _probes(*setting[:4])]
+    members = (
+        zoo.ALL[1:] if subject.kind != "encoder" else (*zoo.ENCODERS[1:], *zoo.WRONG)
+    )
+    for member in members:
+        # What happens beside the output counts where all outputs are right.
+        for beside in (False, True):
+            if (compared := _compared(ours, member, setting, beside)) is None:
+                break
+            if sizes := [size for size, wrong in compared if wrong]:
+                if len(sizes) >= ENOUGH and len(set(sizes)) >= OF_SIZES:
+                    yield Likeness(member, len(compared), len(sizes))
+                break
+
+
+def _compared(ours, member, setting, beside):
+    """Return sizes, and whether the member is wrong there; None if they disagree."""
+    right = zoo.right_encoder if setting[0] == "encoder" else zoo.right
+    pairs = []
+    for i, (probe, mine) in enumerate(zip(_probes(*setting[:4]), ours, strict=True)):
+        if mine is None or probe.beside != beside:
+            continue
+        theirs, due = _theirs(member, setting, i), _theirs(right, setting, i)
+        if theirs is None or due is None:
+            continue
+        wrong = _differ(theirs, due, WRONG)
+        if (wrong or not beside) and _differ(mine, theirs, EQUAL):
+            return None
+        pairs += [(probe.size, wrong)] * (wrong or not beside)
+    return pairs
 
 
 def _differ(ours, theirs, tolerance):
@@ -211,14 +223,19 @@ def _probes_of(size, kind, causal, depth, takes_bias):
         return output(subject, batch, mask)
 
     (some, batch), tokens_k = (tokens(), tokens(2, heads)), tokens()[0]
-    large = [some[0].copy(), *some[1:]]
-    large[0][1] *= 1e4
+    # One query asks the first key loudly, in either direction, and sees it alone.
+    loud = [[some[0].copy(), *some[1:]] for _ in range(2)]
+    for given, by in zip(loud, (1e5, -1e5), strict=True):
+        given[0][1] = by * some[:2][-1][0]
+    alone = np.ones((n, n), bool)
+    alone[1, 1:] = False
     square, padding = rng.random((n, n)) < 0.6, np.arange(n)[None] < n - 1
     square[-2] = False
     options: list[Any] = [{}] if causal else [{}, {"is_causal": True}]
     masks = None, square, square | np.eye(n, dtype=bool), padding
     asked = [partial(output, given=some, mask=m, **o) for m in masks for o in options]
-    asked += [partial(output, given=large), *[across] * (not causal)]
+    asked += [partial(output, given=x, mask=m) for x in loud for m in (None, alone)]
+    asked += [across] * (not causal)
     asked.append(lambda s: output(s.borrowing(), [*map(np.asfortranarray, some)]))
     for shape in (None, (2, 1, n, n), (2, 1, 1, n)):
         mask = None if shape is None else rng.random(shape) < 0.6
