@@ -146,10 +146,10 @@ def judge(options: argparse.Namespace) -> Report:
     subject = find(options.target, options.factory)
     fields = [field.name for field in dataclasses.fields(Conventions)]
     said = {name: getattr(options, name) for name in fields}
-    said = {name: x for name, x in said.items() if x is not None}
     design = {"breaks": options.breaks, "because": options.because}
     try:
-        subject = as_subject(subject, **said)
+        said = Conventions(**{name: x for name, x in said.items() if x is not None})
+        subject = as_subject(subject, said)
         asked = asked_of(subject, options.only, getattr(options, "except") or ())
         report = laws.check(subject, asked, options.seed, **design)
     except Exception as error:

@@ -9,6 +9,7 @@ from mha.laws._all import ALL, ENCODER
 from mha.laws._law import Law
 from mha.laws._lookalike import lookalike
 from mha.laws._report import Finding, Report
+from mha.laws.subjects.conventions import Conventions
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Subject
 
@@ -19,7 +20,6 @@ Laws = Iterable[Law | str]
 
 # The law without which no other says anything.
 CALLS_AGREE, DIFFER = "calls_agree", "two calls on the same input differ"
-TRIED = ("lengths", "batches", "dtypes")
 
 
 def check(
@@ -82,7 +82,7 @@ def check(
     >>> check(unscaled).holds, check(unscaled, **design).holds
     (False, True)
     """
-    subject, declared = as_subject(subject, **conventions), chosen(breaks)
+    subject, declared = as_subject(subject, Conventions(**conventions)), chosen(breaks)
     if because and not declared:
         raise ValueError(f"because={because!r} needs breaks=, the laws it is about")
     findings = tuple(
@@ -90,11 +90,11 @@ def check(
         for f in _ask(subject, asked_of(subject, only), seed)
     )
     broken = tuple(f.law for f in findings if f.holds is False)
-    trace = getattr(subject, "trace", None)
-    tried = {name: sorted(getattr(trace, name, ())) for name in TRIED}
+    tried = {name: sorted(x) for name, x in vars(subject.trace).items()}
+    tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
     return Report(
         subject.name, findings, partial(lookalike, subject, broken), seed, because,
-        tried, tuple(getattr(subject, "unread_masks", ())),
+        tried, tuple(subject.unread_masks),
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def assert_lawful(
     >>> assert_lawful(multi_head_attention)
     """
     __tracebackhide__ = True
-    subject = as_subject(subject, **conventions)
+    subject = as_subject(subject, Conventions(**conventions))
     asked = asked_of(subject, except_=except_)
     report = check(subject, asked, seed, breaks=breaks, because=because)
     if complaint := report.complaint:

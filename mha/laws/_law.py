@@ -215,7 +215,7 @@ class Law:
         if why := OUT_OF_REACH.get((self.level, subject.kind)):
             raise NotApplicable(why)
         if case.get("mask") is not None and subject.mask_name is None:
-            raise NotApplicable("it takes no mask")
+            raise NotApplicable(subject.why_no_mask)
         if case.get("is_causal") and not subject.takes_causal:
             raise NotApplicable("it has no is_causal")
         try:
@@ -223,10 +223,12 @@ class Law:
                 warnings.simplefilter("ignore")
                 verdict = self.judge(subject, **case)
         except Broke as error:
-            text = Raised(error) if error.__cause__ else str(error)
-            return Failure(ANSWER, text, getattr(error, "where", ""))
-        if verdict is None or isinstance(verdict, Failure):
+            text = Raised(error.text) if error.__cause__ else error.text
+            return Failure(ANSWER, text, error.where)
+        if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):
             return verdict
+        if verdict is None or isinstance(verdict, Failure):
+            return None
         return None if verdict else Failure("the law holds", "it does not")
 
     def spares_reference(self, subject: Subject, case: Case) -> bool:

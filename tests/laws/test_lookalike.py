@@ -382,7 +382,7 @@ def test_a_bug_on_tensors_is_named_as_one_on_arrays(name):
 
 
 def test_a_bug_in_a_declared_design_is_not_named_after_another():
-    subject = as_subject(zoo.no_scale.attention, positional=True)
+    subject = as_subject(zoo.no_scale.attention, laws.Conventions(positional=True))
     assert _lookalike.lookalike(subject, EVERY_LAW) is None
 
 

@@ -62,7 +62,7 @@ def test_a_nested_list_is_read_as_an_array():
 def test_what_is_no_array_is_said_to_be_none(answer):
     subject = as_subject(mha.scaled_dot_product_attention)
     with pytest.raises(Broke, match="it returned"):
-        subject.call(lambda X: answer, np.eye(2))
+        subject.call(lambda Q, K: answer, np.eye(2), np.eye(2))
 
 
 # Against other implementations
