@@ -50,9 +50,9 @@ def check(
         expectation that is not met, and counts as broken.
     because : str
         The design that `breaks` follows from, such as "rotary positions".
-    **conventions
-        What `subject` cannot be asked, in the words of `Adapter`: ``mask_true="hide"``,
-        ``causal="bottom-right"``, ``n_kv_heads=2``, ``tolerance=1e-3`` and others.
+    **conventions : str, int, float or bool
+        What `subject` cannot be asked, in the words of `Conventions`:
+        ``mask_true="hide"``, ``causal="bottom-right"``, ``positional=True`` and others.
 
     Returns
     -------
@@ -127,7 +127,11 @@ def assert_lawful(
         Laws that are not asked.
     seed : int, default 0
         Fixes the inputs that are tried.
-    breaks, because, **conventions
+    breaks : iterable of Law or str
+        Laws that the design breaks on purpose; see `check`.
+    because : str
+        That design, in words.
+    **conventions : str, int, float or bool
         See `check`.
 
     Raises

@@ -1,7 +1,7 @@
 """What a check found, as text; as HTML and JSON in `mha.laws._page`."""
 
 import textwrap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -291,11 +291,14 @@ class Report:
             reason = f", because {self.because}" * bool(self.because)
             yield [f"~ broken as declared{reason}", _indented(declared)]
         if self.unasked:
-            lines = (f"    {why}\n{_indented(x, 8)}" for why, x in self.unasked.items())
+            pairs = self.unasked.items()
+            lines = (
+                x for why, laws in pairs for x in (_indented([why]), _indented(laws, 8))
+            )
             yield ["– not asked", *lines]
         if held := [f.law.slug for f in self.findings if f.verdict == "holds"]:
             yield ["✓ held", _indented(held)]
-        yield [f"tried: {self.inputs}"]
+        yield ["tried", _indented([self.inputs])]
 
     @property
     def unasked(self) -> dict[str, list[str]]:
@@ -309,7 +312,7 @@ class Report:
     @property
     def inputs(self) -> str:
         """What was tried, in words."""
-        parts = [f"{name} {_several(x)}" for name, x in self.tried.items() if x]
+        parts = [f"{name} {', '.join(_runs(x))}" for name, x in self.tried.items() if x]
         return "; ".join([*parts, f"seed {self.seed}"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -356,8 +359,16 @@ def _indented(names, by=4):
     )
 
 
-def _several(values: Iterable[Any]) -> str:
-    return ", ".join(map(str, values))
+def _runs(values):
+    """Return words; whole numbers that follow each other are one, "1 to 10"."""
+    runs: list[list[Any]] = []
+    for x in values:
+        if runs and isinstance(x, int) and x == runs[-1][-1] + 1:
+            runs[-1].append(x)
+        else:
+            runs.append([x])
+    words = [[f"{x[0]} to {x[-1]}"] if len(x) > 2 else map(str, x) for x in runs]
+    return [word for some in words for word in some]
 
 
 def _warnings(report):
@@ -368,6 +379,6 @@ def _warnings(report):
         elif "len" in name:
             words = "mask_shape='lengths'"
         yield (
-            f"! the argument {name} looks like a mask, and it was never handed one, so "
-            f"no law was asked about it: say {words}, or hide it in a laws.Adapter"
+            f"! the argument {name} looks like a mask and was never handed one, so no "
+            f"law was asked about it: say {words}, or give a laws.Adapter without it"
         )

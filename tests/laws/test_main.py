@@ -44,14 +44,13 @@ def own(tmp_path, monkeypatch):
 # By hand
 
 
-def test_it_prints_the_table_the_seed_and_nothing_else(capsys):
+def test_it_prints_the_report_with_the_seed_and_nothing_else(capsys):
     arguments = ["mha:multi_head_attention", "--only", "rows_sum_to_one"]
     assert main(arguments) == 0
     assert capsys.readouterr() == (
         "mha.multi_head_attention: 1 hold\n\n"
-        "  ch.  law                               verdict\n"
-        f"{chapter_number('softmax'):5}  every row of weights sums to one  ✓ holds\n\n"
-        "seed 0\n",
+        "✓ held\n    rows_sum_to_one\n\n"
+        "tried\n    lengths 1 to 3, 5, 7; batches 1; dtypes float64; seed 0\n",
         "",
     )
 
@@ -62,7 +61,7 @@ def test_what_is_broken_is_shown_with_its_example_and_its_member(capsys):
     assert "expected  [1]\n    got       [0.707]" in shown
     number = chapter_number("scale")
     assert f"behaves like zoo.scale_after_softmax (chapter {number})" in shown
-    assert shown.endswith("\n\nseed 3\n")
+    assert shown.endswith("; seed 3\n")
 
 
 # Laws
@@ -184,7 +183,7 @@ def test_without_a_target_the_parser_helps(capsys):
     with pytest.raises(SystemExit) as stopped:
         main([])
     assert stopped.value.code == 2
-    assert "package.module:name" in capsys.readouterr().err
+    assert "say what to check, or --list" in capsys.readouterr().err
 
 
 def test_the_help_explains_the_status_and_the_factory(capsys):

@@ -128,7 +128,9 @@ def _heads_behind(function):
 def _as_module(target, name, torch):
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
-        return tensors.TorchModule(target, name, set(accepts) - {"is_causal"})
+        return tensors.TorchModule(
+            target, name, set(accepts) - {"is_causal", "key_padding_mask"}
+        )
     if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
         return tensors.TorchEncoderModule(target, name, ("src", "mask"))
     if _is_stack(target, sys.modules.get("mha.nn"), "Encoder", "EncoderLayer"):
