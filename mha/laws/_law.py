@@ -150,7 +150,7 @@ class Law:
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
-            setup=variant.log.get("attend", ""),
+            setup="\n".join(variant.log.values()),
         )  # fmt: skip
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:

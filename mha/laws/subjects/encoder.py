@@ -109,6 +109,7 @@ class Stack(Layer):
         options = self.options(mask, is_causal, (X.shape[-2],) * 2)
         more = (None,) * self.lead if X.ndim == 2 else ()
         layers = [self.with_places(weights, X.dtype) for weights in layers]
+        layers = [self.with_scale(weights, n_heads) for weights in layers]
         Y = self.run_encoder(X[more], layers, n_heads, options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)] if more else Y

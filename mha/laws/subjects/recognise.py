@@ -55,10 +55,7 @@ def _as_subject(target, said):
         got = f"the class {target.__name__}" if is_class else type(target).__name__
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is not None and isinstance(target, torch.nn.Module):
-        subject = _as_module(target, _name(target), torch)
-        own = type(subject).__name__.startswith("Torch")
-        # What True means in the masks of torch.nn is known.
-        return _told(subject, replace(said, mask_true=None) if own else said)
+        return _as_module(target, _name(target), torch, said)
     return _as_function(target, _name(target), said)
 
 
@@ -125,16 +122,18 @@ def _heads_behind(function):
     return call
 
 
-def _as_module(target, name, torch):
+def _as_module(target, name, torch, said):
+    # What True means in the masks of torch.nn is known.
+    known = replace(said, mask_true=None)
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
-        return tensors.TorchModule(
-            target, name, set(accepts) - {"is_causal", "key_padding_mask"}
-        )
+        # Its two masks are one: what can be said in the other is asked in `attn_mask`.
+        accepts = set(accepts) - {"is_causal", "key_padding_mask"}
+        return _told(tensors.TorchModule(target, name, accepts), known)
     if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
-        return tensors.TorchEncoderModule(target, name, ("src", "mask"))
+        return _told(tensors.TorchEncoderModule(target, name, ("src", "mask")), known)
     if _is_stack(target, sys.modules.get("mha.nn"), "Encoder", "EncoderLayer"):
-        return tensors.EncoderModule(target, name, accepts, needs_mask)
+        return _told(tensors.EncoderModule(target, name, accepts, needs_mask), said)
     four = (getattr(target, f"W_{letter}", None) for letter in "QKVO")
     if not all(isinstance(W, torch.nn.Linear) for W in four):
         raise TypeError(
@@ -143,9 +142,8 @@ def _as_module(target, name, torch):
             "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
             "n_heads, mask=None) that runs it with these matrices"
         )
-    return _first_that_runs(
-        *(tensors.Module(target, name, accepts, needs_mask, lead) for lead in (0, 1))
-    )
+    subject = _told(tensors.Module(target, name, accepts, needs_mask), said)
+    return _first_that_runs(subject, subject.but(lead=1))
 
 
 def _is_stack(target, home, many, one):

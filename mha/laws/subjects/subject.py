@@ -122,6 +122,11 @@ class Subject:
 
     @property
     def unread_masks(self) -> list[str]:
+        """Arguments that look like a mask, where none is handed over anywhere."""
+        return [] if self.mask_name else self.other_masks
+
+    @property
+    def other_masks(self) -> list[str]:
         """Arguments that look like a mask, and are never handed anything."""
         return sorted(filter(MASK_LIKE.search, self.accepts - {self.mask_name}))
 
@@ -318,7 +323,7 @@ class Subject:
     def _note(self, args, options):
         X, trace = args[0], self.trace
         trace.lengths |= {X.shape[-2], self._keys(args, options).shape[-2]}
-        trace.batches.add(int(np.prod(X.shape[:-2])))
+        trace.batches.add(len(X) if X.ndim > 2 else 1)
         trace.dtypes.add(self.cast or str(X.dtype))
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
@@ -463,7 +468,7 @@ class Attention(Subject):
         options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
         given, more = (*Q.shape[:-1], V.shape[-1]), self.lead + 2 - Q.ndim
         if (factor := self.said.factor(Q.shape[-1])) != 1:
-            self.log["attend"] = f"Q is handed over times {factor:.3g}, for the scale"
+            self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
             Q = Q * factor
         if more > 0:
             # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
@@ -540,15 +545,9 @@ class Layer(Subject):
         if others and self.other_names is None:
             given = weights, n_heads, mask, is_causal
             return self._as_self_attention(X, others, *given)
-        groups, d_k = self.said.n_kv_heads, weights["W_Q"].shape[1] // n_heads
-        if groups and weights["W_K"].shape == weights["W_Q"].shape:
+        if self.said.n_kv_heads and weights["W_K"].shape == weights["W_Q"].shape:
             return self._in_groups(X, others, weights, n_heads, mask, is_causal)
-        if (factor := self.said.factor(d_k)) != 1:
-            weights = weights | {
-                name: weights[name] * factor
-                for name in ("W_Q", "b_Q")
-                if name in weights
-            }
+        weights = self.with_scale(weights, n_heads)
         shape = X.shape[-2], (others or [X])[0].shape[-2]
         options = self.options(mask, is_causal, shape)
         more = (None,) * self.lead if X.ndim == 2 else ()
@@ -558,6 +557,14 @@ class Layer(Subject):
         Y = self.run_layer(X, weights, n_heads, options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)] if more else Y
+
+    def with_scale(self, weights: Weights, n_heads: int) -> Weights:
+        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
+        if (factor := self.said.factor(weights["W_Q"].shape[1] // n_heads)) == 1:
+            return weights
+        asking = {"W_Q", "b_Q"} & weights.keys()
+        self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
+        return weights | {name: weights[name] * factor for name in asking}
 
     def _in_groups(self, X, others, weights, n_heads, mask, is_causal):
         """Let every head have the keys of a group to itself, so that nothing is shared.
