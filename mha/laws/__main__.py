@@ -145,10 +145,10 @@ def judge(options: argparse.Namespace) -> Report:
     """Return the report on what was asked for."""
     subject = find(options.target, options.factory)
     fields = [field.name for field in dataclasses.fields(Conventions)]
-    said = {name: getattr(options, name) for name in fields}
+    given = {name: getattr(options, name) for name in fields}
     design = {"breaks": options.breaks, "because": options.because}
     try:
-        said = Conventions(**{name: x for name, x in said.items() if x is not None})
+        said = Conventions(**{name: x for name, x in given.items() if x is not None})
         subject = as_subject(subject, said)
         asked = asked_of(subject, options.only, getattr(options, "except") or ())
         report = laws.check(subject, asked, options.seed, **design)

@@ -57,18 +57,17 @@ def lookalike(subject: Subject, broken: Iterable[Law]) -> Likeness | None:
     if said.positional or said.n_kv_heads or said.tolerance or "16" in f"{said.dtype}":
         # Nothing in the zoo has such a design, or its numbers are too coarse.
         return None
-    found = []
+    found: list[tuple[Likeness, Any]] = []
     for variant in subject.variants():
         try:
             setting = _setting(variant)
         except Broke:
             continue
         found += [(like, setting) for like in _alike(variant, setting)]
-    killed = ((x, s) for x, s in found if any(is_killed(x.member, b) for b in broken))
-    first, *others = [*killed] or [None]
-    if first is None or any(not _are_one(*first, x.member) for x, _ in others):
+    found = [x for x in found if any(is_killed(x[0].member, law) for law in broken)]
+    if not found or not all(_are_one(*found[0], other.member) for other, _ in found):
         return None
-    return first[0]
+    return found[0][0]
 
 
 def _are_one(like, setting, other):

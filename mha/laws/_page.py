@@ -92,8 +92,8 @@ def as_words(report: Any) -> dict[str, Any]:
     said = {name: plain(getattr(report, name)) for name in names}
     said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
     if member := report.looks_like:
-        names = ("name", "wrong", "seen", "link")
-        shown = {name: getattr(member, name) for name in names} | _chapter(member)
+        facts = ("name", "wrong", "seen", "link")
+        shown = {name: getattr(member, name) for name in facts} | _chapter(member)
         said["looks_like"] = shown | {
             "inputs": report.likeness.inputs, "wrong_on": report.likeness.wrong,
         }  # fmt: skip

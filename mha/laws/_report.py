@@ -22,6 +22,7 @@ COUNTED = {
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
+TRIED = {"said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": ""}
 WIDTH, ROW, ERROR = 88, 72, 160
 
 
@@ -312,7 +313,8 @@ class Report:
     @property
     def inputs(self) -> str:
         """What was tried, in words."""
-        parts = [f"{name} {', '.join(_runs(x))}" for name, x in self.tried.items() if x]
+        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
+        parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
         return "; ".join([*parts, f"seed {self.seed}"])
 
     def to_dict(self) -> dict[str, Any]:
