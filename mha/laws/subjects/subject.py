@@ -262,7 +262,7 @@ class Subject:
         if is_causal:
             if not self.takes_causal:
                 raise NotApplicable("it has no is_causal")
-            if "is_causal" in self.accepts:
+            if "is_causal" in self.accepts and not self.always_causal:
                 options["is_causal"] = True
         if self.mode.weights is not None:
             options[str(self.weights_name)] = self.mode.weights
@@ -367,16 +367,20 @@ class Subject:
     def _as_tensor(self, x):
         torch, is_float = sys.modules["torch"], x.dtype.kind == "f"
         tensor = torch.from_numpy(x).to(self.said.device)
-        if self.cast and is_float:
+        if self._is_cast(x):
             tensor = tensor.to(getattr(torch, self.cast))
         return tensor.requires_grad_(self.mode.gradients and is_float)
 
     def _as_cast(self, x):
-        if self.cast is None or x.dtype.kind != "f":
-            return x
         if self.cast == "bfloat16":
             raise NotApplicable("NumPy has no bfloat16")
-        return x.astype(self.cast)
+        return x.astype(self.cast) if self._is_cast(x) else x
+
+    def _is_cast(self, x):
+        floats = x.dtype.kind == "f" and self.cast is not None
+        if floats and self.cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
+            raise NotApplicable("float16 does not reach so far")
+        return floats
 
 
 def line_of(error: BaseException) -> str:
