@@ -15,7 +15,7 @@ import numpy as np
 from mha import zoo
 from mha._arrays import Array
 from mha.laws._law import Law
-from mha.laws._matrix import is_killed
+from mha.laws._matrix import kill_matrix
 from mha.laws.subjects.encoder import with_places
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Broke, NotApplicable, Subject, each_array
@@ -64,7 +64,7 @@ def lookalike(subject: Subject, broken: Iterable[Law]) -> Likeness | None:
         except Broke:
             continue
         found += [(like, setting) for like in _alike(variant, setting)]
-    found = [x for x in found if any(is_killed(x[0].member, law) for law in broken)]
+    found = [x for x in found if kill_matrix(broken, [x[0].member]).killed.any()]
     if not found or not all(_are_one(*found[0], other.member) for other, _ in found):
         return None
     return found[0][0]
@@ -245,7 +245,7 @@ def _probes_of(size, kind, causal, depth, takes_bias):
         yield Probe(
             size, lambda s, m=mask: np.stack(s.slopes(*three[:3], m, three[3])), True
         )
-        for m in (np.where(mask, 0.0, -np.inf), mask.astype(int)):
+        for m in (np.where(mask, three[0, :1, :1], -np.inf), mask.astype(int)):
             yield Probe(size, lambda s, m=m: s.raw(*three[:3], m), True)
 
 

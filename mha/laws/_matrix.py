@@ -117,14 +117,14 @@ def kill_matrix(
     if laws is None:
         laws = ALL if isinstance(members[0], zoo.Member) else WHOLE
     laws = tuple(laws)
-    killed = [[is_killed(member, law) for law in laws] for member in members]
+    killed = [[_is_killed(member, law) for law in laws] for member in members]
     names = tuple(member.name for member in members)
     return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))
 
 
 # Each verdict is found once; nobody asks for the example, so nothing is shrunk.
 @functools.cache
-def is_killed(member, law):
+def _is_killed(member, law):
     try:
         return law.search(_subject_of(member)) is not None
     except NotApplicable:
