@@ -141,7 +141,12 @@ def _setting(subject):
 
 @functools.cache
 def _theirs(member, setting, i):
-    return _answer(_as_set(member, setting), _probes(*setting[:4])[i])
+    try:
+        subject = _as_set(member, setting)
+    except TypeError:
+        # It runs on tensors alone, and nobody has loaded torch.
+        return None
+    return _answer(subject, _probes(*setting[:4])[i])
 
 
 @functools.cache
