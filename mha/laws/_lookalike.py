@@ -5,7 +5,6 @@ tried here, and, on several of them, of more than one size, an output that is wr
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -72,28 +71,27 @@ def lookalike(subject: Subject, broken: Iterable[Law]) -> Likeness | None:
 
 def _are_one(like, setting, other):
     """Whether two members agree on what the subject could not be asked, too."""
-    if like.member is other:
-        return True
     several = range(len(_probes(*setting[:4])))
-    pairs = [
-        (_theirs(like.member, setting, i), _theirs(other, setting, i)) for i in several
-    ]
-    return all(
-        (a is None) == (b is None) and (a is None or not _differ(a, b, EQUAL))
-        for a, b in pairs
-    )
+    both = ([_theirs(x, setting, i) for i in several] for x in (like.member, other))
+    return not any(_differ(a, b, EQUAL) for a, b in zip(*both, strict=True))
 
 
 def _alike(subject, setting):
     """Yield the members that agree with the subject wherever both can be asked."""
-    ours = [_answer(subject, probe) for probe in _probes(*setting[:4])]
-    members = (
-        zoo.ALL[1:] if subject.kind != "encoder" else (*zoo.ENCODERS[1:], *zoo.WRONG)
-    )
-    for member in members:
+    wrong_encoders = zoo.ENCODERS[1:] if setting[0] == "encoder" else ()
+    right = zoo.right_encoder if wrong_encoders else zoo.right
+    probes = _probes(*setting[:4])
+    answers = [(i, p, _answer(subject, p)) for i, p in enumerate(probes)]
+    known = [(*x, _theirs(right, setting, x[0])) for x in answers if x[2] is not None]
+    # Where the subject is wrong most members differ from it: one look is enough.
+    known.sort(key=lambda x: not _differ(*x[2:], WRONG))
+    if not known or not _differ(*known[0][2:], WRONG):
+        return
+    for member in (*wrong_encoders, *zoo.WRONG):
         # What happens beside the output counts where all outputs are right.
         for beside in (False, True):
-            if (compared := _compared(ours, member, setting, beside)) is None:
+            some = [x for x in known if x[1].beside == beside]
+            if (compared := _compared(some, member, setting, beside)) is None:
                 break
             if sizes := [size for size, wrong in compared if wrong]:
                 if len(sizes) >= ENOUGH and len(set(sizes)) >= OF_SIZES:
@@ -101,14 +99,11 @@ def _alike(subject, setting):
                 break
 
 
-def _compared(ours, member, setting, beside):
+def _compared(known, member, setting, beside):
     """Return sizes, and whether the member is wrong there; None if they disagree."""
-    right = zoo.right_encoder if setting[0] == "encoder" else zoo.right
     pairs = []
-    for i, (probe, mine) in enumerate(zip(_probes(*setting[:4]), ours, strict=True)):
-        if mine is None or probe.beside != beside:
-            continue
-        theirs, due = _theirs(member, setting, i), _theirs(right, setting, i)
+    for i, probe, mine, due in known:
+        theirs = _theirs(member, setting, i)
         if theirs is None or due is None:
             continue
         wrong = _differ(theirs, due, WRONG)
@@ -119,8 +114,8 @@ def _compared(ours, member, setting, beside):
 
 
 def _differ(ours, theirs, tolerance):
-    if ours.shape != theirs.shape:
-        return True
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        return ours is not theirs
     size = max(1.0, np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
     near = {"rtol": 0, "atol": tolerance * size, "equal_nan": True}
     return not np.allclose(ours, theirs, **near)
@@ -142,11 +137,9 @@ def _setting(subject):
 @functools.cache
 def _theirs(member, setting, i):
     try:
-        subject = _as_set(member, setting)
+        return _answer(_as_set(member, setting), _probes(*setting[:4])[i])
     except TypeError:
-        # It runs on tensors alone, and nobody has loaded torch.
-        return None
-    return _answer(subject, _probes(*setting[:4])[i])
+        return None  # It runs on tensors alone, and nobody has loaded torch.
 
 
 @functools.cache
@@ -172,10 +165,9 @@ def _answer(subject, probe):
 
 
 @functools.cache
-def _probes(kind, causal, depth, takes_bias):
+def _probes(*given):
     """Return the inputs on which subject and members are compared."""
-    given = kind, causal, depth, takes_bias
-    return [probe for size in range(len(SIZES)) for probe in _probes_of(size, *given)]
+    return [probe for i in range(len(SIZES)) for probe in _probes_of(i, *given)]
 
 
 def _probes_of(size, kind, causal, depth, takes_bias):
@@ -194,64 +186,67 @@ def _probes_of(size, kind, causal, depth, takes_bias):
         method = getattr(subject, METHODS[kind])
         return method(*given, *rest, mask, is_causal=is_causal, **others)
 
-    def dtype(subject, given, mask):
-        small = each_array([given, [*rest[kind]]], lambda x: x.astype("f"), {})
+    def dtype(subject, mask):
+        small = each_array([some, [*rest[kind]]], lambda x: x.astype("f"), {})
         return output(subject, small[0], mask, rest=small[1]).itemsize
 
-    def written(subject, given, mask):
-        copies = [x.copy() for x in (*given, mask)]
+    def written(subject, mask):
+        copies = [x.copy() for x in (*some, mask)]
         output(subject.borrowing(), copies[:-1], copies[-1])
-        changes = zip(copies, (*given, mask), strict=True)
+        changes = zip(copies, (*some, mask), strict=True)
         return [np.abs(new.astype(float) - old).sum() for new, old in changes]
 
-    def across(subject):
+    def across(subject, **options):
         """Let fewer queries ask; a layer gets tokens of their own for that."""
-        if kind == "attention":
-            return output(subject, [some[0][:2], *some[1:]])
-        if kind == "encoder" or subject.other_names is None:
+        if kind == "encoder" or (kind == "layer" and not subject.other_names):
             raise NotApplicable("it knows self-attention only")
-        return output(subject, [some[0][:2]], X_k=tokens_k)
+        others = {"X_k": some[0]} if kind == "layer" else {}
+        return output(subject, [some[0][:2] + 1, *some[1:]], **others, **options)
 
-    def many(subject, mask):
-        if not (
-            getattr(subject, "takes_heads", False)
-            if kind == "attention"
-            else subject.takes_batch
-        ):
+    def many(subject, mask=None):
+        if not (subject.takes_heads if kind == "attention" else subject.takes_batch):
             raise NotApplicable("it reads one sequence at a time")
         return output(subject, batch, mask)
 
-    (some, batch), tokens_k = (tokens(), tokens(2, heads)), tokens()[0]
-    # One query asks the first key loudly, in either direction, and sees it alone.
-    loud = [[some[0].copy(), *some[1:]] for _ in range(2)]
-    for given, by in zip(loud, (1e5, -1e5), strict=True):
-        given[0][1] = by * some[:2][-1][0]
-    alone = np.ones((n, n), bool)
-    alone[1, 1:] = False
+    some, batch, three = tokens(), tokens(2, heads), rng.standard_normal((3, n, d))
     square, padding = rng.random((n, n)) < 0.6, np.arange(n)[None] < n - 1
     square[-2] = False
+    masks = square, square | np.eye(n, dtype=bool), padding
     options: list[Any] = [{}] if causal else [{}, {"is_causal": True}]
-    masks = None, square, square | np.eye(n, dtype=bool), padding
-    asked = [partial(output, given=some, mask=m, **o) for m in masks for o in options]
-    asked += [partial(output, given=x, mask=m) for x in loud for m in (None, alone)]
-    asked += [across] * (not causal)
-    asked.append(lambda s: output(s.borrowing(), [*map(np.asfortranarray, some)]))
-    for shape in (None, (2, 1, n, n), (2, 1, 1, n)):
-        mask = None if shape is None else rng.random(shape) < 0.6
-        asked.append(partial(many, mask=mask))
-    yield from (Probe(size, ask) for ask in asked)
-    for what, mask in itertools.product((dtype, written), masks[1:]):
-        yield Probe(size, partial(what, given=some, mask=mask), beside=True)
-    three = rng.standard_normal((4, n, d))
-    for mask in masks[1:] * (kind != "encoder"):
-        yield Probe(
-            size, lambda s, m=mask: s.attend_with_weights(*three[:3], m)[1], True
-        )
-        yield Probe(
-            size, lambda s, m=mask: np.stack(s.slopes(*three[:3], m, three[3])), True
-        )
-        for m in (np.where(mask, three[0, :1, :1], -np.inf), mask.astype(int)):
-            yield Probe(size, lambda s, m=m: s.raw(*three[:3], m), True)
+    ask = [
+        partial(output, given=some, mask=m, **o)
+        for m in (None, *masks)
+        for o in options
+    ]
+    ask += [across] * (not causal)
+    ask += [lambda s: output(s.borrowing(), [*map(np.asfortranarray, some)]), many]
+    ask += [partial(many, mask=rng.random((2, 1, m, n)) < 0.6) for m in (1, n)]
+    # One query asks the first key loudly, in either direction, and sees it alone.
+    alone = np.ones((n, n), bool)
+    alone[1, 1:] = False
+    for by in (1e5, -1e5):
+        loud = [some[0].copy(), *some[1:]]
+        loud[0][1] = by * some[:2][-1][0]
+        ask += [partial(output, given=loud, mask=m) for m in (None, alone)]
+    beside = [partial(f, mask=m) for f in (dtype, written) for m in masks]
+    beside += [partial(across, is_causal=True)] * (not causal)
+    for m in masks * (kind != "encoder"):
+        added = np.where(m, rng.standard_normal(m.shape), -np.inf), m.astype(int)
+        beside += [partial(_raw, three, m) for m in added]
+        beside += [partial(_weights, three, m), partial(_slopes, three, m)]
+    yield from (Probe(size, f, f in beside) for f in (*ask, *beside))
+
+
+def _raw(three, mask, subject):
+    return subject.raw(*three, mask)
+
+
+def _weights(three, mask, subject):
+    return subject.attend_with_weights(*three, mask)[1]
+
+
+def _slopes(three, mask, subject):
+    return np.stack(subject.slopes(*three, mask, three[0]))
 
 
 def _drawn(rng, width, takes_bias):
