@@ -231,22 +231,11 @@ def _probes_of(size, kind, causal, depth, takes_bias):
     beside = [partial(f, mask=m) for f in (dtype, written) for m in masks]
     beside += [partial(across, is_causal=True)] * (not causal)
     for m in masks * (kind != "encoder"):
-        added = np.where(m, rng.standard_normal(m.shape), -np.inf), m.astype(int)
-        beside += [partial(_raw, three, m) for m in added]
-        beside += [partial(_weights, three, m), partial(_slopes, three, m)]
+        for added in (np.where(m, rng.random(m.shape), -np.inf), m.astype(int)):
+            beside.append(lambda s, m=added: s.raw(*three, m))
+        beside.append(lambda s, m=m: s.attend_with_weights(*three, m)[1])
+        beside.append(lambda s, m=m: np.stack(s.slopes(*three, m, three[0])))
     yield from (Probe(size, f, f in beside) for f in (*ask, *beside))
-
-
-def _raw(three, mask, subject):
-    return subject.raw(*three, mask)
-
-
-def _weights(three, mask, subject):
-    return subject.attend_with_weights(*three, mask)[1]
-
-
-def _slopes(three, mask, subject):
-    return np.stack(subject.slopes(*three, mask, three[0]))
 
 
 def _drawn(rng, width, takes_bias):

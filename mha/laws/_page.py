@@ -13,23 +13,14 @@ MARKS = {
 }  # fmt: skip
 PAGE = """\
 <!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
-<title>{title}</title>
 <style>
 body {{ font: 1rem/1.5 sans-serif; margin: 2rem auto; max-width: 56rem }}
-table {{ border-collapse: collapse }}
-caption {{ font-weight: bold; text-align: left }}
+table {{ border-collapse: collapse }} caption {{ font-weight: bold; text-align: left }}
 th, td {{ border-bottom: 1px solid; padding: 0.2rem 0.6rem; text-align: left }}
-tbody th {{ font-weight: normal }}
-</style>
-</head>
-<body>
-<main>{main}</main>
-</body>
-</html>
+</style></head>
+<body><main>{main}</main></body></html>
 """
 
 
@@ -83,21 +74,15 @@ def as_page(report: Any) -> str:
 
 def as_json(report: Any) -> str:
     """Return what the report says as JSON."""
-    return json.dumps(as_words(report), ensure_ascii=False, indent=2)
-
-
-def as_words(report: Any) -> dict[str, Any]:
-    """Return what the report says, in words of JSON."""
     names = ("subject", "holds", "seed", "because", "tried", "unread")
     said = {name: plain(getattr(report, name)) for name in names}
     said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
     if member := report.looks_like:
         facts = ("name", "wrong", "seen", "link")
         shown = {name: getattr(member, name) for name in facts} | _chapter(member)
-        said["looks_like"] = shown | {
-            "inputs": report.likeness.inputs, "wrong_on": report.likeness.wrong,
-        }  # fmt: skip
-    return said
+        evidence = {"inputs": report.likeness.inputs, "wrong_on": report.likeness.wrong}
+        said["looks_like"] = shown | evidence
+    return json.dumps(said, ensure_ascii=False, indent=2)
 
 
 def _finding(finding):

@@ -86,11 +86,11 @@ class Finding:
         """One of "holds", "broken", "raised", "declared" and "not asked"."""
         if self.holds is None:
             return "not asked"
+        if isinstance(self.got, Raised):
+            return "raised"
         if self.declared:
             return "broken" if self.holds else "declared"
-        if self.holds:
-            return "holds"
-        return "raised" if isinstance(self.got, Raised) else "broken"
+        return "holds" if self.holds else "broken"
 
     def __repr__(self) -> str:
         head = f"{MARKS[self.verdict]} {self.law.name}{in_chapter(self.law.chapter)}"
@@ -240,7 +240,7 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """What a reader must know who sees no broken law."""
-        return [textwrap.fill(text, WIDTH) for text in _warnings(self)]
+        return [textwrap.fill(_warning(name), WIDTH) for name in self.unread]
 
     @property
     def failures(self) -> list[str]:
@@ -292,11 +292,8 @@ class Report:
             reason = f", because {self.because}" * bool(self.because)
             yield [f"~ broken as declared{reason}", _indented(declared)]
         if self.unasked:
-            pairs = self.unasked.items()
-            lines = (
-                x for why, laws in pairs for x in (_indented([why]), _indented(laws, 8))
-            )
-            yield ["– not asked", *lines]
+            pairs = ((_indented([y]), _indented(x, 8)) for y, x in self.unasked.items())
+            yield ["– not asked", *(line for pair in pairs for line in pair)]
         if held := [f.law.slug for f in self.findings if f.verdict == "holds"]:
             yield ["✓ held", _indented(held)]
         yield ["tried", _indented([self.inputs])]
@@ -316,10 +313,6 @@ class Report:
         pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
         parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
         return "; ".join([*parts, f"seed {self.seed}"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all that the report says, in words of JSON."""
-        return _page.as_words(self)
 
     def to_json(self) -> str:
         """Return all that the report says as JSON."""
@@ -343,22 +336,14 @@ def _block_of(findings):
     first, laws = findings[0], [f.law.slug for f in findings]
     if first.expected is not ANSWER:
         return repr(first)
-    error = first.got.partition(":")[0]
-    head = f"it raised {error}" if first.verdict == "raised" else first.got
-    return "\n".join(
-        [f"✗ {head}, met by {_plural(len(laws), 'law')}", *first.lines(laws)]
-    )
-
-
-def _plural(n, word):
-    return f"{n} {word}{'s' * (n != 1)}"
+    raised = f"it raised {first.got.partition(':')[0]}"
+    head = raised if first.verdict == "raised" else first.got
+    met = f"met by {len(laws)} law{'s' * (len(laws) > 1)}"
+    return "\n".join([f"✗ {head}, {met}", *first.lines(laws)])
 
 
 def _indented(names, by=4):
-    space = " " * by
-    return textwrap.fill(
-        ", ".join(names), WIDTH, initial_indent=space, subsequent_indent=space
-    )
+    return textwrap.indent(_listed(names, WIDTH - by), " " * by)
 
 
 def _runs(values):
@@ -373,14 +358,13 @@ def _runs(values):
     return [word for some in words for word in some]
 
 
-def _warnings(report):
-    for name in report.unread:
-        words = "mask_true='attend' or 'hide'"
-        if "bias" in name:
-            words = "mask_true='added'"
-        elif "len" in name:
-            words = "mask_shape='lengths'"
-        yield (
-            f"! the argument {name} looks like a mask and was never handed one, so no "
-            f"law was asked about it: say {words}, or give a laws.Adapter without it"
-        )
+def _warning(name):
+    words = "mask_true='attend' or 'hide'"
+    if "bias" in name:
+        words = "mask_true='added'"
+    elif "len" in name:
+        words = "mask_shape='lengths'"
+    return (
+        f"! the argument {name} looks like a mask and was never handed one, so no law "
+        f"was asked about it: say {words}, or give a laws.Adapter without it"
+    )
