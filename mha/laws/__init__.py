@@ -26,6 +26,7 @@ From a shell, ``python -m mha.laws my_package.layers:my_layer`` prints the repor
 
 from mha.laws._all import *
 from mha.laws._attention import *
+from mha.laws._calls import *
 from mha.laws._check import *
 from mha.laws._encoder import *
 from mha.laws._law import *

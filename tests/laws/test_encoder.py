@@ -1,6 +1,7 @@
 """The laws of encoders, and their attention seen through norms and residuals."""
 
 import functools
+import math
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,14 @@ batch_changes_nothing training_mode_changes_nothing silent_parts_pass_the_input_
 both_parts_write_on_one_stream tokens_meet_in_attention_only post_norm_normalises_rows
 layers_follow_each_other
 """.split()
+# What an encoder is not asked: its norms and its own tokens stand in between.
+OF_ATTENTION_ALONE = """
+batches_and_heads_stay_apart batch_masks_reach_their_own causal_corner
+gradients_are_slopes large_scores_stay_exact
+every_dtype_gives_the_numbers groups_share_their_keys
+""".split()
+NEED_WEIGHTS = "returned_weights_make_the_output"
+NEED_OTHER_MASKS = ["mask_and_causal_both_hide", "integer_masks_hide"]
 NEED_A_STACK = "layers_follow_each_other"
 NEED_MODES = "training_mode_changes_nothing"
 NEED_BIASES = "both_parts_write_on_one_stream"
@@ -141,8 +150,8 @@ def test_the_weights_of_an_example_are_drawn_from_its_seed():
     (again,) = laws.encoder_weights(seed=5)
     assert all(np.array_equal(first[name], again[name]) for name in again)
     assert not np.array_equal(first["W_Q"], second["W_Q"])
-    X = np.zeros((3, 4))
-    assert mha.encoder(X, [first, second], n_heads=2).shape == (3, 4)
+    X = np.zeros((3, 6))
+    assert mha.encoder(X, [first, second], n_heads=2).shape == (3, 6)
 
 
 def test_a_finding_says_which_weights_and_what_was_done_to_them():
@@ -150,10 +159,10 @@ def test_a_finding_says_which_weights_and_what_was_done_to_them():
         "✗ parts that write zeros let the token through "
         f"(chapter {chapter_number('encoder_layer')})\n"
         "    law       laws.silent_parts_pass_the_input_on\n"
-        "    X         [[0, 0, 0, -1]]\n"
-        "    layers    laws.encoder_weights(seed=307)\n"
-        "    expected  [[0.577, 0.577, 0.577, -1.732]]\n"
-        "    got       [[0, 0, 0, 0]]\n"
+        "    X         [[0, 0, 0, 0, 0, -2]]\n"
+        "    layers    laws.encoder_weights(seed=75)\n"
+        "    expected  [[0.447, 0.447, 0.447, 0.447, 0.447, -2.236]]\n"
+        "    got       [[0, 0, 0, 0, 0, 0]]\n"
         "    where     W_O, W_2 and biases 0: the token normalised\n"
         "    seed      0\n"
         "    because   each part adds to the token, and 0 adds nothing"
@@ -196,12 +205,22 @@ def test_a_correct_encoder_satisfies_every_law_for_other_seeds(seed):
     assert broken(laws.check(mha.encoder, seed=seed)) == []
 
 
+def unasked_but(report, *slugs):
+    """Return what is not asked, besides these laws and those of attention alone."""
+    left = [slug for slug in unasked(report) if slug not in slugs]
+    assert left[: len(OF_ATTENTION_ALONE)] == OF_ATTENTION_ALONE
+    assert set(slugs) <= set(unasked(report))
+    return left[len(OF_ATTENTION_ALONE) :]
+
+
 def test_what_cannot_be_asked_is_not_asked():
-    assert unasked(report_on("stack")) == [NEED_MODES]
-    assert unasked(report_on("layer")) == [NEED_MODES, NEED_A_STACK]
-    assert unasked(report_on("zoo")) == []
+    integers = NEED_OTHER_MASKS[-1]
+    assert unasked_but(report_on("stack"), integers) == [NEED_MODES]
+    assert unasked_but(report_on("layer"), integers) == [NEED_MODES, NEED_A_STACK]
+    assert unasked_but(report_on("zoo"), NEED_WEIGHTS) == []
     plain = mha.nn.Encoder(2, 8, 2, 12, norm_first=True, bias=False)
-    assert unasked(laws.check(plain)) == [NEED_BIASES, NEED_A_NORM_AT_THE_END]
+    ends = [NEED_BIASES, NEED_A_NORM_AT_THE_END]
+    assert unasked_but(laws.check(plain), integers) == ends
 
 
 def test_what_is_no_encoder_is_not_asked_about_encoders():
@@ -280,7 +299,74 @@ def test_a_mistake_that_is_none_in_post_norm_is_found_in_pre_norm_and_said_to_be
 def test_the_attention_of_a_broken_shell_is_not_accused():
     report = laws.check(zoo.no_residual)
     rows = next(f for f in report.findings if f.law is laws.rows_sum_to_one)
-    assert repr(rows).endswith("not asked, its norms or residuals hide its attention")
+    assert repr(rows).endswith("should bring home itself, not [inf, -inf]")
+
+
+def with_sink(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, is_causal=False, b_V=0,
+              b_O=0, **biases):  # fmt: skip
+    """Return half of the answer, as if a sink took the other half of the weight."""
+    V = {"b_V": b_V} if np.any(b_V) else {}
+    options = {"mask": mask, "is_causal": is_causal} | V | biases
+    return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, **options) / 2 + b_O
+
+
+def shared_keys(
+    X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, is_causal=False, **biases
+):
+    """Two heads after each other share the keys and values of the first."""
+    d = X.shape[-1] // n_heads
+    kept = np.arange(X.shape[-1]) // d // 2 * 2 * d + np.arange(X.shape[-1]) % d
+    biases |= {x: biases[x][kept] for x in ("b_K", "b_V") if x in biases}
+    options = {"mask": mask, "is_causal": is_causal} | biases
+    four = W_Q, W_K[:, kept], W_V[:, kept], W_O
+    return mha.multi_head_attention(X, *four, n_heads, **options)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_attention_of_another_kind_is_seen_in_an_encoder(norm_first):
+    """One token alone brings home a share, or what another head has read."""
+    sink = laws.check(partial(shell(with_sink), norm_first=norm_first))
+    assert {"rows_sum_to_one", "output_in_hull"} <= set(broken(sink))
+    shared = laws.check(partial(shell(shared_keys), norm_first=norm_first))
+    assert {"head_owns_its_columns", "equals_reference"} <= set(broken(shared))
+    for report in (sink, shared):
+        held = {finding.law.slug for finding in report.findings if finding}
+        assert {"future_leaves_past_alone", "padding_changes_nothing"} <= held
+        whys = {f.why for f in report.findings if f.holds is None}
+        assert not any("one token alone" in why for why in whys)
+
+
+def test_a_layer_that_looks_up_every_name_is_asked_about_its_attention():
+    def run(X, weights, n_heads, mask=None):
+        given = {name: weights[name] for name in laws.encoder_weights(0)[0]}
+        return mha.encoder_layer(X, given, n_heads, mask)
+
+    adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
+    assert unasked(laws.check(adapter)) == [NEED_MODES, NEED_A_STACK]
+
+
+def test_an_error_that_keeps_attention_from_being_seen_is_told():
+    def run(X, weights, n_heads, mask=None):
+        if n_heads > 2:
+            raise KeyError("c_attn")
+        return mha.encoder_layer(X, weights, n_heads, mask)
+
+    adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
+    finding = laws.rows_sum_to_one.check(adapter)
+    assert finding.holds is None
+    assert finding.why == "one token alone gave no answer: KeyError: 'c_attn'"
+
+
+def test_no_two_sizes_of_the_laws_are_roots_or_equal():
+    n_heads, d_model = 2, laws.encoder_weights(0)[0]["W_Q"].shape[0]
+    d_k = d_model // n_heads
+    sizes = [1, d_k**0.5, d_k, d_model**0.5, d_model, 5**0.5, 2**0.5]
+    assert len({round(size, 9) for size in sizes}) == len(sizes)
+
+
+def test_the_width_of_a_head_and_the_root_of_d_model_are_told_apart():
+    for name in ("scale_sqrt_d_model", "scale_by_d_k"):
+        assert laws.check(shell(getattr(zoo, name))).looks_like is getattr(zoo, name)
 
 
 def test_batch_norm_in_a_module_is_named_and_raises_at_a_batch_of_one():
@@ -368,22 +454,38 @@ def test_torchs_own_layer_breaks_no_law_but_that_of_empty_rows(
     report = laws.check(theirs(norm_first, activation, bias, batch_first))
     # Its fast path, which gives NaN there, wants batch_first and biases.
     fast = bias and batch_first
-    assert broken(report) == ["empty_rows_give_zero"] * fast
+    # It reads a float mask as one of bool, too: what is not 0 is hidden.
+    assert broken(report) == ["empty_rows_give_zero", "float_masks_are_added"] * fast
     if fast:
-        assert report.broken[0].why == "eval mode, no_grad"
-        assert report.looks_like is zoo.nan_on_empty_rows
+        assert [f.why.splitlines()[-1] for f in report.broken] == [
+            "eval mode, no_grad", "eval mode, no_grad",
+        ]  # fmt: skip
     no_end = [NEED_A_NORM_AT_THE_END] * norm_first
-    assert unasked(report) == [NEED_BIASES] * (not bias) + no_end + [NEED_A_STACK]
+    assert unasked_but(report, NEED_WEIGHTS, *NEED_OTHER_MASKS) == (
+        [NEED_BIASES] * (not bias) + no_end + [NEED_A_STACK]
+    )
+
+
+def test_the_fast_path_of_torch_reads_a_float_mask_as_bool():
+    """Nothing but torch: a bias of ln 3 hides what it is to bring out."""
+    layer = theirs(batch_first=True).eval()
+    X, bias = torch.randn(1, 2, 8), torch.tensor([[math.log(3), 0.0]] * 2)
+    slow = layer(X, bias)
+    with torch.no_grad():
+        fast, hidden = layer(X, bias), layer(X, torch.tensor([[True, False]] * 2))
+    assert torch.allclose(fast, hidden, atol=1e-6)
+    assert not torch.allclose(fast, slow, atol=1e-3)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_torchs_own_stack_breaks_no_law_but_that_of_empty_rows(norm_first):
     plain = stack(theirs(norm_first))
-    assert broken(laws.check(plain)) == ["empty_rows_give_zero"]
+    found = ["empty_rows_give_zero", "float_masks_are_added"]
+    assert broken(laws.check(plain)) == found
     normed = stack(theirs(norm_first, batch_first=False), norm=nn.LayerNorm(8))
     report = laws.check(normed)
     assert report
-    assert unasked(report) == []
+    assert unasked_but(report, NEED_WEIGHTS, *NEED_OTHER_MASKS) == []
 
 
 def test_a_module_in_half_precision_is_judged_in_full_precision():
@@ -436,4 +538,4 @@ def test_an_encoder_whose_rows_are_lost_breaks_laws_and_is_named():
     finding = laws.both_parts_write_on_one_stream.check(
         lambda X, layers, n_heads: mha.encoder(X, layers, n_heads)[..., :2]
     )
-    assert finding.got == "an output of shape (1, 2), where (1, 4) is due"
+    assert finding.got == "an output of shape (1, 2), where (1, 6) is due"

@@ -12,12 +12,6 @@ from mha._arrays import Array
 
 __all__ = ["Conventions", "NotApplicable"]
 
-CHOICES = {
-    "mask_true": ("attend", "hide", "added"),
-    "layout": ("bhnd", "bnhd"),
-    "causal": ("top-left", "bottom-right", "built in"),
-    "dtype": ("float64", "float32", "float16", "bfloat16"),
-}
 # Names under which a mask is handed over, and what the last four mean by themselves.
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
 BY_NAME = {
@@ -25,8 +19,38 @@ BY_NAME = {
     "valid_lengths": {"mask_shape": "lengths"}, "lengths": {"mask_shape": "lengths"},
 }  # fmt: skip
 MASK_LIKE = re.compile(r"mask|_lens$|lengths|padding|(attn|attention|scores?)_bias")
-# What may be lost where numbers have 8 or 11 significant bits.
-SLACK = {"bfloat16": 2.0**-6, "float16": 2.0**-9}
+# The distance from 1 to the next number.
+EPS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23}
+
+
+def _is_mask_shape(given):
+    letters = str(given).replace("1", "")
+    ordered = re.fullmatch("b?h?q?k", letters) and len(str(given)) <= 4
+    return given == "lengths" or (ordered and str(given)[-1] == "k")
+
+
+def _above(given):
+    return isinstance(given, int | float) and given is not True and given > 0
+
+
+def _one_of(*known):
+    return "one of " + ", ".join(map(repr, known)), known.__contains__
+
+
+# What each word may be, and whether it is.
+RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "mask_true": _one_of("attend", "hide", "added"),
+    "mask_shape": ('"lengths", or b, h, q, k in this order with k last and 1 between, '
+                   'such as "b1qk"', _is_mask_shape),
+    "layout": _one_of("bhnd", "bnhd"),
+    "n_kv_heads": ("an integer from 1 on", lambda x: type(x) is int and x > 0),
+    "positional": ("True or False", lambda x: type(x) is bool),
+    "scale": ("a number above 0, or a function of d_k",
+              lambda x: callable(x) or _above(x)),
+    "causal": _one_of("top-left", "bottom-right", "built in"),
+    "tolerance": ("a number from 0 on", lambda x: x == 0 or _above(x)),
+    "dtype": _one_of("float64", "float32", "float16", "bfloat16"),
+}  # fmt: skip
 
 
 class NotApplicable(Exception):
@@ -104,19 +128,9 @@ class Conventions:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        for name, known in CHOICES.items():
-            names = "one of " + ", ".join(map(repr, known))
-            self._expect(name, names, known.__contains__)
-        self._expect("mask_shape", '"lengths", or b, h, q, k in this order with k last '
-                     'and 1 between, such as "b1qk"', _is_mask_shape)  # fmt: skip
-        self._expect("n_kv_heads", "an integer from 1 on", _is_count)
-        self._expect("scale", "a number above 0, or a function of d_k", _is_scale)
-        self._expect("positional", "True or False", lambda x: isinstance(x, bool))
-        self._expect("tolerance", "a number from 0 on", _is_tolerance)
-
-    def _expect(self, name, rule, holds):
-        if (given := getattr(self, name)) is not None and not holds(given):
-            raise ValueError(f"{name} must be {rule}, got {given!r}")
+        for name, (rule, holds) in RULES.items():
+            if (given := getattr(self, name)) is not None and not holds(given):
+                raise ValueError(f"{name} must be {rule}, got {given!r}")
 
     def said(self) -> dict[str, Any]:
         """Return what differs from the defaults."""
@@ -170,7 +184,7 @@ class Conventions:
 
     def forgives(self, expected: Any, got: Any) -> bool:
         """Whether a difference is within what was said about tolerance or dtype."""
-        slack = max(self.tolerance or 0.0, SLACK.get(str(self.dtype), 0.0))
+        slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
         if (
             not slack
             or isinstance(expected, str)
@@ -188,21 +202,3 @@ def _lengths(whole: Array) -> Array:
     if (whole != padding).any():
         raise NotApplicable("it is told lengths, and this mask is more than padding")
     return counts[:, 0, 0]
-
-
-def _is_mask_shape(given):
-    letters = str(given).replace("1", "")
-    ordered = re.fullmatch("b?h?q?k", letters) and len(str(given)) <= 4
-    return given == "lengths" or (ordered and str(given)[-1] == "k")
-
-
-def _is_count(given):
-    return isinstance(given, int) and given is not True and given > 0
-
-
-def _is_scale(given):
-    return callable(given) or (isinstance(given, int | float) and given > 0)
-
-
-def _is_tolerance(given):
-    return isinstance(given, int | float) and given >= 0

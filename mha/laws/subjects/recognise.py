@@ -20,6 +20,8 @@ from mha.laws.subjects.subject import (
     WrongShape,
     holds_several,
 )
+from mha.laws.subjects.twins import refuse
+from mha.zoo import Exhibit
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -49,6 +51,8 @@ def as_subject(target: Any, said: Conventions | None = None) -> Subject:
 def _as_subject(target, said):
     if isinstance(target, Adapter):
         return _as_adapted(target, target.joined(said))
+    if isinstance(target, Exhibit):
+        said = Conventions(**target.says).joined(said)
     torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
         is_class = isinstance(target, type)
@@ -73,6 +77,8 @@ def _as_function(target, name, said):
     subjects = [
         kind(target, name, accepts, needs_mask, lead, **options) for lead in leads
     ]
+    if getattr(target, "on_tensors", False) and "torch" in sys.modules:
+        subjects = [subject.but(tensors=True) for subject in subjects]
     return _first_that_runs(*(_told(subject, said) for subject in subjects))
 
 
@@ -103,11 +109,16 @@ def _told(subject, said):
         subject.lead = 2 if four_axes else subject.lead
         if said.layout == "bnhd":
             subject.target = _heads_behind(subject.target)
-    elif said.layout or (said.n_kv_heads and subject.kind == "encoder"):
-        word, whose = "layout", "attention functions"
-        if not said.layout:
-            word, whose = "n_kv_heads", "attention functions and layers"
-        raise ValueError(f"{word} is for {whose}, and {subject.name} is another kind")
+    elif said.layout:
+        raise ValueError(f"layout is for attention functions, {subject.name} is none")
+    elif subject.kind == "encoder" and (said.n_kv_heads or "16" in str(said.dtype)):
+        raise ValueError(
+            f"{subject.name} is an encoder, whose attention is seen through norms; "
+            "n_kv_heads and a dtype of 16 bits are for attention functions and layers"
+        )
+    elif subject.kind == "encoder" and said.dtype == "float32":
+        # Large numbers stand around the small ones that are seen through norms.
+        subject.said = Conventions(tolerance=1e-3).joined(said)
     return subject
 
 
@@ -123,6 +134,7 @@ def _heads_behind(function):
 
 
 def _as_module(target, name, torch, said):
+    refuse(target, name)
     # What True means in the masks of torch.nn is known.
     known = replace(said, mask_true=None)
     accepts, needs_mask = _parameters(target.forward)
@@ -142,8 +154,12 @@ def _as_module(target, name, torch, said):
             "laws.check a laws.Adapter, or a function f(X, W_Q, W_K, W_V, W_O, "
             "n_heads, mask=None) that runs it with these matrices"
         )
-    subject = _told(tensors.Module(target, name, accepts, needs_mask), said)
-    return _first_that_runs(subject, subject.but(lead=1))
+    # A batch in front comes first: without it some answer, and mean something else.
+    subject = tensors.Module(target, name, accepts, needs_mask, 1)
+    if subject.groups:
+        said = Conventions(n_kv_heads=subject.groups).joined(said)
+    subject = _told(subject, said)
+    return _first_that_runs(subject, subject.but(lead=0))
 
 
 def _is_stack(target, home, many, one):
