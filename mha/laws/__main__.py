@@ -15,7 +15,7 @@ from mha import laws
 from mha.laws._check import asked_of
 from mha.laws._report import Report, in_chapter
 from mha.laws.subjects import as_subject
-from mha.laws.subjects.conventions import CHOICES, Conventions
+from mha.laws.subjects.conventions import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
 INDENT = " " * 6
@@ -78,8 +78,8 @@ def arguments() -> argparse.ArgumentParser:
         if isinstance(field.default, bool):
             words.add_argument(option, action="store_true", default=None)
         else:
-            kind, choices = TYPES.get(field.name, str), CHOICES.get(field.name)
-            words.add_argument(option, type=kind, choices=choices)
+            kind, rule = TYPES.get(field.name, str), RULES.get(field.name, [None])[0]
+            words.add_argument(option, type=kind, metavar="WORD", help=rule)
     return parser
 
 
