@@ -98,7 +98,8 @@ def test_a_file_is_found_by_its_path_and_may_import_its_neighbour(tmp_path, caps
 
 
 def test_a_convention_is_an_option(own, capsys):
-    adapter = [own, "--factory", "laws.Adapter(sideways)"]
+    only = ["--only", "self_only_mask,padding_changes_nothing"]
+    adapter = [own, "--factory", "laws.Adapter(sideways)", *only]
     assert main([*adapter, "--mask-true", "hide"]) == 0
     assert "\ntried\n    mask_true='hide'; lengths 1 " in capsys.readouterr().out
     assert main(adapter) == 1
