@@ -252,7 +252,10 @@ def test_one_word_makes_it_read():
 
 
 def test_beside_a_mask_that_is_read_another_is_only_noted():
-    subject = as_subject(torch.nn.MultiheadAttention(6, 3))
+    def both(Q, K, V, mask=None, key_padding_mask=None):
+        return attend(Q, K, V, mask)
+
+    subject = as_subject(both)
     assert subject.unread_masks == []
     assert subject.other_masks == ["key_padding_mask"]
 
