@@ -269,6 +269,13 @@ def test_an_argument_that_looks_like_a_mask_and_gets_none_fails(argument, word):
     assert laws.check(names["mine"]).holds
 
 
+def test_a_second_mask_is_noted_and_does_not_fail():
+    layer = torch.nn.MultiheadAttention(6, 3)
+    report = laws.check(layer, only=["self_only_mask"])
+    assert "never handed: key_padding_mask" in repr(report)
+    assert report.complaint == ""
+
+
 def test_where_nothing_can_be_asked_it_fails():
     matrices = ["concat_is_a_sum", "parameters_ignore_heads"]
     others = [law for law in laws.ALL if law.slug not in matrices]
