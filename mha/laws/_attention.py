@@ -4,8 +4,8 @@ import numpy as np
 
 from mha.laws._draw import SIZES, new_order, numbers, qkv_cases, token_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import WIDTH, encoder_weights
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "dtype_is_kept", "inputs_stay_untouched", "key_order_is_free",

@@ -9,7 +9,8 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
 from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
-from mha.laws.subjects.subject import Broke, NotApplicable
+from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.subjects.results import Broke
 
 __all__ = [
     "batch_masks_reach_their_own", "batches_and_heads_stay_apart", "calls_agree",

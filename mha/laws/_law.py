@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha._arrays import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
 from mha.laws._report import ANSWER, Finding, Raised, in_chapter
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import Stack
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Array, Broke, NotApplicable, Subject
+from mha.laws.subjects.results import Broke
+from mha.laws.subjects.subject import Subject
 
 __all__ = ["Failure", "Law"]
 

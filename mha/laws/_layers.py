@@ -6,8 +6,8 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn, expected_encoder
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "concat_is_a_sum", "equals_reference", "head_moves_its_own_slice",

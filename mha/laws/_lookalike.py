@@ -15,9 +15,11 @@ from mha import zoo
 from mha._arrays import Array
 from mha.laws._law import Law
 from mha.laws._matrix import kill_matrix
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import with_places
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, NotApplicable, Subject, each_array
+from mha.laws.subjects.results import Broke, each_array
+from mha.laws.subjects.subject import Subject
 
 # Tokens, width of a head, heads: √d, d, √d_model, d_model, √n and n all differ. For an
 # odd number of heads PyTorch's encoder takes another path than for an even one.

@@ -4,7 +4,6 @@ A law asks for the output of `encode(X, layers, n_heads, mask)`. The laws of att
 are asked too: tokens are framed so that norms cannot change them beyond recovery.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,8 +14,9 @@ import numpy.typing as npt
 
 from mha._arrays import Array
 from mha.encoder import encoder
-from mha.laws.subjects.conventions import EPS
-from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
+from mha.laws.subjects.conventions import EPS, NotApplicable
+from mha.laws.subjects.layer import Layer
+from mha.laws.subjects.results import Broke, expect_shape
 
 __all__ = ["encoder_weights"]
 
@@ -135,9 +135,6 @@ class Stack(Layer):
     def with_places(self, weights: Weights, dtype: npt.DTypeLike) -> Weights:
         """Return the weights that the subject has a place for."""
         return with_places(weights, dtype, self.takes_bias)
-
-    def options(self, mask, is_causal, shape):
-        return super().options(mask, is_causal, shape) | dict(self.mode.settings)
 
     @property
     def norm_first(self) -> bool:
@@ -258,18 +255,6 @@ class StackFunction(Stack):
         if "norm_first" not in self.accepts or "norm_first" in self.fixed:
             return [self]
         return [self.with_settings(norm_first=pre) for pre in (False, True)]
-
-    def with_settings(self, **settings: Any) -> Self:
-        """Return a twin that is called with these arguments too."""
-        merged = tuple((dict(self.mode.settings) | settings).items())
-        return self.but(mode=dataclasses.replace(self.mode, settings=merged))
-
-    def all_modes(self) -> list[Self]:
-        return [
-            variant.but(mode=dataclasses.replace(variant.mode, gradients=gradients))
-            for variant in self.variants()
-            for gradients in (False, True)[: 1 + self.tensors]
-        ]
 
     def trained_and_not(self) -> list[Self]:
         if "training" not in self.accepts:

@@ -14,15 +14,11 @@ from typing import Any
 import numpy as np
 
 from mha.laws.subjects import twins
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.subject import (
-    Broke,
-    Layer,
-    Mode,
-    NotApplicable,
-    Trace,
-    each_array,
-)
+from mha.laws.subjects.layer import Layer
+from mha.laws.subjects.results import Broke, each_array
+from mha.laws.subjects.subject import Mode, Trace
 
 
 def _fill(part, weight, bias):
@@ -86,12 +82,12 @@ class _Built:
         return [self.but(mode=Mode(training=training)) for training in self.modes]
 
     def all_modes(self):
-        weights = (False, True) if self.weights_name else (None,)
+        name = self.weights_name
         return [
-            self.but(mode=Mode(training, gradients, w, self.weights_name))
+            self.but(mode=Mode(training, gradients, settings))
             for training, gradients in ((True, True), (False, True), (False, False))
             if training in self.modes
-            for w in weights
+            for settings in ([((name, False),), ((name, True),)] if name else [()])
         ]
 
     def _settle(self):
