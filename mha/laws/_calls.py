@@ -10,6 +10,7 @@ from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
 from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
 from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.subjects.layer import FOUR
 from mha.laws.subjects.results import Broke
 
 __all__ = [
@@ -68,14 +69,9 @@ def _one_query(subject):
     return _reads_others(subject) and not subject.always_causal
 
 
-def _drawn_in(rng, b, h, size):
-    lengths = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
-    return {name: numbers(rng, b, h, n, size.d) for name, n in lengths.items()}
-
-
 def batch_cases(rng):
     for b, h, size in ((1, 2, TWO), (2, 1, TWO), (2, 3, Size(5, 7, 4))):
-        yield _drawn_in(rng, b, h, size)
+        yield qkv(rng, size, b, h)
 
 
 def _part_by_part(subject, Q, K, V, mask=None):
@@ -113,7 +109,7 @@ def batch_mask_cases(rng):
         for rows in (1, size.n_q):
             shown = open_mask(rng, rows, size.n_k)
             both = np.stack([shown, np.roll(shown, 1, -1)])
-            yield _drawn_in(rng, 2, h, size) | {"mask": both[:, None]}
+            yield qkv(rng, size, 2, h) | {"mask": both[:, None]}
 
 
 @law(
@@ -142,8 +138,6 @@ def both_cases(rng):
     sees_all=True,
 )
 def mask_and_causal_both_hide(subject, Q, K, V, mask):
-    if not subject.takes_causal:
-        raise NotApplicable("it has no is_causal")
     together, both = partial(subject.attend, Q, K, V, mask), np.tril(mask)
     Y = _unless_refused("a mask beside is_causal", together, is_causal=True)
     where, correct = "mask and is_causal=True", _correct(subject, Q, K, V, mask=both)
@@ -305,7 +299,7 @@ def silent_query_takes_the_mean(subject, n_k, seed):
 def _all_silent(subject, V):
     if subject.kind == "attention":
         return subject.attend(0 * V, V, V)
-    weights = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), np.eye(2, dtype=V.dtype))
+    weights = dict.fromkeys(FOUR, np.eye(2, dtype=V.dtype))
     return subject.layer(V, weights | {"W_Q": 0 * weights["W_Q"]}, 1)
 
 

@@ -10,6 +10,8 @@ from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.results import Broke, WrongShape, expect_shape
 from mha.laws.subjects.subject import OTHER_NAMES, Subject, Weights
 
+FOUR = ("W_Q", "W_K", "W_V", "W_O")
+
 
 class Attention(Subject):
     """A function of Q, K and V."""
@@ -86,7 +88,7 @@ class Layer(Subject):
 
     def _attend_once(self, Q, K, V, mask, is_causal, heads):
         eye = np.eye(Q.shape[-1], dtype=Q.dtype)
-        weights = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), eye)
+        weights = dict.fromkeys(FOUR, eye)
         others = {} if Q is K is V else {"X_k": K, "X_v": V}
         return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
 
@@ -183,7 +185,7 @@ class Layer(Subject):
             before = [(0, 0)] * (mask.ndim - X.ndim)
             mask = np.pad(mask, before + rows[-mask.ndim :], constant_values=True)
         three = {name: np.zeros((3 * d, 3 * d), W.dtype) for name, W in weights.items()}
-        for third, name in enumerate(("W_Q", "W_K", "W_V")):
+        for third, name in enumerate(FOUR[:3]):
             block = slice(third * d, (third + 1) * d)
             three[name][block] = np.tile(weights[name], 3)
             three["W_O"][block, block] = weights["W_O"]
@@ -206,7 +208,7 @@ class LayerFunction(Layer):
 
     def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
         """Call the function with the four matrices in order, biases by name."""
-        four = [weights[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+        four = [weights[name] for name in FOUR]
         options |= {name: b for name, b in weights.items() if name.startswith("b_")}
         return self.call(self.target, X, *four, n_heads, **options)
 

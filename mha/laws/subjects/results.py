@@ -70,6 +70,13 @@ def as_numbers(x: Any) -> Array | None:
     return x if x.dtype.kind in "fiub" else None
 
 
+def near(expected: Any, got: Any, within: float, *, equal_nan: bool = False) -> bool:
+    """Whether two arrays of one shape differ by no more, relative to a size above 1."""
+    finite = np.abs(expected[np.isfinite(expected)])
+    atol = within * max(1.0, finite.max(initial=0.0))
+    return np.allclose(got, expected, rtol=0, atol=atol, equal_nan=equal_nan)
+
+
 def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
     """Raise `WrongShape` where the output has another shape."""
     if Y.shape != shape:
