@@ -16,7 +16,7 @@ from mha._arrays import Array
 from mha.laws._law import Law
 from mha.laws._matrix import kill_matrix
 from mha.laws.subjects.conventions import NotApplicable
-from mha.laws.subjects.encoder import shapes_of, with_places
+from mha.laws.subjects.encoder import shapes_of
 from mha.laws.subjects.layer import FOUR
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.results import Broke, each_array, near
@@ -240,4 +240,4 @@ def _probes_of(size, kind, causal, depth, takes_bias):
 
 def _drawn(rng, width, takes_bias):
     weights = {name: rng.standard_normal(x) for name, x in shapes_of(width).items()}
-    return with_places(weights, float, takes_bias)
+    return {x: W for x, W in weights.items() if takes_bias or not x.startswith("b")}

@@ -122,22 +122,13 @@ class Stack(Layer):
     # Calls what is underneath; each kind of encoder does it in its own way.
     run_encoder: Callable[..., Array]
 
-    @property
-    def takes_batch(self) -> bool:
-        return self._remember("batch", self._reads_batches)
-
-    def _reads_batches(self):
-        try:
-            self.encode(
-                np.linspace(-1, 1, 6 * WIDTH).reshape(2, 3, WIDTH), encoder_weights(0)
-            )
-        except Broke:
-            return False
-        return True
-
     def with_places(self, weights: Weights, dtype: npt.DTypeLike) -> Weights:
-        """Return the weights that the subject has a place for."""
-        return with_places(weights, dtype, self.takes_bias)
+        """Return the weights in this dtype, without biases if it has none."""
+        return {
+            name: W.astype(dtype, copy=False)
+            for name, W in weights.items()
+            if self.takes_bias or not name.startswith("b")
+        }
 
     @property
     def norm_first(self) -> bool:
@@ -266,15 +257,6 @@ class StackFunction(Stack):
     def run_encoder(self, X, layers, n_heads, options):
         weights = layers if self.many else layers[0]
         return self.call(self.target, X, weights, n_heads, **options)
-
-
-def with_places(weights: Weights, dtype: npt.DTypeLike, takes_bias: bool) -> Weights:
-    """Return the weights in this dtype, without biases where there is no place."""
-    return {
-        name: W.astype(dtype, copy=False)
-        for name, W in weights.items()
-        if takes_bias or not name.startswith("b")
-    }
 
 
 def expected_encoder(

@@ -16,10 +16,7 @@ FOUR = ("W_Q", "W_K", "W_V", "W_O")
 class Attention(Subject):
     """A function of Q, K and V."""
 
-    def attend(
-        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
-        is_causal: bool = False, heads: int = 1,
-    ) -> Array:  # fmt: skip
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Attend; `heads` is for layers, which have more than one."""
         try:
             return self._attend_once(Q, K, V, mask, is_causal)
@@ -62,10 +59,7 @@ class Layer(Subject):
 
     kind = "layer"
 
-    def attend(
-        self, Q: Array, K: Array, V: Array, mask: Array | None = None, *,
-        is_causal: bool = False, heads: int = 1,
-    ) -> Array:  # fmt: skip
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Let every head attend to the same Q, K, V; return the heads side by side.
 
         With identity matrices a layer is its attention. Values wider than the keys go

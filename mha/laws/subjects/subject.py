@@ -71,6 +71,7 @@ class Subject:
     tensors = False
 
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
+    # attend(Q, K, V, mask=None, *, is_causal=False, heads=1)
     attend: Callable[..., Array]
 
     def __init__(
@@ -150,7 +151,7 @@ class Subject:
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
         try:
-            Y = self.but(trace=Trace()).attend(X, X, X, heads=2)
+            Y = self.but(trace=Trace(), log={}).attend(X, X, X, heads=2)
         except (Broke, NotApplicable):
             return False
         return Y.shape[:-1] == shape[:-1]
@@ -262,7 +263,7 @@ class Subject:
         if self.translates and options.get(name) is not None:
             options = options | {name: self._mask_for(args, options)}
         if not self.borrows:
-            args, options = each_array([[*args], options], _copied, {})
+            args, options = each_array([[*args], options], np.ndarray.copy, {})
         self._note(args, options)
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -376,7 +377,3 @@ def _hides_all(mask, shape):
     mask = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
     left = (mask & np.tri(*shape, dtype=bool)).any(-1)
     return bool((mask.any(-1) & ~left).any())
-
-
-def _copied(x):
-    return np.array(x, order="C")
