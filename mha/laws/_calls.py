@@ -32,7 +32,7 @@ SECONDS = 2  # what the longest call may take
 
 def _correct(subject, Q, K, V, **options):
     """Return what correct attention gives where the subject is asked."""
-    options |= {"is_causal": True} if subject.always_causal else {}
+    options["is_causal"] = subject.always_causal
     return scaled_dot_product_attention(Q, K, V, **options)
 
 
@@ -86,9 +86,8 @@ def _part_by_part(subject, Q, K, V, mask=None):
     reduced = mask if mask is None or attention else mask[:, 0]
     correct = _correct(subject, Q, K, V, mask=reduced)
     for i in np.ndindex(Q.shape[:-2]):
-        alone = subject.attend(
-            Q[i], K[i], V[i], None if mask is None else mask[i[0], 0]
-        )
+        own = None if mask is None else mask[i[0], 0]
+        alone = subject.attend(Q[i], K[i], V[i], own)
         if failure := _agree(alone, Y[i], correct[i], f"part {list(i)} of the batch"):
             return failure
     return None
@@ -379,17 +378,15 @@ def _number_mask(subject, Q, K, V, given, opens, factor):
     ask = partial(_unless_refused, what, subject.raw, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(open_)) for open_ in opens):
-        raise NotApplicable(
-            f"it is not made for {what}: one that hides nothing hides keys"
-        )
+        why = "one that hides nothing hides keys"
+        raise NotApplicable(f"it is not made for {what}: {why}")
     A = weights_of(subject, Q, K) * factor
     total = A.sum(-1, keepdims=True)
     if not total.all():
         raise NotApplicable("it is always causal, and then a token sees nothing")
     mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
-    return _agree(
-        A / total @ V, ask(given), _correct(subject, Q, K, V, mask=mask), what
-    )
+    correct = _correct(subject, Q, K, V, mask=mask)
+    return _agree(A / total @ V, ask(given), correct, what)
 
 
 @law(
@@ -469,10 +466,8 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
-    ask = subject.but(cast=dtype).attend
-    return differs(
-        correct, _unless_refused(dtype, ask, Q, K, V), dtype, PRECISION[dtype]
-    )
+    Y = _unless_refused(dtype, subject.but(cast=dtype).attend, Q, K, V)
+    return differs(correct, Y, dtype, PRECISION[dtype])
 
 
 @law(
@@ -499,7 +494,7 @@ def groups_share_their_keys(subject, n, seed):
         {name: np.repeat(W, each, 1).reshape(width, -1) for name, W in narrow.items()}
         for each in (2, 1)
     )
-    options = {"is_causal": True} if subject.always_causal else {}
-    correct = multi_head_attention(X, n_heads=n_heads, **weights, **wide, **options)
+    options = {"n_heads": n_heads, "is_causal": subject.always_causal}
+    correct = multi_head_attention(X, **weights, **wide, **options)
     Y = subject.layer(X, weights | narrow, n_heads)
     return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")

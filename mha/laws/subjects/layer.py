@@ -1,4 +1,4 @@
-"""Attention functions and layers as subjects."""
+"""Attention functions and layers as subjects: what they are handed for one answer."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,7 @@
-"""Make anything that attends answer the same two questions, in NumPy.
+"""What every subject has: what was said about it, its modes, and one way to call it.
 
 A law asks a subject to `attend(Q, K, V, mask)`, and a layer also for the output of a
-`layer(X, weights, n_heads, mask, X_k, X_v)`. What the subject is, a NumPy function, a
+`layer(X, weights, n_heads, mask, X_k, X_v)`, in NumPy. What it is, a NumPy function, a
 torch function or an nn.Module, is known in this folder only.
 """
 
@@ -13,20 +13,15 @@ import sys
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
 from mha._arrays import Array
+from mha.laws.subjects import results
 from mha.laws.subjects.conventions import MASK_LIKE, Conventions, NotApplicable
-from mha.laws.subjects.results import (
-    Broke,
-    as_numbers,
-    each_array,
-    from_torch,
-    line_of,
-    results_in,
-)
+from mha.laws.subjects.results import Broke, each_array
 
 Weights = dict[str, Array]
 Options = dict[str, Any]
@@ -65,7 +60,6 @@ class Subject:
 
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
-    # What was said about it.
     said = Conventions()
     # A function of torch: tensors go in, and an array comes out.
     tensors = False
@@ -79,7 +73,6 @@ class Subject:
         needs_mask: bool = False, lead: int = 0,
     ) -> None:  # fmt: skip
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
-        # What was handed in.
         self.source: Any = target
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
@@ -183,7 +176,7 @@ class Subject:
             raise NotApplicable("its gradients are out of reach")
         if self.cast not in (None, "float64"):
             raise NotApplicable("gradients are compared in float64")
-        twin = self.with_settings(True).but(direction=direction, slope_at={})
+        twin = self.with_settings(gradients=True).but(direction=direction, slope_at={})
         twin.attend(Q.copy(), K.copy(), V.copy(), mask)
         slopes, start = [], 0
         for key, x in zip(self.slope_keys, (Q, K, V), strict=True):
@@ -212,8 +205,8 @@ class Subject:
         vars(twin).update(facts)
         return twin
 
-    def with_settings(self, gradients: bool = False, **settings: Any) -> Self:
-        """Return a twin that is called with these arguments too."""
+    def with_settings(self, *, gradients: bool = False, **settings: Any) -> Self:
+        """Return a twin that gets these arguments too, in every call."""
         merged = tuple((dict(self.mode.settings) | settings).items())
         gradients = gradients or self.mode.gradients
         return self.but(mode=replace(self.mode, gradients=gradients, settings=merged))
@@ -228,7 +221,7 @@ class Subject:
         if self.weights_name and self.kind != "encoder":
             settings.append({self.weights_name: True})
         return [
-            variant.with_settings(gradients, **more)
+            variant.with_settings(gradients=gradients, **more)
             for variant in self.variants()
             for more in settings
             for gradients in (False, True)[: 1 + self.tensors]
@@ -273,10 +266,10 @@ class Subject:
             raise
         except Exception as error:
             text = re.sub(r"\S*<locals>\.", "", f"{type(error).__name__}: {error}")
-            raise Broke(text, line_of(error)) from error
-        Y, *rest = results_in(result)
-        self.weights = as_numbers(rest[0]) if rest else None
-        answer = as_numbers(Y)
+            raise Broke(text, results.line_of(error)) from error
+        Y, *rest = results.results_in(result)
+        self.weights = results.as_numbers(rest[0]) if rest else None
+        answer = results.as_numbers(Y)
         if answer is None:
             raise Broke(f"it returned {type(Y).__name__}, not an array")
         if self.cast == str(getattr(Y, "dtype", "")).removeprefix("torch."):
@@ -284,12 +277,15 @@ class Subject:
             answer = answer.astype(args[0].dtype)
         return answer
 
-    def _keys(self, args, options):
-        """Return what the keys of a call are made from."""
+    def _sizes(self, args, options):
+        """Return how many sequences, queries and keys there are in one call."""
+        X = args[0]
         if self.kind == "attention":
-            return args[1]
-        return next((options[k] for pair in OTHER_NAMES for k in pair if k in options),
-                    args[0])  # fmt: skip
+            keys = args[1]
+        else:
+            others = (options[x] for x in chain(*OTHER_NAMES) if x in options)
+            keys = next(others, X)
+        return len(X) if X.ndim > 2 else 1, X.shape[-2], keys.shape[-2]
 
     def _mask_for(self, args, options):
         """Return the mask of one call as it is handed over."""
@@ -298,22 +294,21 @@ class Subject:
         heads = next((x for x in args if isinstance(x, int)), 1)
         if self.kind == "attention":
             heads = X.shape[1] if X.ndim == 4 else 1
-        batch = len(X) if X.ndim > 2 else 1
         mask = mask[:, None] if mask.ndim == 3 else mask
-        sizes = batch, heads, X.shape[-2], self._keys(args, options).shape[-2]
+        batch, *lengths = self._sizes(args, options)
         letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
         default = letters.get(X.ndim, "b1qk")
         if mask.ndim == 4 and mask.shape[1] > 1:
             default = "bhqk"
         if not self.spreads and mask.shape[-2] == 1:
             default = default.replace("q", "1")
-        return self.said.mask_of(mask, sizes, default, X.dtype)
+        return self.said.mask_of(mask, (batch, heads, *lengths), default, X.dtype)
 
     def _note(self, args, options):
-        X, trace = args[0], self.trace
-        trace.lengths |= {X.shape[-2], self._keys(args, options).shape[-2]}
-        trace.batches.add(len(X) if X.ndim > 2 else 1)
-        trace.dtypes.add(self.cast or str(X.dtype))
+        batch, *lengths = self._sizes(args, options)
+        self.trace.batches.add(batch)
+        self.trace.lengths.update(lengths)
+        self.trace.dtypes.add(self.cast or str(args[0].dtype))
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
@@ -325,7 +320,7 @@ class Subject:
         args, options = each_array([[*args], options], self._as_tensor, seen)
         with torch.set_grad_enabled(self.mode.gradients):
             result = function(*args, **options)
-            Y = results_in(result)[0]
+            Y = results.results_in(result)[0]
             if not isinstance(Y, torch.Tensor):
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
             self.gradients = []
@@ -333,11 +328,13 @@ class Subject:
                 self._backward(Y)
                 leaves = [x for x in seen.values() if x.requires_grad]
                 grads = [x.grad for x in leaves + self.parameters]
-                self.gradients = [from_torch(g) for g in grads if g is not None]
+                self.gradients = [results.from_torch(g) for g in grads if g is not None]
         if self.direction is not None:
             given = (*enumerate(args), *options.items())
             self.slope_at = {
-                key: from_torch(torch.zeros_like(x) if x.grad is None else x.grad)
+                key: results.from_torch(
+                    x.new_zeros(x.shape) if x.grad is None else x.grad
+                )
                 for key, x in given
                 if isinstance(x, torch.Tensor) and x.is_floating_point()
             }

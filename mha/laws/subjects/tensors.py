@@ -84,11 +84,12 @@ class _Built:
 
     def all_modes(self):
         name = self.weights_name
+        ways = [((name, asked),) for asked in (False, True)] if name else [()]
         return [
             self.but(mode=Mode(training, gradients, settings))
             for training, gradients in ((True, True), (False, True), (False, False))
             if training in self.modes
-            for settings in ([((name, False),), ((name, True),)] if name else [()])
+            for settings in ways
         ]
 
     def _settle(self):
@@ -312,7 +313,7 @@ class TorchModule(Module):
 class EncoderModule(_Built, Stack):
     """An EncoderLayer or Encoder of `mha.nn`."""
 
-    # Of the module, and not found out as for a function.
+    # Every module has these, where a function must be tried.
     norm_first, takes_bias = False, True
     instead = "a laws.Adapter that builds and runs it"
     load_heads = staticmethod(_load_attention)
