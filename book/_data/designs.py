@@ -1,0 +1,40 @@
+"""The laws that each design of chapter 17 breaks on purpose: {design: slugs of laws}.
+
+The chapter asks every law of every design and fails if this table is wrong. The law
+cards of the other chapters read it, to link what is an exception to their law.
+"""
+
+BREAKS = {
+    "grouped-query": [],
+    "rotary": [
+        "doubling_changes_nothing",
+        "outputs_follow_tokens",
+        "key_order_is_free",
+        "shifting_keys_changes_nothing",
+        "equals_reference",
+    ],
+    "QK-norm": ["shifting_keys_changes_nothing", "equals_reference"],
+    "window": [
+        "doubling_changes_nothing",
+        "outputs_follow_tokens",
+        "key_order_is_free",
+        "equals_reference",
+    ],
+    "ALiBi": [
+        "scores_keep_unit_variance",
+        "doubling_changes_nothing",
+        "outputs_follow_tokens",
+        "key_order_is_free",
+        "head_owns_its_columns",
+        "equals_reference",
+    ],
+    "soft cap": ["shifting_keys_changes_nothing", "equals_reference"],
+    "sink": [
+        "rows_sum_to_one",
+        "output_in_hull",
+        "constant_values_stay",
+        "doubling_changes_nothing",
+        "shifting_keys_changes_nothing",
+        "equals_reference",
+    ],
+}
