@@ -1,4 +1,4 @@
-"""Exercises on designs since 2017: a cache with windows, rotation, shared heads, a law."""
+"""Exercises on designs since 2017: caches, rotary positions, shared heads, a law."""
 
 import numpy as np
 
