@@ -4,6 +4,16 @@ The chapter asks every law of every design and fails if this table is wrong. The
 cards of the other chapters read it, to link what is an exception to their law.
 """
 
+# How a sentence calls them.
+NAMES = {
+    "grouped-query": "grouped-query attention",
+    "rotary": "rotary positions",
+    "QK-norm": "QK-norm",
+    "window": "sliding windows",
+    "ALiBi": "ALiBi",
+    "soft cap": "soft-capping",
+    "sink": "attention sinks",
+}
 BREAKS = {
     "grouped-query": [],
     "rotary": [
@@ -38,3 +48,14 @@ BREAKS = {
         "equals_reference",
     ],
 }
+
+
+def exceptions(law: str) -> list[str]:
+    """Return the designs that break a law, as a sentence calls them.
+
+    Examples
+    --------
+    >>> exceptions("rows_sum_to_one")
+    ['attention sinks']
+    """
+    return [NAMES[name] for name, slugs in BREAKS.items() if law in slugs]
