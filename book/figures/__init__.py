@@ -41,17 +41,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-<<<<<<< HEAD
-    "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
-    "exceptions", "fused", "heads", "histogram", "house", "kills", "lanes", "learned",
-    "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
-    "steps", "to_weights", "turns", "vectors", "walks",
-=======
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
-    "fused", "heads", "histogram", "house", "kills", "lanes", "learned", "lines",
-    "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
-    "steps", "to_weights", "vectors", "walks",
->>>>>>> main
+    "exceptions", "fused", "heads", "histogram", "house", "kills", "lanes", "learned",
+    "lines", "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online",
+    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "sheet",
+    "softmax", "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip
