@@ -5,8 +5,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.picture import INK, WIDTH, Picture
 from mha.plot.palette import LIGHT
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import house_style
 
 LETTER, ROW = 0.078, 0.2  # inches
 LOOKS: dict[str, dict[str, Any]] = {
