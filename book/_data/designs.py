@@ -17,18 +17,27 @@ NAMES = {
 BREAKS = {
     "grouped-query": [],
     "rotary": [
+        "rotation_changes_nothing",
         "doubling_changes_nothing",
         "outputs_follow_tokens",
         "key_order_is_free",
         "shifting_keys_changes_nothing",
         "equals_reference",
+        "every_length_alike",
+        "large_scores_stay_exact",
     ],
-    "QK-norm": ["shifting_keys_changes_nothing", "equals_reference"],
+    "QK-norm": [
+        "shifting_keys_changes_nothing",
+        "equals_reference",
+        "large_scores_stay_exact",
+    ],
     "window": [
         "doubling_changes_nothing",
         "outputs_follow_tokens",
         "key_order_is_free",
         "equals_reference",
+        "silent_query_takes_the_mean",
+        "every_length_alike",
     ],
     "ALiBi": [
         "scores_keep_unit_variance",
@@ -37,8 +46,14 @@ BREAKS = {
         "key_order_is_free",
         "head_owns_its_columns",
         "equals_reference",
+        "silent_query_takes_the_mean",
+        "every_length_alike",
     ],
-    "soft cap": ["shifting_keys_changes_nothing", "equals_reference"],
+    "soft cap": [
+        "shifting_keys_changes_nothing",
+        "equals_reference",
+        "large_scores_stay_exact",
+    ],
     "sink": [
         "rows_sum_to_one",
         "output_in_hull",
@@ -46,6 +61,9 @@ BREAKS = {
         "doubling_changes_nothing",
         "shifting_keys_changes_nothing",
         "equals_reference",
+        "silent_query_takes_the_mean",
+        "every_length_alike",
+        "large_scores_stay_exact",
     ],
 }
 
