@@ -54,7 +54,7 @@ class Watch:
         self.steps = with_checks(found.steps)
         self.skip, self.facts, self.notes = set(), {}, {}
         for number in found.edited:
-            self.note(number, "an edited check was ignored")
+            self.note(number, "the edited check was ignored")
         sources = [source for _, source in found.steps]
         checks = [task.check for task in self.tasks]
         self.setup = found.chapter.setup([*sources, *checks])

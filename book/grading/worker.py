@@ -40,7 +40,7 @@ def main():
         if kind == "check":
             facts = checks[number].run(space)
         else:
-            if number:
+            if kind == "answer":
                 stopped_by(checks[number].stub, space)
             facts = {"error": stopped_by(source, space)}
         tell(ends=at, changed=first_change(kept), **facts)
