@@ -170,3 +170,11 @@ def test_every_exercise_of_the_book_can_be_graded():
     exercises = [task for each in notebooks.chapters() for task in each.tasks]
     assert len(exercises) == len({task.number for task in exercises}) > 60
     assert all(task.title and task.name for task in exercises)
+
+
+def test_the_page_for_teachers_shows_what_the_command_prints(graded):
+    printed = report.table([run.Result(**r) for r in graded[0]["results"]])
+    page = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
+    shown = page.partition("ten invented students:\n\n```text\n")[2].partition("```")[0]
+    assert len(shown.splitlines()) > 15
+    assert set(shown.splitlines()) <= set(printed.splitlines())
