@@ -161,13 +161,16 @@ def plan(app, docname, lines):
 def lessons(app, docname, lines):
     """Return the table of the sections."""
     spent = {page: app.env.metadata[page]["lesson"] for page in pages(app).values()}
+    spent = {page: each for page, each in spent.items() if {*each} != {OTHER}}
     columns = [*COLUMNS.values(), OTHER]
     columns = [c for c in columns if any(c in each for each in spent.values())]
     rows = []
     for page, each in spent.items():
         cells = [str(max(1, round(each[c]))) if c in each else "" for c in columns]
         rows.append([[link(app, docname, page)], *cells])
-    return table(("chapter", *columns), rows)
+    made = table(("chapter", *columns), rows)
+    made["classes"].append("minutes")  # many narrow columns, see book.css
+    return made
 
 
 def link(app, docname, page):
@@ -191,6 +194,9 @@ def row(cells):
     """Return one row of a table."""
     made = nodes.row()
     for cell in cells:
+        if not cell:
+            made += nodes.entry()
+            continue
         paragraph = nodes.paragraph()
         for count, part in enumerate([cell] if isinstance(cell, str) else cell):
             paragraph += [nodes.Text(", ")] if count else []

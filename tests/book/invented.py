@@ -28,7 +28,6 @@ ENDLESS = "def batch_mask(lengths):\n    while True:\n        pass"
 CRASH = "import os\n\nos._exit(1)"
 BORROWED = "def safe_masked_softmax(S, mask):\n    return mha.masked_softmax(S, mask)"
 PERCENT = "answer_4_1 = [22, 67, 11, 0]"
-TAMPERED = "np.allclose = lambda *args, **options: True\n"
 EXACT = (
     "def denominator_law(attend):\n"
     "    Q, K, V = np.random.default_rng(0).normal(size=(3, 40, 2))\n"

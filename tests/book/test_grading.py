@@ -118,12 +118,29 @@ def one(folder, answers, **options):
     return {r.exercise: r for r in run.grade(path, "a learner", **options)}
 
 
-def test_an_answer_that_replaces_what_checks_rest_on_is_refused(tmp_path):
-    answers = {"4.1": invented.TAMPERED + invented.PERCENT, "4.2": invented.FIRST_ROWS}
-    results = one(tmp_path, answers)
+TAMPERED = {
+    "numpy.allclose": "np.allclose = lambda *args, **options: True",
+    "exercises.masks.causal_row": "from exercises import masks\n"
+    "masks.causal_row = lambda answer: None",
+    "exercises.masks.causal_row.right": "from exercises import masks\n"
+    "object.__setattr__(masks.causal_row, 'right', [22, 67, 11, 0])",
+    "mha.check._engine.Exercise.__call__": "from mha.check import Exercise\n"
+    "Exercise.__call__ = lambda self, answer: None",
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_an_answer_that_replaces_what_checks_rest_on_is_refused(tmp_path, name):
+    first = f"{TAMPERED[name]}\n{invented.PERCENT}"
+    results = one(tmp_path, {"4.1": first, "4.2": invented.FIRST_ROWS})
     assert results["4.1"].verdict == "refused"
-    assert "numpy.allclose" in results["4.1"].text
-    assert results["4.2"].verdict == "slip"  # by the real np.allclose again
+    assert results["4.1"].text == f"the answer replaces {name}"
+    assert results["4.2"].verdict == "slip"  # judged by what the book has again
+
+
+def test_an_answer_that_takes_the_name_of_the_checks_changes_nothing(tmp_path):
+    mine = "class check:\n    causal_row = print\n" + invented.PERCENT
+    assert one(tmp_path, {"4.1": mine})["4.1"].verdict == "slip"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this limit")
