@@ -33,20 +33,13 @@ def chunked_attention(
 
     Parameters
     ----------
-    Q : ndarray of shape (..., n_q, d_k)
-        Queries.
-    K : ndarray of shape (..., n_k, d_k)
-        Keys.
-    V : ndarray of shape (..., n_k, d_v)
-        Values, one for each key. Values must be finite even where masked.
-    mask : ndarray, optional
-        Broadcasts to (..., n_q, n_k) and is read block by block. bool: True = may
-        attend. float: added to the scores.
+    Q, K, V : ndarray of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
+        As in `scaled_dot_product_attention`.
+    mask, scale : optional
+        As in `scaled_dot_product_attention`. The mask is read block by block.
     is_causal : bool, default False
         Query ``i`` attends to the keys ``j <= i`` only; `mask` still applies. Blocks
         of keys that lie wholly in the future are skipped.
-    scale : float, optional
-        Factor on the scores, 1/√d_k by default.
     block_size : int, default 512
         How many queries, and how many keys, a block holds. It changes the time and the
         memory, and the result in its last digits only.
@@ -54,17 +47,14 @@ def chunked_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_v)
-        Each row lies in the convex hull of the value rows; a query whose keys are all
-        masked gets zeros. Same dtype as the inputs; float16 is summed in float32.
+        As in `scaled_dot_product_attention`.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, with both numbers; if a float mask holds NaN or +inf; if
-        `block_size` is less than 1.
+        As in `scaled_dot_product_attention`, and if `block_size` is less than 1.
     TypeError
-        If an argument does not hold real numbers, `mask` holds integers, or
-        `block_size` is not an integer.
+        As there, and if `block_size` is not an integer.
 
     References
     ----------

@@ -324,11 +324,7 @@ def encoder(
         is returned unchanged.
     n_heads : int
         Number of heads, the same in each layer.
-    mask : ndarray, optional
-        Broadcasts to (..., n_heads, n, n) and applies in every layer. bool: True = may
-        attend. float: added to the scores. On a batch, write ``mask[:, None]`` for one
-        mask per sequence.
-    activation, norm_first, eps, is_causal : optional
+    mask, activation, norm_first, eps, is_causal : optional
         The same for each layer, see `encoder_layer`.
     final_norm : (gain, bias), optional
         Normalise once more at the end, as pre-norm stacks do. Either may be None, see
@@ -348,12 +344,9 @@ def encoder(
     Raises
     ------
     ValueError
-        If the weights of a layer lack a matrix or hold an unknown name, or shapes do
-        not fit.
+        As in `encoder_layer`.
     TypeError
-        If `layers` is not a sequence of dicts, `final_norm` not a pair, an argument
-        does not hold real numbers, `n_heads` is not an integer, or `mask` holds
-        integers.
+        As there, and if `layers` is not a sequence of dicts or `final_norm` not a pair.
 
     References
     ----------

@@ -120,6 +120,8 @@ class SentenceEncoder:
     ----------
     source : str
         Where the files came from.
+    n_layers, n_heads, d_model : int
+        Number of layers, 6, and of heads in each, 12; width of a token, 384.
     layers : list of dict
         The weights of each layer, as `mha.encoder` takes them. The arrays are
         read-only, because copies of the model share them.
@@ -134,6 +136,8 @@ class SentenceEncoder:
         self.norm: list[Array] = weights[1]
         self.layers: list[dict[str, Array]] = weights[2]
         self.source = source
+        self.n_layers, self.n_heads = len(self.layers), N_HEADS
+        self.d_model: int = self.tables["word"].shape[1]
 
     def __repr__(self) -> str:
         """Say size, precision and origin."""
@@ -142,21 +146,6 @@ class SentenceEncoder:
             f"d_model={self.d_model}, {self.tables['word'].dtype}, "
             f"from {self.source})"
         )
-
-    @property
-    def n_layers(self) -> int:
-        """Number of layers, 6."""
-        return len(self.layers)
-
-    @property
-    def n_heads(self) -> int:
-        """Number of heads in each layer, 12."""
-        return N_HEADS
-
-    @property
-    def d_model(self) -> int:
-        """Width of a token, 384."""
-        return self.tables["word"].shape[1]
 
     def tokenize(self, sentences: str | Iterable[str]) -> Tokens:
         """Cut sentences into pieces of words that the model has a vector for.
@@ -270,10 +259,8 @@ class SentenceEncoder:
 
         Raises
         ------
-        TypeError
-            If a sentence is not a str.
-        ValueError
-            If there is no sentence.
+        TypeError, ValueError
+            As in `tokenize`.
 
         Examples
         --------

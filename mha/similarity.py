@@ -51,10 +51,8 @@ def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
 
     Parameters
     ----------
-    Q : ndarray of shape (..., n_q, d_k)
-        One vector per row.
-    K : ndarray of shape (..., n_k, d_k)
-        One vector per row. Leading axes broadcast against those of `Q`.
+    Q, K : ndarray of shapes (..., n_q, d_k) and (..., n_k, d_k)
+        As in `dot_product_scores`.
 
     Returns
     -------
@@ -64,10 +62,8 @@ def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
 
     Raises
     ------
-    ValueError
-        If the last axes differ or the leading axes do not broadcast.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        As in `dot_product_scores`.
 
     Examples
     --------

@@ -124,7 +124,20 @@ def shared_encoder(mesh):
     encoder, (X, mask, matters) = copy.deepcopy(alone), tokens()
     share_encoder(encoder, mesh)
     ours = run(encoder, X, matters, mask=mask)
-    return {"encoder": differences(ours, run(alone, X, matters, mask=mask))}
+    report = {"encoder": differences(ours, run(alone, X, matters, mask=mask))}
+    return report | talk_in_a_layer(encoder.layers[0], X)
+
+
+def talk_in_a_layer(layer, X):
+    """Count how often the processes add up something in attention and feed-forward."""
+    with CommDebugMode() as call:
+        Y = layer(X.clone().requires_grad_())
+    with CommDebugMode() as gradients:
+        Y.sum().backward()
+    return {
+        "sums in a call of a layer": call.get_total_counts(),
+        "sums in the gradients of a layer": gradients.get_total_counts(),
+    }
 
 
 def shared_batch(rank):

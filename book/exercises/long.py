@@ -1,15 +1,16 @@
-"""Exercises on long sequences: memory, a cache, and the merging of answers."""
+"""Exercises on long sequences: memory, a cache, and the merging of outputs."""
 
 import numpy as np
 
-from exercises import section
+from exercises import chapter, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
 from mha.chunked import chunked_attention
 from mha.softmax import softmax
 
-_BY_HAND = section("long", "By hand")
-_CACHE = section("long", "Experiment: must the old tokens be asked again?")
+_EQUATION, _MASKS = section("long", "The equation"), chapter("masks")
+_CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
+_GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")
 
 
 # ------------------------------------------------------- what all scores take
@@ -29,12 +30,12 @@ scores_memory = Exercise(
         ),
         Mistake(
             "numbers instead of bytes",
-            "so many scores there are, in units of 2³⁰; each takes four bytes",
+            "this counts the scores, in units of 2³⁰; each of them takes four bytes",
             4,
         ),
         Mistake(
             "half of them",
-            "a mask closes half of the scores, and they stay where they are",
+            "all scores are asked for; a mask hides scores, and they still take memory",
             8,
         ),
         Mistake("float64", "a number in float32 takes four bytes, not eight", 32),
@@ -45,24 +46,24 @@ scores_memory = Exercise(
         ),
         Mistake(
             "three arrays",
-            "scores, exponentials and weights together take that; asked are the scores",
+            "scores, exponentials and weights take that together; count scores only",
             48,
         ),
         Mistake("MiB", "these are MiB, and 1024 of them make a GiB", 16384),
         Mistake(
             "linear, in MiB",
-            "these are MiB, and of a table that grows with the text; but each query "
-            "meets each key",
+            "these are MiB, and for a table that grows like the text; but each query "
+            "has a score with each key",
             512,
         ),
         Mistake("bytes", "these are bytes, and 2³⁰ of them make a GiB", 2**34),
         Mistake(
             "bits",
-            "a number in float32 has 32 bits, and memory is counted in bytes of eight",
+            "a number in float32 has 32 bits, which are four bytes",
             128,
         ),
     ),
-    reread=section("long", "Experiment: what does a text of twice the length cost?"),
+    reread=section("long", "The question", "By hand"),
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
 )
 
@@ -81,85 +82,108 @@ cache_bytes = Exercise(
     mistakes=(
         Mistake(
             "keys only",
-            "a query meets keys, and takes values home: both have to wait for it",
+            "each step needs the keys for the scores and the values for the average: "
+            "store both",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 n_layers * n_kv_heads * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "a pair for each query head",
-            "query heads of one group share their keys and values: count those once",
+            "the query heads of a group share one key head and one value head: count "
+            "n_kv_heads of each",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * n_heads * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "a pair for each member of a group",
-            "n_heads / n_kv_heads says how many share; stored is what they share",
+            "n_heads / n_kv_heads is the size of a group; stored are the n_kv_heads "
+            "that the groups share",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * (n_heads // n_kv_heads) * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "one layer",
-            "each layer has keys of its own",
+            "each layer has keys and values of its own",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_kv_heads * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "numbers instead of bytes",
-            "so many numbers there are; asked are their bytes",
+            "this is how many numbers the cache holds; each takes n_bytes bytes",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * n_kv_heads * n * d_head
             ),
         ),
         Mistake(
             "one key head",
-            "that is right if all heads share one; here there are n_kv_heads of them",
+            "that is right if all heads share one key head; here there are n_kv_heads",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "key heads besides",
-            "the key heads do not come on top of the query heads: only they are stored",
+            "only key and value heads are stored: n_heads plays no part",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * (n_heads + n_kv_heads) * n * d_head * n_bytes
             ),
         ),
         Mistake(
             "scores",
-            "a score is used once and forgotten; what waits is d_head numbers a token",
+            "scores are not stored; a cache has d_head numbers per token and key head",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 2 * n_layers * n_kv_heads * n * n * n_bytes
             ),
         ),
         Mistake(
             "queries too",
-            "a query is asked when its token arrives, and never again",
+            "queries are not stored: each is needed in the step of its own token only",
             lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
                 n_layers * (2 * n_kv_heads + n_heads) * n * d_head * n_bytes
             ),
         ),
+        Mistake(
+            "quadratic",
+            "the time grows with n², but the cache has one key per token: use n once",
+            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+                2 * n_layers * n_kv_heads * n * n * d_head * n_bytes
+            ),
+        ),
     ),
-    reread=section("long", "In practice"),
-    praise="the last case is that of a Llama 2 with 70 billion numbers: 1.3 GB a text.",
+    reread=_GROUPED,
+    praise="the last case has the sizes of Llama 2 with 70 billion parameters: 1.3 GB.",
 )
 
 
-# ------------------------------------------------------- two answers made one
+# ------------------------------------------------------- two outputs made one
 
 
-def _shares(lse_a, lse_b):
+def _factors(lse_a, lse_b):
     top = np.maximum(lse_a, lse_b)
-    a, b = (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
-    return a, b, top
+    top = np.where(np.isneginf(top), 0, top)  # since -inf - -inf is NaN
+    return (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
 
 
 def _merged(Y_a, lse_a, Y_b, lse_b):
-    a, b, _ = _shares(lse_a, lse_b)
-    return (a * Y_a + b * Y_b) / (a + b), np.logaddexp(lse_a, lse_b)
+    a, b = _factors(lse_a, lse_b)
+    total = np.where(a + b == 0, 1, a + b)
+    return (a * Y_a + b * Y_b) / total, np.logaddexp(lse_a, lse_b)
+
+
+def _merged_into_nan(Y_a, lse_a, Y_b, lse_b):
+    lse = np.logaddexp(lse_a, lse_b)
+    a, b = np.exp(lse_a - lse)[:, None], np.exp(lse_b - lse)[:, None]
+    return a * Y_a + b * Y_b, lse
+
+
+def _merged_into_two_nans(Y_a, lse_a, Y_b, lse_b):
+    top = np.maximum(lse_a, lse_b)
+    a, b = (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
+    return (a * Y_a + b * Y_b) / (a + b), top + np.log(a + b)[:, 0]
 
 
 def _merged_without_a_shift(Y_a, lse_a, Y_b, lse_b):
@@ -174,7 +198,7 @@ def _merged_from_the_first(Y_a, lse_a, Y_b, lse_b):
 
 
 def _merged_undivided(Y_a, lse_a, Y_b, lse_b):
-    a, b, _ = _shares(lse_a, lse_b)
+    a, b = _factors(lse_a, lse_b)
     return a * Y_a + b * Y_b, np.logaddexp(lse_a, lse_b)
 
 
@@ -208,26 +232,32 @@ def _halves(*lse, seed=0):
     return Y_a, lse_a, Y_b, lse_b
 
 
-_CLOSED = (np.zeros((1, 2)), np.array([-np.inf]), np.ones((1, 2)), np.array([1.0]))
+_EMPTY = (np.zeros((1, 2)), np.array([-np.inf]), np.ones((1, 2)), np.array([1.0]))
+_BOTH_EMPTY = (
+    np.array([[0.0, 0.0], [1.0, 2.0]]),
+    np.array([-np.inf, 0.0]),
+    np.array([[0.0, 0.0], [3.0, 4.0]]),
+    np.array([-np.inf, 0.0]),
+)
 
-merge_answers = Exercise(
-    task="one answer from the answers of two machines",
+merge_outputs = Exercise(
+    task="one output from the outputs of two machines",
     right=_merged,
     cases=(
         (np.array([[0.0]]), np.array([0.0]), np.array([[4.0]]), np.log([3.0])),
         _halves(1.0, 2.5, -1.0, 0.5),
         _halves(-1.5, -2.0, 0.7, 0.1, seed=1),
-        _halves(1000.0, 1001.0, seed=2),
+        _halves(1000.0, 1001.0, 0.3, 1.2, seed=2),
         _halves(0.0, 1000.0, seed=3),
         _halves(1000.0, 1001.0, -1000.0, -999.0, seed=4),
-        _CLOSED,
+        _EMPTY,
+        _BOTH_EMPTY,
     ),
     observe=_all_results,
     mistakes=(
         Mistake(
             "plain mean",
-            "the machines have seen different scores: the one with the larger sum "
-            "weighs more",
+            "a machine whose exponentials have a larger sum should count more",
             lambda Y_a, lse_a, Y_b, lse_b: (
                 (Y_a + Y_b) / 2,
                 np.logaddexp(lse_a, lse_b),
@@ -235,12 +265,12 @@ merge_answers = Exercise(
         ),
         Mistake(
             "weighted by the logs",
-            "lse is the logarithm of a sum, and it is the sums that weigh",
+            "lse is the logarithm of a sum; use the sums themselves as weights",
             _merged_by_logs,
         ),
         Mistake(
             "no shift",
-            "that is right until a score is large: e¹⁰⁰⁰ is too much for a float",
+            "that is right until a score is large: e¹⁰⁰⁰ overflows",
             _merged_without_a_shift,
         ),
         Mistake(
@@ -250,23 +280,23 @@ merge_answers = Exercise(
         ),
         Mistake(
             "one shift for all queries",
-            "beside a query with large scores e to the power of the others becomes 0: "
-            "each query has a largest of its own",
+            "next to a query with large scores, the exponentials of the others become "
+            "0: shift each query by its own largest lse",
             _merged_from_the_largest_of_all,
         ),
         Mistake(
             "upside down",
-            "you divide where you should multiply: a share is at most 1",
+            "the factors are upside down: each should be at most 1",
             _merged_upside_down,
         ),
         Mistake(
             "a plain sum",
-            "each machine has divided already, so the weights of the two sum to one",
+            "both outputs are divided already, so their weights have to add up to one",
             lambda Y_a, lse_a, Y_b, lse_b: (Y_a + Y_b, np.logaddexp(lse_a, lse_b)),
         ),
         Mistake(
             "the sum, not its log",
-            "Y is right; but the second result has to be a logarithm again",
+            "Y is right; the second result should be the logarithm of this sum",
             lambda Y_a, lse_a, Y_b, lse_b: (
                 _merged(Y_a, lse_a, Y_b, lse_b)[0],
                 np.exp(lse_a) + np.exp(lse_b),
@@ -274,7 +304,7 @@ merge_answers = Exercise(
         ),
         Mistake(
             "shift not undone",
-            "Y is right; but what was subtracted from both logarithms is missing now",
+            "Y is right; add to the second result what you subtracted from both lse",
             lambda Y_a, lse_a, Y_b, lse_b: (
                 _merged(Y_a, lse_a, Y_b, lse_b)[0],
                 np.logaddexp(lse_a, lse_b) - np.maximum(lse_a, lse_b),
@@ -282,12 +312,12 @@ merge_answers = Exercise(
         ),
         Mistake(
             "not divided",
-            "the weights of the two machines have to sum to one",
+            "divide by the sum of the two factors",
             _merged_undivided,
         ),
         Mistake(
             "exchanged",
-            "each answer got the weight of the other",
+            "each output got the weight of the other",
             lambda Y_a, lse_a, Y_b, lse_b: _merged(Y_b, lse_a, Y_a, lse_b),
         ),
         Mistake(
@@ -300,15 +330,27 @@ merge_answers = Exercise(
         ),
         Mistake(
             "the larger log",
-            "Y is right; but the new lse counts the exponentials of both machines",
+            "Y is right; the new lse should count the exponentials of both machines",
             lambda Y_a, lse_a, Y_b, lse_b: (
                 _merged(Y_a, lse_a, Y_b, lse_b)[0],
                 np.maximum(lse_a, lse_b),
             ),
         ),
+        Mistake(
+            "NaN for two empty halves",
+            "where both lse are -∞ you compute -∞ - (-∞), which is NaN; a query "
+            f"without keys should get zeros, as in {_MASKS}",
+            _merged_into_nan,
+        ),
+        Mistake(
+            "two NaN for two empty halves",
+            "where both lse are -∞, both of your results are NaN; expected are zeros, "
+            f"as in {_MASKS}, and the lse -∞",
+            _merged_into_two_nans,
+        ),
     ),
-    reread=_BY_HAND,
-    praise="so a text can be cut between machines, and nobody can tell.",
+    reread=_EQUATION,
+    praise="a text divided between two machines gives the output of one machine.",
 )
 
 
@@ -324,8 +366,19 @@ def _step(x, K, V, W_Q, W_K, W_V, **options):
     return _ask(x @ W_Q, K, V, **options), K, V
 
 
+def _used(x, K, V, W_Q, W_K, W_V, roles):
+    """Return a step that takes what `roles` say, 0 or 1, as keys and as values."""
+    _, *cache = _step(x, K, V, W_Q, W_K, W_V)
+    return _ask(x @ W_Q, *(cache[k] for k in roles)), *cache
+
+
 def _step_backwards(x, K, V, W_Q, W_K, W_V):
     K, V = np.vstack([x @ W_K, K]), np.vstack([x @ W_V, V])
+    return _ask(x @ W_Q, K, V), K, V
+
+
+def _step_in_two_orders(x, K, V, W_Q, W_K, W_V):
+    K, V = np.vstack([x @ W_K, K]), np.vstack([V, x @ W_V])
     return _ask(x @ W_Q, K, V), K, V
 
 
@@ -345,7 +398,7 @@ def _text(n, d, seed):
 
 
 decode_step = Exercise(
-    task="the answer to a new token, and the cache after it",
+    task="the output for a new token, and the cache after it",
     right=_step,
     cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2)),
     names=("x", "K", "V", "W_Q", "W_K", "W_V"),
@@ -361,8 +414,8 @@ decode_step = Exercise(
         ),
         Mistake(
             "is_causal",
-            "with a single query is_causal leaves the first key open and no other; "
-            "nothing in the cache lies in the future",
+            "with is_causal a single query attends to the first key only; nothing in "
+            "the cache lies in the future, so leave it out",
             lambda *args: _step(*args, is_causal=True),
         ),
         Mistake(
@@ -372,17 +425,17 @@ decode_step = Exercise(
         ),
         Mistake(
             "√t",
-            "what stands under the root is d_k, not the number of keys in the cache",
+            "divide by the root of d_k, not of the number of keys in the cache",
             _step_by_root_of_length,
         ),
         Mistake(
             "projected twice",
-            "what lies in the cache is projected already: project the new token only",
+            "the cache holds keys and values already: project the new token only",
             _step_projecting_the_cache,
         ),
         Mistake(
             "the old cache",
-            "the answer is right, but the next token needs the new rows too",
+            "the output is right, but the next step needs the new key and value too",
             lambda x, K, V, W_Q, W_K, W_V: (
                 _step(x, K, V, W_Q, W_K, W_V)[0],
                 K,
@@ -391,29 +444,58 @@ decode_step = Exercise(
         ),
         Mistake(
             "put in front",
-            "the new token comes last; positions are rows",
+            "the new token comes last, so its key and value are the last rows",
             _step_backwards,
         ),
         Mistake(
+            "keys in front",
+            "keys and values need the same order: yours start with the new key and end "
+            "with the new value",
+            _step_in_two_orders,
+        ),
+        Mistake(
             "the token itself",
-            "keys and values are projected: store x @ W_K and x @ W_V",
+            "store the key x @ W_K and the value x @ W_V, not the token itself",
             lambda x, K, V, W_Q, W_K, W_V: _step(
                 x, K, V, W_Q, np.eye(len(x)), np.eye(len(x))
             ),
         ),
         Mistake(
             "an unprojected query",
-            "who asks is x @ W_Q, not x",
+            "the query is x @ W_Q, not x",
             lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, np.eye(len(x)), W_K, W_V),
         ),
         Mistake(
-            "keys and values exchanged",
-            "W_K makes what is looked at, W_V what is taken home",
+            "matrices exchanged",
+            "W_K makes the new key and W_V the new value; yours are exchanged",
             lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, W_Q, W_V, W_K),
+        ),
+        Mistake(
+            "roles exchanged",
+            "the scores need the keys and the average needs the values; yours are "
+            "exchanged in the attention",
+            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (1, 0)),
+        ),
+        Mistake(
+            "keys averaged",
+            "the output is an average of the values, and yours averages the keys",
+            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (0, 0)),
+        ),
+        Mistake(
+            "values matched",
+            "the scores are products with the keys, and yours are with the values",
+            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (1, 1)),
+        ),
+        Mistake(
+            "order of the results",
+            "return the output, the keys and the values in this order",
+            lambda x, K, V, W_Q, W_K, W_V: tuple(
+                _step(x, K, V, W_Q, W_K, W_V)[k] for k in (0, 2, 1)
+            ),
         ),
     ),
     reread=_CACHE,
-    praise="one row of scores for a new token, and the past was not asked again.",
+    praise="a new token takes one row of scores, and no old row is computed again.",
 )
 
 
@@ -421,7 +503,7 @@ decode_step = Exercise(
 
 
 def in_blocks(block_size):
-    """Return a right attention that no package has written."""
+    """Return a correct attention that is not part of the package."""
 
     def attend(Q, K, V):
         S = Q @ K.T / np.sqrt(K.shape[-1])
@@ -498,7 +580,7 @@ def _judged(law, attend):
 
 
 long_text_law = Exercise(
-    task="a law that convicts what fails on long texts only",
+    task="a law that detects what fails on long texts only",
     right=lambda attend: _order_is_free(attend, 1100),
     cases=(
         (scaled_dot_product_attention,),
@@ -514,34 +596,34 @@ long_text_law = Exercise(
     mistakes=(
         Mistake(
             "passes everything",
-            "a law that nobody breaks says nothing: compare numbers",
+            "this passes the wrong functions too: compare numbers",
             lambda attend: True,
         ),
         Mistake(
-            "convicts everything",
-            "the right ones must pass: return True when all is well",
+            "fails everything",
+            "the correct functions must pass: return True if the numbers agree",
             lambda attend: False,
         ),
         Mistake(
             "turned round",
-            "True is for those who keep the law; you acquit the wrong ones",
+            "the results are the wrong way round: True means that the law is satisfied",
             lambda attend: not _order_is_free(attend, 1100),
         ),
         Mistake(
             "constant values",
-            "if all values are equal, every weighted mean is right: let them differ",
+            "if all values are equal, every weighted average is right: let them differ",
             _constants_stay,
         ),
         Mistake(
             "the largest first",
-            "the mistake shows when a later block brings a larger score; in yours the "
-            "first block has it",
+            "the mistake shows when a later block has a larger score; in your text the "
+            "first block has the largest",
             _agrees_in_falling_order,
         ),
         Mistake(
             "too short",
             "in your text nothing has to be rescaled: it fits into a block of 512, or "
-            "the first block holds the largest score of every row",
+            "the first block has the largest score of every row",
             lambda attend: _order_is_free(attend, 8),
         ),
         Mistake(
@@ -551,5 +633,5 @@ long_text_law = Exercise(
         ),
     ),
     reread=section("long", "The law"),
-    praise="it took a text of more than one block, and a late surprise.",
+    praise="it takes more than one block, and a larger score in a later one.",
 )

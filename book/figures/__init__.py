@@ -1,4 +1,4 @@
-"""The figures that one chapter draws; what any reader can use is in the package.
+"""The figures of the chapters; what any reader can use is in the package.
 
 The kernel of a notebook works in the folder of the book, so a chapter says
 ``import figures`` and then, for example, ``figures.softmax(...)``. An interactive
@@ -7,6 +7,7 @@ figure is a `mha.view.View` with a script of the same name beside it.
 
 from figures.batch import batch
 from figures.board import board
+from figures.charts import bars, lines
 from figures.clocks import clocks
 from figures.collapse import collapse
 from figures.diagrams import blocks, paths
@@ -38,9 +39,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
-    "fused", "heads", "histogram", "house", "kills", "lanes", "learned", "many_heads",
-    "marks", "masks", "moves", "offsets", "one_head", "online", "paths", "plane",
-    "points", "projections", "scale", "scores", "shadows", "sheet", "softmax", "steps",
-    "to_weights", "vectors", "walks",
+    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
+    "fused", "heads", "histogram", "house", "kills", "lanes", "learned", "lines",
+    "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online", "paths",
+    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
+    "steps", "to_weights", "vectors", "walks",
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from figures.scene import Scene
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 LEFT, WIDE, HIGH, GAP = 14, 64, 23, 5  # points
 THIN = {"radius": 0, "stroke": "rest", "width": 0.8}

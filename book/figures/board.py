@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.house import draw_plate, draw_sum
+from figures.scene import Scene
 from mha._arrays import Array
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 ROW, CELL, LEFT, GAP = 20, 37, 47, 12  # points
 OUTPUTS, TABLES, SUM, BOARD = 38, 206, 334, 382  # heights, from the top

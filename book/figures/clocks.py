@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha.plot._checks import as_names
+from figures.picture import INK, WIDTH, Picture
+from mha.plot.matrices import as_names
 from mha.plot.palette import LIGHT
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import house_style
 from mha.positions import sinusoidal_positional_encoding
 
 HANDS = (("first hand", "query", "-"), ("second hand", "key", "--"))

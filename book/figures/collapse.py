@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from mha.plot.charts import MARKERS
-from mha.plot.picture import WIDTH, Picture, house_style
+from figures.charts import MARKERS
+from figures.picture import WIDTH, Picture
+from mha.plot.picture import house_style
 from mha.view.base import View, as_numbers, as_words
 
 STILL = 3  # layers that the picture on paper shows, beside the input

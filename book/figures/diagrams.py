@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.house import draw_plate, draw_sum
+from figures.scene import Scene
 from mha._arrays import Array
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 COLUMN, STEP = 160, 38  # points
 BOX, AROUND = (104, 24), 70  # width and height of a box; how far a path goes around

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from figures.scene import Scene
 from figures.ten import NAMES, RIGHT, alt, ten
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 NONE = "no_attention"
 LEFT, STEP, TOP, HIGH = 120, 49, 46, 21  # points

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from figures.house import IT, WORDS, drawing, numbers
+from figures.scene import Scene
 from figures.ten import alt as ten_alt
 from figures.ten import rows as ten_rows
 from figures.ten import ten, worst
 from figures.thumbs import thumb
 from mha import laws, zoo
 from mha.plot.palette import paint
-from mha.plot.scene import Scene
 
 STORE = Path(__file__).parents[1] / "_data" / "hook.json"
 A, B, OTHER = "right", "merge_without_transpose", "softmax_over_queries"

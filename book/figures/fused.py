@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.scene import Scene
 from mha._arrays import Array
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 WIDE, HIGH, TOP, LEFT, SIGN = 22.5, 22, 46, 52, 24  # points
 COLOURS, TINT = ("query", "amber"), 0.2  # of head 1 and of head 2

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import DASHES, axes, legend
+from figures.picture import Picture
 from mha._arrays import Array
-from mha.plot.charts import DASHES, axes, legend
-from mha.plot.picture import Picture, house_style
+from mha.plot.picture import house_style
 
 
 def histogram(

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from figures.scene import Scene
 from mha._arrays import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder_layer, layer_norm
 from mha.heads import linear, merge_heads, split_heads
 from mha.masks import causal_mask
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 from mha.similarity import dot_product_scores
 
 WORDS = ("dog", "food", "it", "hungry")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from figures.charts import bars
 from mha.view.base import View
 
 
@@ -34,4 +35,4 @@ def kills(matrix: Any, *, alt: str) -> View:
     names = [matrix.columns[column].replace("_", " ") for column in order]
     look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions caught"}
     heights = counts[order]
-    return View(__file__, data, alt, lambda plot: plot.bars(heights, names, **look))
+    return View(__file__, data, alt, lambda _: bars(heights, names, **look))

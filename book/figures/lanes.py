@@ -9,8 +9,8 @@ from typing import Any
 
 from figures.house import draw_plate
 from figures.pipeline import slab
+from figures.scene import Scene
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 HEADS, D_K = 12, 32
 D_MODEL = HEADS * D_K

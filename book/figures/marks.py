@@ -7,10 +7,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from figures.picture import INK, WIDTH, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_matrix, as_names
+from mha.plot.matrices import as_matrix, as_names
 from mha.plot.palette import LIGHT
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.picture import house_style
 
 LETTER, ROW = 0.078, 0.155  # inches
 

@@ -8,9 +8,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from figures.picture import INK, WIDTH, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_matrix
-from mha.plot.picture import INK, WIDTH, Picture, house_style
+from mha.plot.matrices import as_matrix
+from mha.plot.picture import house_style
 
 PANEL, MARGIN = 1.75, 0.75  # inches
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from figures.charts import lines
 from mha._arrays import as_count
 from mha.positions import sinusoidal_positional_encoding
 from mha.view.base import View
@@ -45,6 +46,4 @@ def offsets(width: int = 16, *, alt: str) -> View:
     P = sinusoidal_positional_encoding(41, width)
     series = {f"width {width}": P @ P[0]}
     labels = {"xlabel": "offset", "ylabel": "dot product", "alt": alt}
-    return View(
-        __file__, data, alt, lambda plot: plot.lines(np.arange(41), series, **labels)
-    )
+    return View(__file__, data, alt, lambda _: lines(np.arange(41), series, **labels))

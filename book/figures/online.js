@@ -7,11 +7,12 @@ const whole = softmax(scores).reduce((all, p, j) => all + p * values[j], 0);
 
 // what the query keeps after `count` blocks, and the last factor for the old sums
 function keep(count, size = state.size, rescale = state.rescale) {
-  let m = -Infinity, l = 0, o = 0, factor = 1;
+  let m = -Infinity, l = 0, o = 0, factor = 1, due = 1;
   for (let k = 0; k < count; k++) {
     const part = scores.slice(k * size, (k + 1) * size);
     const larger = Math.max(m, ...part);
-    factor = k === 0 ? 1 : rescale === "yes" ? Math.exp(m - larger) : 1;
+    due = k === 0 ? 1 : Math.exp(m - larger);
+    factor = rescale === "yes" ? due : 1;
     l *= factor;
     o *= factor;
     part.forEach((s, i) => {
@@ -20,7 +21,7 @@ function keep(count, size = state.size, rescale = state.rescale) {
     });
     m = larger;
   }
-  return { m, l, o: l ? o / l : 0, factor };
+  return { m, l, o: l ? o / l : 0, factor, due };
 }
 
 // it opens at the first block that makes the old sums shrink
@@ -43,7 +44,7 @@ const [answer, answerBox] = kept("o / ℓ", "output so far", "output");
 
 const tried = new Map(); // size: is the answer right without rescaling?
 function draw() {
-  const { m, l, o, factor } = keep(state.read), before = keep(Math.max(0, state.read - 1)).m;
+  const { m, l, o, factor, due } = keep(state.read), before = keep(Math.max(0, state.read - 1)).m;
   const seen = Math.min(n, state.read * state.size), old = Math.min(n, (state.read - 1) * state.size);
   columns.forEach(({ bar, old: mark, tall, node }, j) => {
     const height = j < seen ? Math.exp(scores[j] - m) : 0, was = j < old ? Math.exp(scores[j] - before) : 0;
@@ -66,7 +67,7 @@ function draw() {
   aim(tried.size === SIZES.length ? `${list}. The answer is right where the largest score is in the first block: then there is nothing to rescale.`
     : `Tried without rescaling: ${list || "none yet"}.`, tried.size === SIZES.length);
   say(!seen ? "Nothing is read yet: m = −∞, ℓ = 0." : `After ${seen} of ${n} keys` +
-    (state.read > 1 ? `: the old sums were ${state.rescale === "no" ? "not multiplied by anything" : `multiplied by ${show(factor)}`}` : "") +
+    (state.read > 1 ? `: the old sums were ${factor === due ? "" : "not "}multiplied by ${show(due)}${factor === due ? "" : ", as they should be"}` : "") +
     (!end ? "." : `. The answer is ${show(o)}; the softmax over all keys at once gives ${show(whole)}${right ? "." : ": wrong."}`));
 }
 const reader = slider("blocks read", { min: 0, max: blocks(), step: 1, value: state.read, say: (x) => `${show(x, 0)} of ${blocks()}`,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import bars
 from mha.view.base import View, as_numbers, as_words, short
 
 SIZES = (1, 2, 3)  # of a block, besides all keys at once
@@ -59,4 +60,4 @@ def online(
     data = {"labels": labels, "scores": scores, "values": values, "block": block}
     heights, words = np.exp(scores - scores.max()), short(labels)
     look: dict[str, Any] = {"alt": alt, "ylabel": "exp(s − m)"}
-    return View(__file__, data, alt, lambda plot: plot.bars(heights, words, **look))
+    return View(__file__, data, alt, lambda _: bars(heights, words, **look))

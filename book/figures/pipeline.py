@@ -7,8 +7,8 @@ be multiplied. Here d_model is three times d_k: there are three heads.
 from typing import Any
 
 from figures.house import draw_plate, numbers
+from figures.scene import Scene
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 N, D_MODEL, D_K = 42, 72, 24  # how long n, d_model and d_k are, in points
 HEADS = D_MODEL // D_K

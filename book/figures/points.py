@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
+from figures.charts import MARKERS, axes, legend
 from figures.checks import all_known
-from mha.plot._checks import as_matrix, as_names
-from mha.plot.charts import MARKERS, axes, legend
-from mha.plot.picture import Picture, house_style
+from figures.picture import Picture
+from mha.plot.matrices import as_matrix, as_names
+from mha.plot.picture import house_style
 
 
 def points(

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import bars
 from mha.softmax import softmax
 from mha.view.base import View, as_numbers
 
@@ -52,4 +53,4 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     labels = np.arange(1, len(raw) + 1)
     # the script shows one width after another
     data = {"scores": np.swapaxes(scores, 1, 2), "widths": widths, "first": first}
-    return View(__file__, data, alt, lambda plot: plot.bars(series, labels, alt=alt))
+    return View(__file__, data, alt, lambda _: bars(series, labels, alt=alt))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import bars
 from mha.softmax import softmax
 from mha.view.base import View, as_numbers, as_words, short
 
@@ -69,4 +70,4 @@ def scores(
     data = {"scores": s, "values": V, "labels": labels, "features": features}
     data |= {"query": query, "moved": labels.index(move)}
     A = softmax(s / np.sqrt(len(features)))
-    return View(__file__, data, alt, lambda plot: plot.bars(A, short(labels), alt=alt))
+    return View(__file__, data, alt, lambda _: bars(A, short(labels), alt=alt))

@@ -7,10 +7,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from figures.checks import as_series
+from figures.picture import INK, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_series
 from mha.plot.palette import LIGHT
-from mha.plot.picture import INK, Picture, house_style
+from mha.plot.picture import house_style
 
 Named = tuple[str, ArrayLike]
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from figures.scene import Scene
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 WIDE, LEFT, HEAD = 384, 48, 170  # of the sheet, the first column, from head to head
 ROW, ABOVE, BELOW = 18, 28, 26  # height of a row, and room above and below a table

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+from figures.charts import bars
 from mha.softmax import softmax as weights
 from mha.view.base import View, as_numbers, as_words, short
 
@@ -50,4 +51,4 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     if abs(scores).max() > LARGEST:
         raise ValueError(f"scores must lie in -{LARGEST}..{LARGEST}, got {scores}")
     data, look = {"scores": scores, "labels": labels}, (weights(scores), short(labels))
-    return View(__file__, data, alt, lambda plot: plot.bars(*look, alt=alt))
+    return View(__file__, data, alt, lambda _: bars(*look, alt=alt))

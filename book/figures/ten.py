@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from figures.scene import Scene
 from mha import laws, zoo
 from mha._chapters import chapter_number
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 
 BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.checks import as_series
+from figures.scene import Scene
 from mha._arrays import Array
-from mha.plot._checks import as_names, as_series
+from mha.plot.matrices import as_names
 from mha.plot.picture import Picture
-from mha.plot.scene import Scene
 from mha.softmax import softmax
 
 ROW, BAR, TOP = 27, 15, 46  # points: from row to row, the height of a bar, the first

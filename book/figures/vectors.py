@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
 from numpy.typing import ArrayLike
 
-from figures.checks import all_known
+from figures.checks import all_known, as_series
 from figures.hull import convex_hull
+from figures.picture import INK, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_series
 from mha.plot.palette import LIGHT, ROLES
-from mha.plot.picture import INK, Picture, house_style
+from mha.plot.picture import house_style
 
 
 def vectors(

@@ -4,10 +4,11 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike
 
+from figures.charts import axes, legend
+from figures.picture import INK, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_matrix
-from mha.plot.charts import axes, legend
-from mha.plot.picture import INK, Picture, house_style
+from mha.plot.matrices import as_matrix
+from mha.plot.picture import house_style
 
 
 def walks(steps: ArrayLike, *, alt: str) -> Picture:

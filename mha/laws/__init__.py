@@ -29,4 +29,5 @@ from mha.laws._matrix import *
 from mha.laws._report import *
 from mha.laws._weights import *
 from mha.laws.subjects.adapter import *
+from mha.laws.subjects.conventions import *
 from mha.laws.subjects.encoder import *

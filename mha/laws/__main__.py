@@ -21,7 +21,7 @@ examples:
   python -m mha.laws my_package.layers:attention
   python -m mha.laws my_package.layers:MyLayer --factory "it(d_model=8, n_heads=2)"
   python -m mha.laws torch.nn:TransformerEncoderLayer --factory "it(8, 2)" --json
-  python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='masked')"
+  python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='hide')"
 
 exit status:
   0  no law is broken

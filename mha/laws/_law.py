@@ -150,7 +150,7 @@ class Law:
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
-            setup=variant.log.get("attend", ""),
+            setup="\n".join(variant.log.values()),
         )  # fmt: skip
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
@@ -215,7 +215,7 @@ class Law:
         if why := OUT_OF_REACH.get((self.level, subject.kind)):
             raise NotApplicable(why)
         if case.get("mask") is not None and subject.mask_name is None:
-            raise NotApplicable("it takes no mask")
+            raise NotApplicable(subject.why_no_mask)
         if case.get("is_causal") and not subject.takes_causal:
             raise NotApplicable("it has no is_causal")
         try:
@@ -224,8 +224,10 @@ class Law:
                 verdict = self.judge(subject, **case)
         except Broke as error:
             return Failure("an array", str(error))
-        if verdict is None or isinstance(verdict, Failure):
+        if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):
             return verdict
+        if verdict is None or isinstance(verdict, Failure):
+            return None
         return None if verdict else Failure("the law holds", "it does not")
 
     def spares_reference(self, subject: Subject, case: Case) -> bool:

@@ -6,7 +6,7 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
 from mha.laws._law import Failure, differs, law
-from mha.laws.subjects.encoder import Drawn, expected_encoder
+from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn, expected_encoder
 from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "head_owns_its_columns", "parameters_ignore_heads",
 ]  # fmt: skip
 
-WIDTH, HEADS = 4, 2
 NAMES = ("W_Q", "W_K", "W_V", "W_O")
 
 
@@ -174,20 +173,20 @@ def reference_cases(rng):
             # Square: where a causal mask of another shape begins is a convention.
             square = {name: case[name][: len(case["Q"])] for name in "QKV"}
             yield square | {"is_causal": True}
-    yield from whole_layer_cases(rng, (3, WIDTH))
-    yield from whole_layer_cases(rng, (2, 3, WIDTH))
-    padding = np.arange(3) < np.array([3, 1])[:, None, None, None]
-    yield _whole_layer(rng, (2, 3, WIDTH)) | {"mask": padding}
+    yield from whole_layer_cases(rng, (5, WIDTH))
+    yield from whole_layer_cases(rng, (2, 5, WIDTH))
+    padding = np.arange(5) < np.array([5, 1])[:, None, None, None]
+    yield _whole_layer(rng, (2, 5, WIDTH)) | {"mask": padding}
     yield from whole_encoder_cases(rng)
 
 
 def whole_encoder_cases(rng):
     for n_layers in (1, 2):
-        for shape in ((3, WIDTH), (2, 3, WIDTH)):
+        for shape in ((5, WIDTH), (2, 5, WIDTH)):
             X = rng.integers(-2, 3, shape).astype(float)
             case = {"X": X, "layers": Drawn(rng.integers(1000), n_layers)}
             yield case
-            yield case | {"mask": np.array([[True, True, False]])}
+            yield case | {"mask": np.array([[True, True, False, True, False]])}
             yield case | {"is_causal": True}
 
 
@@ -195,9 +194,9 @@ def whole_layer_cases(rng, shape):
     case = _whole_layer(rng, shape)
     yield case
     yield case | {"is_causal": True}
-    yield case | {"mask": np.tri(3, dtype=bool)}
-    yield case | {"mask": np.array([[True, True, False]])}
-    others = rng.integers(-2, 3, (*shape[:-2], 5, WIDTH))
+    yield case | {"mask": np.tri(5, dtype=bool)}
+    yield case | {"mask": np.array([[True, True, False, True, False]])}
+    others = rng.integers(-2, 3, (*shape[:-2], 7, WIDTH))
     yield case | {"X_k": others.astype(float)}
     yield case | {f"b_{name}": rng.integers(-2, 3, WIDTH) / 2 for name in "QKVO"}
 

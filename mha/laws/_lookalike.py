@@ -8,7 +8,7 @@ import numpy as np
 from mha import zoo
 from mha.laws._matrix import kill_matrix
 from mha.laws._report import Finding
-from mha.laws.subjects.encoder import HEADS, encoder_weights, with_places
+from mha.laws.subjects.encoder import HEADS, WIDTH, encoder_weights, with_places
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Broke, NotApplicable, Subject
 
@@ -113,8 +113,8 @@ def _whole_answers_of(member, settings, *inputs):
 def _whole_answers(encoder, depth, takes_bias, causal):
     """Return what the encoder gives on inputs that the subject can be asked."""
     rng = np.random.default_rng(7)
-    X = rng.standard_normal((2, 3, 4))
-    mask, layers = rng.random((2, 1, 3, 3)) < 0.6, encoder_weights(7, depth)
+    X = rng.standard_normal((2, 5, WIDTH))
+    mask, layers = rng.random((2, 1, 5, 5)) < 0.6, encoder_weights(7, depth)
     mask[0, 0, 2] = False
     layers = [with_places(weights, X.dtype, takes_bias) for weights in layers]
     some = ((X[0], None), (X[0], mask[0, 0]), (X[0], mask[1, 0, :1]), (X, mask))

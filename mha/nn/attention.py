@@ -44,24 +44,16 @@ def scaled_dot_product_attention(
 
     Parameters
     ----------
-    Q : Tensor of shape (..., n_q, d_k)
-        Queries.
-    K : Tensor of shape (..., n_k, d_k)
-        Keys. Keys and values must be finite even where masked.
-    V : Tensor of shape (..., n_k, d_v)
-        Values, one for each key.
+    Q, K, V : Tensor of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
+        As in `mha.scaled_dot_product_attention`. Keys too must be finite where masked.
     mask : Tensor or ndarray, optional
         Broadcasts to (..., n_q, n_k). bool: True = may attend. float: added to the
         scores.
-    is_causal : bool, default False
-        Query ``i`` sees the keys ``j <= i`` only; `mask` still applies.
-    scale : float, optional
-        Factor on the scores, 1/√d_k by default.
+    is_causal, scale, return_weights : optional
+        As in `mha.scaled_dot_product_attention`.
     dropout_p : float, default 0.0
         Each weight becomes 0 with this probability, and the others are divided by
         ``1 - dropout_p``. A function has no eval mode: pass 0 to switch it off.
-    return_weights : bool, default False
-        Return the weights too.
 
     Returns
     -------

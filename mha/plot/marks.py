@@ -1,7 +1,6 @@
 """What a drawing is made of: shapes and words in roles, as SVG and by matplotlib."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,8 +15,6 @@ Point = tuple[float, float]
 SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
 CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
-MARKUP = re.compile(r"(\*|_\w+|ᵀ)")  # *letter*, subscript, transpose
-LETTER = 1.3  # as large as the words beside it
 
 
 def short(x: float) -> str:
@@ -103,7 +100,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Text:
-    """Words; with `math` they may hold a *letter*, W_Q and Kᵀ."""
+    """Words, as they are."""
 
     x: float
     y: float
@@ -114,7 +111,6 @@ class Text:
     bold: bool
     serif: bool
     turn: float
-    math: bool
 
     def svg(self) -> str:
         """Return a text element."""
@@ -124,19 +120,21 @@ class Text:
         look += ' font-weight="600"' * self.bold
         look += f' font-family="{SERIF}"' * self.serif
         look += f' transform="rotate({short(self.turn)} {x} {y})"' * bool(self.turn)
-        words = _tspans(self.words) if self.math else escape(self.words)
-        return f'<text {look} fill="{paint(self.role)}">{words}</text>'
+        return f'<text {look} fill="{paint(self.role)}">{self.inside()}</text>'
+
+    def inside(self) -> str:
+        """Return what stands inside the text element."""
+        return escape(self.words)
 
     def plot(self, ax: Any, z: int) -> None:
         """Write on axes whose units are points."""
-        words = _mathtext(self.words) if self.math else self.words
         look: dict[str, Any] = {"ha": ALIGN[self.anchor], "va": "baseline", "zorder": z}
         look |= {"rotation": -self.turn, "rotation_mode": "anchor"}
         look |= {"family": "DejaVu Serif" if self.serif else "DejaVu Sans"}
-        look |= {"weight": "bold" if self.bold else "normal", "parse_math": self.math}
+        look |= {"weight": "bold" if self.bold else "normal", "parse_math": False}
         # DejaVu is wider than what most pages have
         look |= {"size": 0.92 * self.size, "color": _rgba(self.role)}
-        ax.text(self.x, self.y, words, math_fontfamily="dejavuserif", **look)
+        ax.text(self.x, self.y, self.words, **look)
 
 
 def _toward(b: Point, a: Point, radius: float) -> Point:
@@ -148,35 +146,3 @@ def _toward(b: Point, a: Point, radius: float) -> Point:
 
 def _rgba(role: str | None, alpha: float = 1) -> Any:
     return (LIGHT[role], alpha) if role else "none"
-
-
-def _tspans(words: str) -> str:
-    """Return words in which a letter, a subscript or a transpose is set as such."""
-    runs, letter, back = "", False, 0.0
-    for piece in filter(None, MARKUP.split(words)):
-        if piece == "*":
-            letter = not letter
-            continue
-        size, down, back = LETTER if letter else 1, back, 0.0
-        look = f' font-family="{SERIF}" font-style="italic"' * letter
-        if piece[0] in "_ᵀ":
-            down, piece = (0.3, piece[1:]) if piece[0] == "_" else (-0.5, "T")
-            size, back = 0.74 * size, -0.74 * down
-        look += f' font-size="{short(size)}em"' * (size != 1)
-        look += f' dy="{short(down)}em"' * bool(down)
-        runs += f"<tspan{look}>{escape(piece)}</tspan>" if look else escape(piece)
-    return runs
-
-
-def _mathtext(words: str) -> str:
-    runs, letter = "", False
-    for piece in filter(None, MARKUP.split(words)):
-        if piece == "*":
-            letter = not letter
-        elif piece[0] in "_ᵀ":
-            sign, inside = ("_", piece[1:]) if piece[0] == "_" else ("^", "T")
-            kind = "mathbfit" if letter else "mathsf"
-            runs += rf"${sign}{{\{kind}{{{inside}}}}}$"
-        else:
-            runs += rf"$\mathbfit{{{piece}}}$" if letter else piece
-    return runs

@@ -2,14 +2,13 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mha._arrays import Array
-from mha.plot._checks import as_matrix, as_names
 from mha.plot.picture import Picture
 from mha.plot.scene import Scene, corners
 
@@ -186,6 +185,24 @@ def _read(
             raise ValueError(f"a mask must be boolean, got {A.dtype}")
     pairs = zip(matrices, masks, strict=True)
     return matrices, [_blocked(A, M, kind) for A, M in pairs]
+
+
+def as_matrix(name: str, A: ArrayLike, shape: str) -> Array:
+    """Return `A` as an array with two axes, neither of them empty."""
+    A = np.asarray(A)
+    if A.ndim != 2 or 0 in A.shape:
+        raise ValueError(f"{name} must have shape {shape}, got {A.shape}")
+    return A
+
+
+def as_names(
+    argument: str, names: Iterable[object] | None, count: int, what: str
+) -> list[str]:
+    """Return `count` names as text; None numbers them from 0."""
+    names = [*(range(count) if names is None else names)]
+    if len(names) != count:
+        raise ValueError(f"{argument} has {len(names)} names for {count} {what}")
+    return [str(name) for name in names]
 
 
 def _blocked(A: Array, mask: Any, kind: Kind) -> Array:

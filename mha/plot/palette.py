@@ -1,4 +1,4 @@
-"""The colours of the roles in both themes, and the ink that can be read on a weight.
+"""The colours of the roles, and the ink that can be read on a weight.
 
 A figure on a page asks the page for them, by CSS variables such as ``--mha-query``; the
 light theme is what it falls back to.
@@ -11,13 +11,6 @@ LIGHT = {
     "amber": "#8F6400", "olive": "#55701A",  # for lines and signs that have no role
     "ink": "#222832", "muted": "#667180", "rest": "#C3C9D1", "paper": "#FFFFFF",
     "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",
-}  # fmt: skip
-DARK = {
-    "query": "#62B4FF", "key": "#FFA552", "value": "#63E6BE", "weight": "#DCDAFF",
-    "output": "#E08BD6", "wrong": "#FF8098",
-    "amber": "#E0B454", "olive": "#B5CC6A",
-    "ink": "#CED6DD", "muted": "#98A2AE", "rest": "#48566B", "paper": "#14181E",
-    "on0": "#FFFFFF", "on1": "#000000", "on2": "#000000",
 }  # fmt: skip
 
 

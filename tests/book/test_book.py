@@ -153,7 +153,7 @@ def good_chapter():
         code("import numpy as np\n\nthree = 1 + 1 + 1\nprint(three)", printed("3\n")),
         code("def count_by_hand(words):\n    return len(words)"),
         new_markdown_cell("## The picture\n\nWe look."),
-        code('plot.bars([three], ["n"], alt="One bar of height three.")', PICTURE),
+        code('figures.bars([three], ["n"], alt="One bar of height three.")', PICTURE),
         new_markdown_cell(CAPTION),
         new_markdown_cell(
             '## The equation\n\n<a id="eq-three"></a>\n\n$$\nn = 3 \\tag{0.1}\n$$'
@@ -277,7 +277,7 @@ BAD = {
         replace("it is after two.", "it is after two.\n\nNo."),
     ],
     "sections_keep_their_promise": [
-        replace("plot.bars", "draw"),
+        replace("figures.bars", "draw"),
         replace("$$\nn = 3 \\tag{0.1}\n$$", "Three."),
         replace("mha.source(mha.softmax)", "3"),
         replace("assert three == 3", "three == 3"),
@@ -357,24 +357,28 @@ BAD = {
     ],
     "figures_have_caption_and_name": [
         drop("**Figure 0.1.**"),
-        both(output("plot.bars", [VIEW]), drop("**Figure 0.1.**")),
+        both(output("figures.bars", [VIEW]), drop("**Figure 0.1.**")),
         replace("**Figure 0.1.** The bar ends at three.", "**Figure 0.1.**"),
         replace('<a id="fig-three"></a>', ""),
-        output("plot.bars", []),
-        output("plot.bars", [printed("3"), PICTURE]),
+        output("figures.bars", []),
+        output("figures.bars", [printed("3"), PICTURE]),
     ],
     "figures_are_pictures_with_alt_text": [
-        output("plot.bars", [result("Picture: ")]),
-        output("plot.bars", [result("<Figure size 640x480>", **{"image/png": "iVBO"})]),
-        output("plot.bars", [result("Picture: The bar ends at three.")]),
-        output("plot.bars", [result("View: ")]),
-        output("plot.bars", [result("View: The bar ends at three.")]),
+        output("figures.bars", [result("Picture: ")]),
+        output(
+            "figures.bars", [result("<Figure size 640x480>", **{"image/png": "iVBO"})]
+        ),
+        output("figures.bars", [result("Picture: The bar ends at three.")]),
+        output("figures.bars", [result("View: ")]),
+        output("figures.bars", [result("View: The bar ends at three.")]),
     ],
     "figures_show_where_no_script_runs": [
-        output("plot.bars", [result("Picture: A bar.")]),
-        output("plot.bars", [result("View: A bar.", **{"text/html": "<svg></svg>"})]),
+        output("figures.bars", [result("Picture: A bar.")]),
         output(
-            "plot.bars",
+            "figures.bars", [result("View: A bar.", **{"text/html": "<svg></svg>"})]
+        ),
+        output(
+            "figures.bars",
             [result("Picture: A.", **{"image/png": "i", "text/html": "<svg></svg>"})],
         ),
     ],
@@ -437,7 +441,7 @@ HARMLESS = [
     prose("Half a sentence of twenty words. " * 9),
     add_to("assert three == 3", "squares = [three * k for k in range(3)]"),
     add_to("def count_by_hand(words):", "    three = 2"),
-    both(replace("plot.bars", "view.bars"), output("view.bars", [VIEW])),
+    both(replace("figures.bars", "view.bars"), output("view.bars", [VIEW])),
 ]
 
 

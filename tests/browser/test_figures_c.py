@@ -130,6 +130,13 @@ def test_the_blocks_open_where_the_old_sums_shrink(show):  # noqa: F811
     assert [mark.is_visible() for mark in marks.all()] == [True] * 2 + [False] * 6
 
 
+def test_without_rescaling_the_figure_says_which_factor_is_missing(show):  # noqa: F811
+    figure = show(ONLINE)
+    figure.radio("forget it").check()
+    factor = np.exp(max(SCORES[:2]) - max(SCORES[:4]))
+    assert f"not multiplied by {factor:.2f}, as they should be" in figure.says
+
+
 def test_all_sizes_are_tried_without_rescaling(show):  # noqa: F811
     figure = show(ONLINE)
     figure.radio("forget it").check()

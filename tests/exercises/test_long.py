@@ -45,11 +45,12 @@ def test_cache_bytes_accepts_the_shapes_of_arrays_and_names_each_slip():
         wrong_ways={
             "a pair for each query head": [by_width],
             "keys only": [lambda *args: by_loops(*args) / 2],
+            "quadratic": [lambda n, *sizes: n * by_arrays(n, *sizes)],
         },
     )
 
 
-def test_merge_answers_accepts_other_ways_and_names_each_mistake():
+def test_merge_outputs_accepts_other_ways_and_names_each_mistake():
     def by_softmax(Y_a, lse_a, Y_b, lse_b):
         a, b = mha.softmax(np.stack([lse_a, lse_b]), axis=0)[..., None]
         return a * Y_a + b * Y_b, np.logaddexp(lse_a, lse_b)
@@ -58,6 +59,10 @@ def test_merge_answers_accepts_other_ways_and_names_each_mistake():
         rows, logs = [], []
         for y_a, a, y_b, b in zip(Y_a, lse_a, Y_b, lse_b, strict=True):
             top = max(a, b)
+            if top == -np.inf:
+                rows.append(0 * y_a)
+                logs.append(top)
+                continue
             w_a, w_b = np.exp(a - top), np.exp(b - top)
             rows.append((w_a * y_a + w_b * y_b) / (w_a + w_b))
             logs.append(top + np.log(w_a + w_b))
@@ -67,7 +72,8 @@ def test_merge_answers_accepts_other_ways_and_names_each_mistake():
         Y_a, lse_a, Y_b, lse_b = map(torch.from_numpy, args)
         lse = torch.logaddexp(lse_a, lse_b)
         parts = (lse_a, Y_a), (lse_b, Y_b)
-        return sum((part - lse).exp()[:, None] * Y for part, Y in parts), lse
+        Y = sum((part - lse).exp()[:, None] * Y for part, Y in parts)
+        return Y.nan_to_num(), lse
 
     def in_a_list(*args):
         return list(by_rows(*args))
@@ -82,20 +88,51 @@ def test_merge_answers_accepts_other_ways_and_names_each_mistake():
         a, b = np.exp(lse_a) / total, np.exp(lse_b) / total
         return Y_a * a[:, None] + Y_b * b[:, None], np.log(total)
 
+    def by_ratio(Y_a, lse_a, Y_b, lse_b):
+        """The share of the first half is a logistic function of the difference."""
+        a = 1 / (1 + np.exp(lse_b - lse_a))[:, None]
+        return a * Y_a + (1 - a) * Y_b, np.logaddexp(lse_a, lse_b)
+
+    def by_stack(Y_a, lse_a, Y_b, lse_b):
+        both = np.stack([lse_a, lse_b])
+        E = np.exp(both - both.max(0))
+        Y = np.einsum("kq,kqd->qd", E / E.sum(0), np.stack([Y_a, Y_b]))
+        return Y, both.max(0) + np.log(E.sum(0))
+
+    def overflows_only(Y_a, lse_a, Y_b, lse_b):
+        total = np.exp(lse_a) + np.exp(lse_b)
+        a, b = np.exp(lse_a)[:, None], np.exp(lse_b)[:, None]
+        never_zero = np.where(total == 0, 1, total)[:, None]
+        return (Y_a * a + Y_b * b) / never_zero, np.log(total)
+
     prove(
-        check.merge_answers,
+        check.merge_outputs,
         by_softmax,
         by_rows,
         by_torch,
         in_a_list,
         wrong_ways={
             "one shift for all queries": [one_top],
-            "no shift": [overflows],
+            "no shift": [overflows, overflows_only],
             "plain mean": [
                 lambda a, m, b, n: (np.mean([a, b], axis=0), by_torch(a, m, b, n)[1])
             ],
+            "NaN for two empty halves": [by_ratio],
+            "two NaN for two empty halves": [by_stack],
         },
     )
+
+
+def test_two_empty_halves_give_what_attention_gives_a_query_without_keys():
+    """Zeros, as in chapter 4, and the logarithm of a sum without terms."""
+    Q, K, V = draw_text(10)
+    nothing = np.zeros((7, 10), bool)
+    Y = mha.scaled_dot_product_attention(Q, K, V, nothing)
+    empty = Y, np.full(7, -np.inf)
+    merged, lse = check.merge_outputs.right(*empty, *empty)
+    np.testing.assert_array_equal(merged, Y)
+    np.testing.assert_array_equal(lse, -np.inf)
+    np.testing.assert_array_equal(mha.chunked_attention(Q, K, V, nothing), Y)
 
 
 def test_merging_is_what_attention_to_two_halves_needs():
@@ -105,7 +142,7 @@ def test_merging_is_what_attention_to_two_halves_needs():
     for keys in (slice(0, 3), slice(3, 10)):
         Y = mha.scaled_dot_product_attention(Q, K[keys], V[keys])
         halves += [Y, np.log(np.exp(S[:, keys]).sum(1))]
-    Y, lse = check.merge_answers.right(*halves)
+    Y, lse = check.merge_outputs.right(*halves)
     np.testing.assert_allclose(Y, mha.scaled_dot_product_attention(Q, K, V))
     np.testing.assert_allclose(lse, np.log(np.exp(S).sum(1)))
 
@@ -131,12 +168,25 @@ def test_decode_step_accepts_every_way_to_grow_a_cache_and_names_each_mistake():
         _, K, V = by_concatenation(x, K, V, W_Q, W_K, W_V)
         return mha.softmax(x @ W_Q @ K.T) @ V, K, V
 
+    def averages_keys(x, K, V, W_Q, W_K, W_V):
+        _, K, V = by_concatenation(x, K, V, W_Q, W_K, W_V)
+        return mha.softmax(x @ W_Q @ K.T / np.sqrt(len(x))) @ K, K, V
+
+    def exchanges_roles(x, K, V, W_Q, W_K, W_V):
+        _, K, V = by_concatenation(x, K, V, W_Q, W_K, W_V)
+        return mha.softmax(x @ W_Q @ V.T / np.sqrt(len(x))) @ K, K, V
+
     prove(
         check.decode_step,
         by_concatenation,
         by_torch,
         lambda *args: list(by_torch(*args)),
-        wrong_ways={"is_causal": [first_value], "no scale": [unscaled]},
+        wrong_ways={
+            "is_causal": [first_value],
+            "no scale": [unscaled],
+            "keys averaged": [averages_keys],
+            "roles exchanged": [exchanges_roles],
+        },
     )
 
 
@@ -199,6 +249,6 @@ def test_a_law_that_knows_the_names_of_the_right_ones_does_not_pass():
     assert not check.long_text_law(lambda attend: attend in friends).passed
 
 
-def test_the_laws_of_the_book_acquit_a_large_block_and_convict_a_small_one():
+def test_the_laws_of_the_book_pass_a_large_block_and_detect_a_small_one():
     assert laws.key_order_is_free.check(forgetful(512))
     assert not laws.key_order_is_free.check(forgetful(1))

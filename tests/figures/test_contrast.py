@@ -17,12 +17,19 @@ pytest.importorskip("matplotlib")
 from matplotlib.path import Path
 
 from figures.house import PARTS, TABLES, house
+from figures.scene import Scene
 from mha import plot
 from mha.plot import palette
 from mha.plot.marks import Shape, Text
-from mha.plot.scene import Scene
 
-THEMES = {"light": palette.LIGHT, "dark": palette.DARK}
+DARK = {
+    "query": "#62B4FF", "key": "#FFA552", "value": "#63E6BE", "weight": "#DCDAFF",
+    "output": "#E08BD6", "wrong": "#FF8098",
+    "amber": "#E0B454", "olive": "#B5CC6A",
+    "ink": "#CED6DD", "muted": "#98A2AE", "rest": "#48566B", "paper": "#14181E",
+    "on0": "#FFFFFF", "on1": "#000000", "on2": "#000000",
+}  # fmt: skip
+THEMES = {"light": palette.LIGHT, "dark": DARK}
 CSS = File(plot.__file__).parents[2] / "book" / "_static" / "figures.css"
 ENOUGH = 4.5
 in_both_themes = pytest.mark.parametrize("theme", THEMES)

@@ -15,7 +15,7 @@ NAMED = {"rows": None, "cols": None}
 MAP = {"kind": "weights", "mask": None, "unit": None, "xlabel": "key"}
 DEFAULTS = {
     plot.Picture: {},
-    plot.bars: {"ylabel": "weight"},
+    figures.bars: {"ylabel": "weight"},
     figures.batch: {"in_front": False},
     figures.blocks: {"axes": ("batch", "token", "feature")},
     figures.board: {},
@@ -23,7 +23,7 @@ DEFAULTS = {
     plot.heatmap: {**NAMED, **MAP, "ylabel": "query"},
     plot.heatmaps: {**NAMED, **MAP, "ylabel": "query"},
     figures.histogram: {"bins": 40},
-    plot.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
+    figures.lines: {"xscale": "linear", "yscale": "linear", "reference": None},
     figures.marks: {
         **NAMED, "xlabel": "", "ylabel": "", "names": ("yes", "no"), "sort": False,
     },
@@ -89,7 +89,7 @@ E2 = np.eye(2)
 SAYS = {"alt": "One sentence."}
 WRITTEN_OUT = {
     "bars": (
-        lambda **o: plot.bars([0.2, 0.8], ["a", "b"], **SAYS, **o),
+        lambda **o: figures.bars([0.2, 0.8], ["a", "b"], **SAYS, **o),
         {"ylabel": "weight"},
     ),
     "heatmap": (

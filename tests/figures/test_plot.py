@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -23,9 +24,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from figures.hull import convex_hull
+from figures.picture import WIDTH, Picture
 from figures.vectors import label_side
 from mha import plot
-from mha.plot import picture as _picture
 from mha.plot.marks import Shape, Text
 from mha.plot.matrices import SHADES, number
 from mha.plot.palette import LIGHT, paint
@@ -42,15 +43,15 @@ PICTURES = {
     "large": lambda alt: plot.heatmap(np.eye(37), alt=alt, mask=np.tri(37) > 0),
     "heatmaps": lambda alt: plot.heatmaps([(A, "right"), (A, "wrong")], alt=alt),
     "many": lambda alt: plot.heatmaps([(A, "a")] * 7, QUERIES, KEYS, alt=alt),
-    "bars": lambda alt: plot.bars(A[0], KEYS, alt=alt),
-    "groups of bars": lambda alt: plot.bars({"a": A[0], "b": A[1]}, KEYS, alt=alt),
-    "lines": lambda alt: plot.lines(
+    "bars": lambda alt: figures.bars(A[0], KEYS, alt=alt),
+    "groups of bars": lambda alt: figures.bars({"a": A[0], "b": A[1]}, KEYS, alt=alt),
+    "lines": lambda alt: figures.lines(
         [2, 4, 8], {"a": [1, 2, 3], "b": ([1] * 3, [0] * 3, [2] * 3)}, **LABELS, alt=alt
     ),
-    "logarithmic": lambda alt: plot.lines(
+    "logarithmic": lambda alt: figures.lines(
         [2, 16], {"a": [2, 16]}, **LABELS, alt=alt, xscale="log", yscale="log"
     ),
-    "reference": lambda alt: plot.lines(
+    "reference": lambda alt: figures.lines(
         [2, 4], {"a": [2, 4]}, **LABELS, alt=alt, reference={"b": 1.0, "c": [2, 4]}
     ),
     "histogram": lambda alt: figures.histogram({"a": A}, xlabel="weight", alt=alt),
@@ -319,8 +320,8 @@ def test_a_picture_styles_nothing_but_itself(name):
 def test_a_picture_is_at_most_six_inches_wide(name):
     picture = drawn(name)
     width = float(ET.fromstring(picture.svg).get("viewBox").split()[2])
-    assert width <= 72 * _picture.WIDTH + 4
-    assert pixels(picture)[0] <= 110 * _picture.WIDTH + 6
+    assert width <= 72 * WIDTH + 4
+    assert pixels(picture)[0] <= 110 * WIDTH + 6
 
 
 @every_picture
@@ -352,10 +353,11 @@ def test_the_settings_of_the_reader_neither_change_nor_matter():
 
 def test_drawing_needs_no_pyplot():
     code = (
-        "import sys; from mha import plot; plot.bars([1], ['a'], alt='x.'); "
+        "import sys, figures; figures.bars([1], ['a'], alt='x.'); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    book = Path(figures.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=book)
 
 
 def test_the_data_stay_untouched():
@@ -402,7 +404,7 @@ def test_masked_cells_of_a_large_map_share_their_strokes():
 
 
 def test_a_dollar_sign_is_a_dollar_sign():
-    assert {"$5", "$6$"} <= set(words(plot.bars([1, 2], ["$5", "$6$"], alt=SAYS)))
+    assert {"$5", "$6$"} <= set(words(figures.bars([1, 2], ["$5", "$6$"], alt=SAYS)))
 
 
 def test_every_token_of_a_long_sentence_is_named():
@@ -444,7 +446,7 @@ def test_a_picture_without_alt_text_is_refused(name):
 @pytest.mark.parametrize("alt", [" ", None, 3])
 def test_alt_text_must_say_something(alt):
     with pytest.raises(ValueError, match="alt must say"):
-        plot.Picture(Figure(), alt)
+        Picture(Figure(), alt)
 
 
 @pytest.mark.parametrize("name", plot.__all__[1:])
@@ -478,18 +480,21 @@ def test_alt_is_a_keyword_that_must_be_given(name):
             lambda: plot.heatmaps([(A, "")] * 2, alt=SAYS, mask=[None]),
             "mask holds 1 masks for 2 panels",
         ),
-        (lambda: plot.bars([1, 2], KEYS, alt=SAYS), "labels has 3 names for 2 values"),
-        (lambda: plot.bars(A, QUERIES, alt=SAYS), r"p must be a vector.*\(2, 3\)"),
         (
-            lambda: plot.bars({"a": [1, 2, 3], "b": [1, 2]}, KEYS, alt=SAYS),
+            lambda: figures.bars([1, 2], KEYS, alt=SAYS),
+            "labels has 3 names for 2 values",
+        ),
+        (lambda: figures.bars(A, QUERIES, alt=SAYS), r"p must be a vector.*\(2, 3\)"),
+        (
+            lambda: figures.bars({"a": [1, 2, 3], "b": [1, 2]}, KEYS, alt=SAYS),
             "labels has 3 names for 2 values",
         ),
         (
-            lambda: plot.lines([1, 2], {"loss": [1, 2, 3]}, **LABELS, alt=SAYS),
+            lambda: figures.lines([1, 2], {"loss": [1, 2, 3]}, **LABELS, alt=SAYS),
             "loss has 3 values, expected 2",
         ),
         (
-            lambda: plot.lines([1, 2], {}, **LABELS, alt=SAYS, reference={"r": [1]}),
+            lambda: figures.lines([1, 2], {}, **LABELS, alt=SAYS, reference={"r": [1]}),
             "r has 1 values, expected 2",
         ),
         (

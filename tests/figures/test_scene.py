@@ -10,9 +10,10 @@ pytest.importorskip("matplotlib")
 
 from PIL import Image
 
+from figures.scene import Scene
 from mha.plot import Picture
 from mha.plot.palette import LIGHT
-from mha.plot.scene import Scene, corners
+from mha.plot.scene import corners
 
 SAYS = "A drawing."
 NAMESPACE = "{http://www.w3.org/2000/svg}"

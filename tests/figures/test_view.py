@@ -122,7 +122,7 @@ def test_offsets_hands_over_its_width_and_shows_the_curve_without_a_script():
     assert shown(figure) == {"width": 8, "first": [3, 4], "most": [100, 40]}
     P = mha.sinusoidal_positional_encoding(41, 8)
     labels = {"xlabel": "offset", "ylabel": "dot product", "alt": SAYS}
-    drawn = plot.lines(np.arange(41), {"width 8": P @ P[0]}, **labels)
+    drawn = figures.lines(np.arange(41), {"width 8": P @ P[0]}, **labels)
     assert figure.still.svg == drawn.svg
 
 
@@ -221,9 +221,9 @@ def test_a_view_takes_its_colours_from_the_page(name):
 
 def test_the_still_picture_shows_the_first_state():
     p = mha.softmax(np.array([3, -2, 0.5]))
-    assert VIEWS["softmax"](SAYS).still.svg == plot.bars(p, WORDS, alt=SAYS).svg
+    assert VIEWS["softmax"](SAYS).still.svg == figures.bars(p, WORDS, alt=SAYS).svg
     p = mha.softmax(np.array(ROW) / np.sqrt(2))
-    assert VIEWS["scores"](SAYS).still.svg == plot.bars(p, WORDS, alt=SAYS).svg
+    assert VIEWS["scores"](SAYS).still.svg == figures.bars(p, WORDS, alt=SAYS).svg
     first = mha.softmax(S)
     drawn = plot.heatmap(first, WORDS, FIVE, mask=MASKS["open"], alt=SAYS)
     assert VIEWS["masks"](SAYS).still.svg == drawn.svg

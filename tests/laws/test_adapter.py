@@ -10,6 +10,8 @@ import torch.nn.functional as F
 import mha
 import mha.nn
 from mha import laws, zoo
+from mha.laws.subjects import as_subject
+from mha.laws.subjects.subject import AdaptedLayer
 from tests.laws.reports import broken, unasked
 
 SEES_ALL = """
@@ -57,7 +59,7 @@ def fused(kind):
         layer = kind(x.shape[-1], n_heads)
         return layer.load(with_zero_biases(weights))(x)
 
-    return laws.Adapter(run, batch_first=True, always_causal=True, biases=True)
+    return laws.Adapter(run, batch_first=True, causal="built in", biases=True)
 
 
 def per_head(X, weights, n_heads, mask=None):
@@ -89,7 +91,7 @@ def block(x, weights, n_heads):
     )
 
 
-SIDEWAYS = {"batch_first": False, "mask_true": "masked"}
+SIDEWAYS = {"batch_first": False, "mask_true": "hide"}
 
 LAWFUL = {
     "a loop over heads": laws.Adapter(per_head),
@@ -100,7 +102,7 @@ LAWFUL = {
             q, k, v, None if mask is None else ~mask
         ),
         kind="attention",
-        mask_true="masked",
+        mask_true="hide",
     ),
     "torch's function with a batch": laws.Adapter(
         lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, mask),
@@ -122,7 +124,7 @@ LAWFUL = {
         )
     ),
     "GPT block": laws.Adapter(
-        block, kind="encoder_layer", always_causal=True, biases=True
+        block, kind="encoder_layer", causal="built in", biases=True
     ),
     "encoder": laws.Adapter(
         lambda X, layers, n_heads, mask, norm_first: mha.encoder(
@@ -143,10 +145,10 @@ def test_true_is_turned_round_for_those_that_hide_where_it_is_true():
         seen.append(mask)
         return mha.scaled_dot_product_attention(Q, K, V)
 
-    adapter = laws.Adapter(run, kind="attention", mask_true="masked")
+    adapter = laws.Adapter(run, kind="attention", mask_true="hide")
     mask, X = np.array([[True, False]]), np.eye(2)
-    adapter.call(X[:1], X, X, mask=mask)
-    assert seen[0].tolist() == [[False, True]]
+    as_subject(adapter).attend(X[:1], X, X, mask)
+    assert seen[-1].tolist() == [[False, True]]
     assert mask.tolist() == [[True, False]]
 
 
@@ -158,9 +160,11 @@ def test_tokens_come_in_the_layout_that_is_asked_for(batch_first, shape):
         assert X.shape == shape
         return 2 * X
 
-    X = np.arange(6.0).reshape(3, 2)
+    X, eye = np.arange(6.0).reshape(3, 2), np.eye(2)
     adapter = laws.Adapter(run, batch_first=batch_first)
-    assert adapter.call(X, {}, 1).tolist() == (2 * X).tolist()
+    subject = AdaptedLayer(adapter.call, "run", lead=int(batch_first is not None))
+    Y = subject.layer(X, dict.fromkeys(FOUR, eye), 1)
+    assert Y.tolist() == (2 * X).tolist()
 
 
 # Laws
@@ -199,7 +203,7 @@ def test_biases_are_handed_over_only_where_they_are_announced():
 def test_a_causal_layer_that_is_not_causal_is_found():
     leaking = laws.Adapter(
         lambda X, weights, n_heads: zoo.right(X, n_heads=n_heads, **weights),
-        always_causal=True,
+        causal="built in",
     )
     assert "future_leaves_past_alone" in broken(laws.check(leaking))
 

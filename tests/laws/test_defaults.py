@@ -8,11 +8,15 @@ import mha
 from mha import check, laws, zoo
 
 LAYER = dict(activation="relu", norm_first=False, eps=1e-5, is_causal=False)
+WORDS = """
+mask_true mask_shape layout n_kv_heads scale causal tolerance dtype device
+""".split()
 DEFAULTS = {
     laws.Adapter: dict(
-        kind="layer", mask_true="attend", batch_first=None, always_causal=False,
-        biases=False, name="",
+        kind="layer", batch_first=None, biases=False, name="", positional=False,
+        **dict.fromkeys(WORDS),
     ),
+    laws.Conventions: dict(positional=False) | dict.fromkeys(WORDS),
     laws.Failure: dict(where=""),
     laws.Law: dict(
         equation="", chapter="laws", reason="", level="attention", sees_all=False

@@ -141,8 +141,8 @@ def test_the_weights_of_an_example_are_drawn_from_its_seed():
     (again,) = laws.encoder_weights(seed=5)
     assert all(np.array_equal(first[name], again[name]) for name in again)
     assert not np.array_equal(first["W_Q"], second["W_Q"])
-    X = np.zeros((3, 4))
-    assert mha.encoder(X, [first, second], n_heads=2).shape == (3, 4)
+    X = np.zeros((3, 6))
+    assert mha.encoder(X, [first, second], n_heads=2).shape == (3, 6)
 
 
 def test_a_finding_says_which_weights_and_what_was_done_to_them():
@@ -150,10 +150,10 @@ def test_a_finding_says_which_weights_and_what_was_done_to_them():
         "✗ parts that write zeros let the token through "
         f"(chapter {chapter_number('encoder_layer')})\n"
         "    law       laws.silent_parts_pass_the_input_on\n"
-        "    X         [[0, 0, 0, -1]]\n"
-        "    layers    laws.encoder_weights(seed=307)\n"
-        "    expected  [[0.577, 0.577, 0.577, -1.732]]\n"
-        "    got       [[0, 0, 0, 0]]\n"
+        "    X         [[0, 0, 0, 0, 0, -2]]\n"
+        "    layers    laws.encoder_weights(seed=75)\n"
+        "    expected  [[0.447, 0.447, 0.447, 0.447, 0.447, -2.236]]\n"
+        "    got       [[0, 0, 0, 0, 0, 0]]\n"
         "    where     W_O, W_2 and biases 0: the token normalised\n"
         "    seed      0\n"
         "    because   each part adds to the token, and 0 adds nothing"
@@ -280,7 +280,74 @@ def test_a_mistake_that_is_none_in_post_norm_is_found_in_pre_norm_and_said_to_be
 def test_the_attention_of_a_broken_shell_is_not_accused():
     report = laws.check(zoo.no_residual)
     rows = next(f for f in report.findings if f.law is laws.rows_sum_to_one)
-    assert repr(rows).endswith("not asked, its norms or residuals hide its attention")
+    assert repr(rows).endswith("should bring home itself, not [inf, -inf]")
+
+
+def with_sink(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, is_causal=False, b_V=0,
+              b_O=0, **biases):  # fmt: skip
+    """Return half of the answer, as if a sink took the other half of the weight."""
+    V = {"b_V": b_V} if np.any(b_V) else {}
+    options = {"mask": mask, "is_causal": is_causal} | V | biases
+    return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, **options) / 2 + b_O
+
+
+def shared_keys(
+    X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, is_causal=False, **biases
+):
+    """Two heads after each other share the keys and values of the first."""
+    d = X.shape[-1] // n_heads
+    kept = np.arange(X.shape[-1]) // d // 2 * 2 * d + np.arange(X.shape[-1]) % d
+    biases |= {x: biases[x][kept] for x in ("b_K", "b_V") if x in biases}
+    options = {"mask": mask, "is_causal": is_causal} | biases
+    four = W_Q, W_K[:, kept], W_V[:, kept], W_O
+    return mha.multi_head_attention(X, *four, n_heads, **options)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_attention_of_another_kind_is_seen_in_an_encoder(norm_first):
+    """One token alone brings home a share, or what another head has read."""
+    sink = laws.check(partial(shell(with_sink), norm_first=norm_first))
+    assert {"rows_sum_to_one", "output_in_hull"} <= set(broken(sink))
+    shared = laws.check(partial(shell(shared_keys), norm_first=norm_first))
+    assert {"head_owns_its_columns", "equals_reference"} <= set(broken(shared))
+    for report in (sink, shared):
+        held = {finding.law.slug for finding in report.findings if finding}
+        assert {"future_leaves_past_alone", "padding_changes_nothing"} <= held
+        whys = {f.why for f in report.findings if f.holds is None}
+        assert not any("one token alone" in why for why in whys)
+
+
+def test_a_layer_that_looks_up_every_name_is_asked_about_its_attention():
+    def run(X, weights, n_heads, mask=None):
+        given = {name: weights[name] for name in laws.encoder_weights(0)[0]}
+        return mha.encoder_layer(X, given, n_heads, mask)
+
+    adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
+    assert unasked(laws.check(adapter)) == [NEED_MODES, NEED_A_STACK]
+
+
+def test_an_error_that_keeps_attention_from_being_seen_is_told():
+    def run(X, weights, n_heads, mask=None):
+        if n_heads > 2:
+            raise KeyError("c_attn")
+        return mha.encoder_layer(X, weights, n_heads, mask)
+
+    adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
+    finding = laws.rows_sum_to_one.check(adapter)
+    assert finding.holds is None
+    assert finding.why == "one token alone gave no answer: KeyError: 'c_attn'"
+
+
+def test_no_two_sizes_of_the_laws_are_roots_or_equal():
+    n_heads, d_model = 2, laws.encoder_weights(0)[0]["W_Q"].shape[0]
+    d_k = d_model // n_heads
+    sizes = [1, d_k**0.5, d_k, d_model**0.5, d_model, 5**0.5, 2**0.5]
+    assert len({round(size, 9) for size in sizes}) == len(sizes)
+
+
+def test_the_width_of_a_head_and_the_root_of_d_model_are_told_apart():
+    for name in ("scale_sqrt_d_model", "scale_by_d_k"):
+        assert laws.check(shell(getattr(zoo, name))).looks_like is getattr(zoo, name)
 
 
 def test_batch_norm_in_a_module_is_named_and_raises_at_a_batch_of_one():
@@ -434,4 +501,4 @@ def test_an_encoder_whose_rows_are_lost_breaks_laws_and_is_named():
     finding = laws.both_parts_write_on_one_stream.check(
         lambda X, layers, n_heads: mha.encoder(X, layers, n_heads)[..., :2]
     )
-    assert finding.got == "an output of shape (1, 2), where (1, 4) is due"
+    assert finding.got == "an output of shape (1, 2), where (1, 6) is due"

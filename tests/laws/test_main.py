@@ -77,7 +77,7 @@ def test_the_factory_makes_what_is_checked(own, capsys):
     one_law = ["--only", "empty_rows_give_zero"]
     assert main([f"{own}:Maker", "--factory", "it()", *one_law]) == 0
     assert main([own, "--factory", "Maker()", *one_law]) == 0
-    adapter = "laws.Adapter(sideways, mask_true='masked')"
+    adapter = "laws.Adapter(sideways, mask_true='hide')"
     assert main([own, "--factory", adapter, *one_law]) == 0
     assert main([own, "--factory", "laws.Adapter(sideways)", *one_law]) == 1
 

@@ -74,6 +74,12 @@ def test_processes_talk_once_in_a_call(report):
     assert report["sums in its gradients"] == 3
 
 
+def test_a_layer_talks_once_more_for_feed_forward(report):
+    """Forward 1 + 1; backward 3 for W_Q, W_K and W_V, and 1 for W_1."""
+    assert report["sums in a call of a layer"] == 2
+    assert report["sums in the gradients of a layer"] == 4
+
+
 # Laws
 
 

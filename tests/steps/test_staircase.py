@@ -77,7 +77,7 @@ def imported(tree, package="mha"):
 
 
 def steps_in(modules):
-    """Return the parts of mha among the modules: "mha.plot.charts" is part "plot"."""
+    """Return the parts of mha among the modules: "mha.plot.matrices" is part "plot"."""
     return {name.split(".")[1] for name in modules if name.startswith("mha.")}
 
 
@@ -127,7 +127,7 @@ def called(function):
         ("import mha.heads", {"heads"}),
         ("import mha.heads as h, os", {"heads"}),
         ("from mha.heads import split_heads", {"heads"}),
-        ("from mha.plot.charts import bars", {"plot"}),
+        ("from mha.plot.matrices import heatmap", {"plot"}),
         ("from mha import heads", {"heads"}),
         ("from .heads import split_heads", {"heads"}),
         ("from . import heads", {"heads"}),

@@ -5,7 +5,11 @@ or an `Adapter`. A `Subject` answers the laws in NumPy, whatever it is underneat
 """
 
 from mha.laws.subjects.adapter import Adapter
+from mha.laws.subjects.conventions import Conventions, NotApplicable
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, NotApplicable, Subject
+from mha.laws.subjects.subject import Broke, Subject, Trace
 
-__all__ = ["Adapter", "Broke", "NotApplicable", "Subject", "as_subject"]
+__all__ = [
+    "Adapter", "Broke", "Conventions", "NotApplicable", "Subject", "Trace",
+    "as_subject",
+]  # fmt: skip

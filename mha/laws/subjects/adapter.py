@@ -6,22 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mha.laws.subjects.conventions import MASK_LIKE, Conventions
+from mha.laws.subjects.subject import WEIGHTS_NAMES, holds_several
+
 __all__ = ["Adapter"]
 
 KINDS = ("attention", "layer", "encoder_layer", "encoder")
-TRUE = ("attend", "masked")
 # What is handed over by name where there is a place for it, and must have a value.
-BY_NAME = {"mask": None, "is_causal": False, "training": False, "norm_first": False}
+# A mask has many names.
+BY_NAME = {"is_causal": False, "training": False, "norm_first": False}
+BY_NAME |= dict.fromkeys(WEIGHTS_NAMES, False)
 
 
 @dataclass(frozen=True)
-class Adapter:
+class Adapter(Conventions):
     """Say how something is called that `check` cannot read by itself.
 
     Equation: see `check`  (chapter laws)
 
     You write one function, `run`, that puts given weights into your layer and calls
-    it. The adapter translates masks and layouts, so that `run` never has to.
+    it. Masks, layouts and the rest are translated, so that `run` never has to: besides
+    what is listed here, an adapter takes by name all words of `Conventions`.
 
     Parameters
     ----------
@@ -29,18 +34,14 @@ class Adapter:
         ``run(X, weights, n_heads, mask=None)`` for a layer, where ``weights`` is a dict
         with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
         below. Without an argument `mask` it is asked about no mask; `is_causal`,
-        `training` and `norm_first` are handed over by name too, if they are there. It
-        gets and returns arrays, or tensors if arrays do not work.
+        `training`, `norm_first` and `return_weights` are handed over by name too, if
+        they are there. It gets and returns arrays, or tensors if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
-    mask_true : {"attend", "masked"}, default "attend"
-        What True means in the mask that `run` is to get.
     batch_first : bool, optional
         True: X is always (batch, n, d). False: X is always (n, batch, d). By default
         it comes as it is, with or without a batch in front.
-    always_causal : bool, default False
-        No token of yours ever sees a later one. Laws that need more are not asked.
     biases : bool, default False
         Whether `run` takes biases too, as b_Q, b_K, b_V, b_O (and b_1, b_2, bias_1,
         bias_2 in an encoder).
@@ -52,7 +53,7 @@ class Adapter:
     TypeError
         If `run` cannot be called.
     ValueError
-        If `kind` or `mask_true` is none of those above.
+        If `kind` is none of those above, or a word none of `Conventions`.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class Adapter:
     ...     layer.qkv.weight.data = torch.cat(three)
     ...     layer.out.weight.data = weights["W_O"].T
     ...     return layer(x)
-    >>> laws.check(laws.Adapter(fused, batch_first=True, always_causal=True)).holds
+    >>> laws.check(laws.Adapter(fused, batch_first=True, causal="built in")).holds
     True
 
     A layer that reads (n, batch, d), and whose mask says True where it hides:
@@ -104,47 +105,41 @@ class Adapter:
     ...     return mha.multi_head_attention(x.swapaxes(0, 1), *four, n_heads, mask
     ...     ).swapaxes(0, 1)
     >>> import mha
-    >>> laws.check(laws.Adapter(sideways, batch_first=False, mask_true="masked")).holds
+    >>> laws.check(laws.Adapter(sideways, batch_first=False, mask_true="hide")).holds
     True
     """
 
     run: Callable[..., Any]
     kind: str = "layer"
-    mask_true: str = "attend"
     batch_first: bool | None = None
-    always_causal: bool = False
     biases: bool = False
     name: str = ""
 
     def __post_init__(self) -> None:
         if not callable(self.run) or isinstance(self.run, type):
             raise TypeError(f"run must be a function, got {self.run!r}")
-        for name, known in (("kind", KINDS), ("mask_true", TRUE)):
-            if (given := getattr(self, name)) not in known:
-                names = ", ".join(map(repr, known))
-                raise ValueError(f"{name} must be one of {names}, got {given!r}")
+        if self.kind not in KINDS:
+            names = ", ".join(map(repr, KINDS))
+            raise ValueError(f"kind must be one of {names}, got {self.kind!r}")
+        super().__post_init__()
 
     @functools.cached_property
     def accepts(self) -> dict[str, bool]:
         """What `run` has a place for, and whether it must be given: {name: bool}."""
-        parameters = inspect.signature(self.run).parameters
-        named = {name: parameters[name] for name in BY_NAME if name in parameters}
+        named = {
+            name: p
+            for name, p in inspect.signature(self.run).parameters.items()
+            if name in BY_NAME or MASK_LIKE.search(name)
+        }
         return {name: p.default is p.empty for name, p in named.items()}
 
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
-        """Return what `run` gives, in the layout and with the mask of the laws."""
-        due = {name: BY_NAME[name] for name, must in self.accepts.items() if must}
-        options = due | options
-        if options.get("mask") is not None and self.mask_true == "masked":
-            options["mask"] = ~options["mask"]
-        tokens = (X, *others[:2]) if self.kind == "attention" else (X,)
-        rest = others[len(tokens) - 1 :]
-        single = self.batch_first is not None and X.ndim == 2
-        if single:
-            tokens = tuple(x[None] for x in tokens)
-        if self.batch_first is False:
-            tokens = tuple(x.swapaxes(0, 1) for x in tokens)
-        Y = self.run(*tokens, *rest, **options)
-        Y = Y[0] if isinstance(Y, tuple | list) else Y
-        Y = Y.swapaxes(0, 1) if self.batch_first is False else Y
-        return Y[0] if single else Y
+        """Return what `run` gives, with the batch where the laws have it."""
+        due = {name: BY_NAME.get(name) for name, must in self.accepts.items() if must}
+        if self.batch_first is not False:
+            return self.run(X, *others, **due | options)
+        tokens = 3 if self.kind == "attention" else 1
+        given = [x.swapaxes(0, 1) for x in (X, *others)[:tokens]]
+        result = self.run(*given, *others[tokens - 1 :], **due | options)
+        Y, *rest = result if holds_several(result) else [result]
+        return Y.swapaxes(0, 1), *rest

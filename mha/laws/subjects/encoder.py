@@ -15,15 +15,18 @@ import numpy.typing as npt
 
 from mha._arrays import Array
 from mha.encoder import encoder
+from mha.laws.subjects.conventions import EPS
 from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
 
 __all__ = ["encoder_weights"]
 
 Weights = dict[str, Array]
-WIDTH, HEADS, HIDDEN = 4, 2, 6
+# No two of 1, √d_k, d_k, √d_model, d_model are equal, or √n for n = 2 or 5 tokens.
+WIDTH, HEADS, HIDDEN = 6, 2, 7
 # The two numbers of the frame stand far apart, and no token outweighs them.
 FRAME = 64.0
 MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
+VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
 # What may stay in a layer whose two parts write nothing.
 LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
 
@@ -43,12 +46,12 @@ def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
     Returns
     -------
     layers : list of dict
-        Matrices, biases and gains for d_model = 4 and d_ff = 6; n_heads = 2 fits.
+        Matrices, biases and gains for d_model = 6 and d_ff = 7; n_heads = 2 fits.
 
     Examples
     --------
     >>> encoder_weights(seed=0)[0]["W_1"].shape
-    (4, 6)
+    (6, 7)
     """
     rng = np.random.default_rng(seed)
     return [_draw(rng) for _ in range(n_layers)]
@@ -57,8 +60,7 @@ def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
 def _draw(rng):
     shapes: dict[str, Any] = dict.fromkeys(MATRICES[:4], (WIDTH, WIDTH))
     shapes |= {"W_1": (WIDTH, HIDDEN), "W_2": (HIDDEN, WIDTH), "b_1": HIDDEN}
-    vectors = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2"
-    shapes |= dict.fromkeys(vectors.split(), WIDTH)
+    shapes |= dict.fromkeys(VECTORS, WIDTH)
     weights = {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
     # A gain near 0 would hide what the norm did.
     gains = {f"gain_{i}": 1 + abs(weights[f"gain_{i}"]) for i in (1, 2)}
@@ -84,7 +86,7 @@ class Stack(Layer):
     """An encoder, or one layer of it."""
 
     kind = "encoder"
-    tried = "tokens of shape (2, 4) and the weights of laws.encoder_weights(0)"
+    tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
     other_names = None
     final_norm = False
     # How many layers a law about the whole runs.
@@ -109,6 +111,7 @@ class Stack(Layer):
         options = self.options(mask, is_causal, (X.shape[-2],) * 2)
         more = (None,) * self.lead if X.ndim == 2 else ()
         layers = [self.with_places(weights, X.dtype) for weights in layers]
+        layers = [self.with_scale(weights, n_heads) for weights in layers]
         Y = self.run_encoder(X[more], layers, n_heads, options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)] if more else Y
@@ -122,7 +125,9 @@ class Stack(Layer):
 
     def _reads_batches(self):
         try:
-            self.encode(np.linspace(-1, 1, 24).reshape(2, 3, 4), encoder_weights(0))
+            self.encode(
+                np.linspace(-1, 1, 6 * WIDTH).reshape(2, 3, WIDTH), encoder_weights(0)
+            )
         except Broke:
             return False
         return True
@@ -153,7 +158,7 @@ class Stack(Layer):
     def _conventions(self):
         """Return the ε and the bend with which it agrees with the reference, if any."""
         # Neither is a law. The first token has so little variance that ε shows.
-        X = np.array([[0.001, 0.002, 0.0, 0.004], [1.0, -2.0, 0.0, 2.0]])
+        X = np.array([[0.001, 0.002, 0, 0.004, 0, 0], [1.0, -2, 0, 2, 3, 1]])
         layers = [self.with_places(w, X.dtype) for w in encoder_weights(0)]
         Y = self.encode(X, layers)
         pairs = list(itertools.product((1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")))
@@ -165,7 +170,7 @@ class Stack(Layer):
         return pairs[0]
 
     def _is_pre_norm(self):
-        X = np.array([[1.0, 2.0, 4.0, 9.0], [0.0, 3.0, -1.0, 2.0]])
+        X = np.array([[1.0, 2, 4, 9, 0, 3], [0.0, 3, -1, 2, 1, 7]])
         return np.allclose(self.encode(X, silenced(encoder_weights(0))), X, atol=1e-6)
 
     def _remember(self, what, find_out):
@@ -187,40 +192,56 @@ class Stack(Layer):
         return self.encode(X, layers, HEADS, mask, is_causal=is_causal)
 
     def run_layer(self, X, weights, n_heads, options):
-        if not self._remember("sound", self._shell_is_sound):
-            raise NotApplicable("its norms or residuals hide its attention")
+        if why := self._remember("hidden", self._why_hidden):
+            raise NotApplicable(why)
         return self._see_through(X, weights, n_heads, options)
 
-    def _see_through(self, X, weights, n_heads, options):
+    def _see_through(self, X, weights, n_heads, options, size=FRAME, spare=0):
         """Return what attention alone brings home, read off framed tokens."""
         # One more head, or two, has room for the two numbers of the frame.
         d_head = X.shape[-1] // n_heads
-        heads = n_heads + (1 if d_head > 1 else 2)
+        heads = n_heads + (1 if d_head > 1 else 2) + spare
         width = heads * d_head
-        framed, spread = frame(X, width, self.eps)
+        framed, spread = frame(X, width, self.eps, size)
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
+        # All names are there, for a reader that takes none of them to be optional.
         layer = {"W_1": np.zeros((width, HIDDEN)), "W_2": np.zeros((HIDDEN, width))}
+        layer |= {name: np.zeros(width) for name in VECTORS} | {"b_1": np.zeros(HIDDEN)}
+        layer |= dict.fromkeys(("gain_1", "gain_2"), np.ones(width))
         for name, W in weights.items():
             wide = layer[name] = np.zeros((width,) * W.ndim, W.dtype)
             wide[tuple(map(slice, W.shape))] = W * factor if name in MATRICES[:3] else W
         layer = self.with_places(layer, X.dtype)
         Y = self.run_encoder(framed, [layer], heads, options)
         expect_shape(Y, framed.shape)
-        return unframe(Y, framed, X.shape[-1])
+        eps = EPS.get(str(self.cast), np.finfo(Y.dtype).eps)
+        return unframe(Y, framed, X.shape[-1], float(eps))
 
-    def _shell_is_sound(self):
-        """Whether one token, which can bring home only itself, is seen to do so.
+    def _why_hidden(self):
+        """Return why norms and residuals do not let its attention be seen, or "".
 
-        With heads one number wide not even a wrong scale matters here.
+        One token alone should bring home itself; with heads one number wide not even a
+        wrong scale matters here. Where it does not, its attention may be of another
+        kind (a sink, shared keys): then what b_O writes must arrive unchanged, and
+        what it brings home, in another frame and among more heads, must be the same.
         """
         X, eye = np.array([[1.0, -2.0]])[(None,) * self.lead], np.eye(2)
         weights = dict.fromkeys(MATRICES[:4], eye)
+        writing = weights | {"W_O": 0 * eye, "b_O": X.reshape(2)}
+        options = self.options(None, False, (1, 1))
         try:
-            home = self._see_through(X, weights, 2, self.options(None, False, (1, 1)))
-        except Broke:
-            return False
-        return np.allclose(home, X, atol=1e-4)
+            home = self._see_through(X, weights, 2, options)
+            arrived = np.allclose(home, X, atol=1e-4)
+            if not arrived and self.takes_bias and np.all(home):
+                written = self._see_through(X, writing, 2, options)
+                again = self._see_through(X, weights, 2, options, 2 * FRAME, 4)
+                arrived = np.allclose([written, again], [X, home], atol=1e-4)
+        except Broke as error:
+            return f"one token alone gave no answer: {error}"
+        brought = ", ".join(f"{x:.3g}" for x in home.flat)
+        found = f"one token alone, [1, -2], should bring home itself, not [{brought}]"
+        return "" if arrived else found
 
 
 class StackFunction(Stack):
@@ -286,13 +307,15 @@ def silenced(layers: list[Weights]) -> list[Weights]:
     return [weights | gains for weights in zeroed]
 
 
-def frame(X: Array, width: int, eps: float) -> tuple[Array, float]:
+def frame(
+    X: Array, width: int, eps: float, least: float = FRAME
+) -> tuple[Array, float]:
     """Return wider tokens that a norm only divides, and by what.
 
     Two numbers behind each token make all of them alike in mean, 0, and in length.
     """
     total, square = X.sum(-1), (X * X).sum(-1)
-    size = max(FRAME**2, 2 * X.shape[-1] * square.max(initial=0.0))
+    size = max(least**2, 2 * X.shape[-1] * square.max(initial=0.0))
     half = np.sqrt((size - square) / 2 - total * total / 4)
     framed = np.zeros((*X.shape[:-1], width), X.dtype)
     framed[..., : X.shape[-1]] = X
@@ -301,7 +324,7 @@ def frame(X: Array, width: int, eps: float) -> tuple[Array, float]:
     return framed, float(np.sqrt(size / width + eps))
 
 
-def unframe(Y: Array, framed: Array, d: int) -> Array:
+def unframe(Y: Array, framed: Array, d: int, eps: float) -> Array:
     """Return by how much the first `d` numbers of each row moved, without the norms.
 
     Whatever norms did to a row, they did to the two numbers of its frame too.
@@ -311,5 +334,5 @@ def unframe(Y: Array, framed: Array, d: int) -> Array:
     with np.errstate(all="ignore"):
         moved = (Y[..., :d] - y_b) / (y_a - y_b) * (a - b) + b - framed[..., :d]
     # The frame is large: what is smaller than its rounding was 0.
-    noise = 100 * np.finfo(Y.dtype).eps * abs(a)
+    noise = 100 * eps * abs(a)
     return np.where(abs(moved) < noise, 0, moved)

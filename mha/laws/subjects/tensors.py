@@ -3,14 +3,26 @@
 It is looked up among the modules that are loaded: a tensor has loaded it.
 """
 
+import contextlib
+import copy
 import functools
 import re
 import sys
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from mha.laws.subjects import twins
 from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.subject import Layer, Mode, each_array
+from mha.laws.subjects.subject import (
+    Broke,
+    Layer,
+    Mode,
+    NotApplicable,
+    Trace,
+    each_array,
+)
 
 
 def _fill(part, weight, bias):
@@ -41,57 +53,146 @@ class _Built:
     tensors = True
     # Writes weights into a module, or into the layers of one.
     load: Any
+    # The parameters that `build` fills without asking the module for them.
+    built_with: tuple[str, ...] = ()
+    loaded = twins.LOADED_BY_ENCODERS
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        self.twins = {}
+        torch = sys.modules["torch"]
+        self.twins, self.modes = {}, (True, False)
+        # Random numbers of its own: those of the user are left alone.
+        self.numbers = [torch.Generator().manual_seed(0).get_state()]
+        with self._own_numbers():
+            self._settle()
+
+    @contextlib.contextmanager
+    def _own_numbers(self):
+        torch = sys.modules["torch"]
+        before = torch.get_rng_state()
+        torch.set_rng_state(self.numbers[0])
+        try:
+            yield
+        finally:
+            self.numbers[0] = torch.get_rng_state()
+            torch.set_rng_state(before)
 
     def trained_and_not(self):
+        if self.modes == (False,):
+            raise NotApplicable("in train mode no two calls agree")
         return self.variants()
 
     def variants(self):
-        return [self.but(mode=Mode(training=training)) for training in (True, False)]
+        return [self.but(mode=Mode(training=training)) for training in self.modes]
 
     def all_modes(self):
         weights = (False, True) if self.weights_name else (None,)
         return [
             self.but(mode=Mode(training, gradients, w, self.weights_name))
             for training, gradients in ((True, True), (False, True), (False, False))
+            if training in self.modes
             for w in weights
         ]
 
+    def _settle(self):
+        """Find out how twins are built: one of its own size must give its numbers."""
+        for sizes in self.own_sizes():
+            try:
+                return self.settle_with(sizes)
+            except TypeError as error:
+                found = error
+        raise self._refusal(found) from found
+
+    def _refusal(self, found):
+        needed = f"a law needs {type(self.target).__name__} in other sizes, and"
+        return TypeError(f"{needed} {found}; give laws.check {self.instead}")
+
+    def settle_with(self, sizes):
+        """Take these for its own sizes, or raise TypeError."""
+        parameters = twins.parameters_of(type(self.target))
+        asked = {x: p for x, p in parameters.items() if x not in self.built_with}
+        self.further = {}
+        try:
+            built = self.build(**sizes)
+        except Exception:
+            # It may have parameters without a default.
+            built = None
+        self.further = twins.told(self.target, asked, built)
+        fresh = self._build(sizes) if self.further or built is None else built
+        self.later = twins.Later(self.target, fresh, self.loaded)
+        given, twin = self._copied(), self.later.put_on(fresh, weights=True)
+        for module in (given, twin):
+            module.to("cpu", sys.modules["torch"].float64)
+        for (where, ours), (_, theirs) in zip(
+            self._answers(given), self._answers(twin), strict=True
+        ):
+            if why := twins.difference(ours, theirs):
+                options = (f"{x}={y!r}" for x, y in (sizes | self.further).items())
+                called = f"{type(self.target).__name__}({', '.join(options)})"
+                blamed = self.later.blamed(x for x in asked if x not in vars(given))
+                raise TypeError(f"{called} gives other numbers: {where}, {why}{blamed}")
+        if self.later.lost:
+            raise TypeError(
+                f"its {self.later.lost[0]} holds numbers that fit no other size"
+            )
+        # Without its dropout two calls in train mode must agree; else it is not asked.
+        calls = [list(self._answers(twins.silence(twin), None)) for _ in range(2)]
+        if any(twins.difference(x, y) for (_, x), (_, y) in zip(*calls, strict=True)):
+            self.modes = (False,)
+
+    def _copied(self):
+        """Return a copy, with what a call has left in it cut off from its gradients."""
+        torch = sys.modules["torch"]
+        kept = [x for part in self.target.modules() for x in vars(part).values()]
+        kept = [x for x in kept if isinstance(x, torch.Tensor) and not x.is_leaf]
+        try:
+            return copy.deepcopy(self.target, {id(x): x.detach().clone() for x in kept})
+        except Exception as error:
+            what = str(error).partition(".")[0]
+            raise TypeError(f"it keeps what cannot be copied ({what})") from error
+
+    def _answers(self, module, seed=0):
+        """Yield what it gives to the same tokens, in all modes, with a mask or none."""
+        X = np.random.default_rng(0).standard_normal((1, 3, self.width))
+        mask = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], bool)
+        calls = ((None, False), (mask, False), (None, True))
+        for training in (False, True) if seed is not None else (True,):
+            variant = self.but(mode=Mode(training), trace=Trace())
+            run = functools.partial(variant.forward, module.train(training))
+            for x in (X, X[0])[: 1 + (self.kind == "layer")]:
+                for m, causal in calls if seed is not None else calls[:1]:
+                    if seed is not None:
+                        sys.modules["torch"].default_generator.manual_seed(seed)
+                    where = f"{variant.mode}{', with a mask' * (m is not None)}"
+                    try:
+                        options = variant.options(m, causal, (3, 3))
+                        yield where, variant.call(run, x, **options)
+                    except (Broke, NotApplicable) as why:
+                        yield where, str(why)
+
     def twin(self, dtype, **sizes):
         """Return a fresh module of another size: the given one is never touched."""
-        key = dtype, *sizes.values()
+        training = bool(self.mode.training)
+        key = training, dtype, *sizes.values()
         if key not in self.twins:
-            twin = self._build(sizes)
-            for part in twin.modules():
-                if hasattr(part, "dropout") and not callable(part.dropout):
-                    part.dropout = 0.0
-                if type(part).__name__.startswith("Dropout"):
-                    part.p = 0.0
-            self.twins[key] = twin.to(getattr(sys.modules["torch"], str(dtype)))
-        return self.twins[key].train(bool(self.mode.training))
+            try:
+                with self._own_numbers():
+                    twin = self.later.put_on(self._build(sizes)).train(training)
+            except TypeError as error:
+                raise self._refusal(error) from error
+            # What is dropped in eval mode too is a mistake, and is to be seen.
+            twin = twins.silence(twin) if training else twin
+            self.twins[key] = twin.to(
+                self.said.device or "cpu", getattr(sys.modules["torch"], str(dtype))
+            )
+        return self.twins[key]
 
     def _build(self, sizes):
-        kind = type(self.target).__name__
-        needed, instead = f"a law needs {kind} in other sizes, and", self.instead
         try:
-            twin = self.build(**sizes)
+            return self.build(**sizes)
         except Exception as error:
-            raise TypeError(
-                f"{needed} {kind}({', '.join(sizes)}) failed ({error}); give "
-                f"laws.check {instead}"
-            ) from error
-        # Somebody may have exchanged a part since.
-        given, built = _parts(self.target), _parts(twin)
-        for name in given | built:
-            if given.get(name) != built.get(name):
-                raise TypeError(
-                    f"{needed} there its part {name} is {built.get(name)}, here "
-                    f"{given.get(name)}; give laws.check {instead}"
-                )
-        return twin
+            kind = type(self.target).__name__
+            raise TypeError(f"{kind}({', '.join(sizes)}) failed ({error})") from error
 
     def run_loaded(self, twin, parts, weights, X, options):
         """Run the twin once its parts are filled with the weights."""
@@ -101,7 +202,8 @@ class _Built:
         self.parameters = list(twin.parameters()) if self.mode.gradients else []
         for parameter in self.parameters:
             parameter.grad = None
-        return self.call(functools.partial(self.forward, twin), X, **options)
+        with self._own_numbers():
+            return self.call(functools.partial(self.forward, twin), X, **options)
 
     def forward(self, twin, X, **options):
         return twin(X, **options)
@@ -115,17 +217,54 @@ class Module(_Built, Layer):
         "the layer"
     )
     load = staticmethod(_load_attention)
+    loaded = re.compile(r"(W_[QKVO]|out_proj)\.(weight|bias)$|in_proj_|bias_[kv]$")
+    built_with: tuple[str, ...] = twins.SIZES
+    # How many heads keys and values have, where queries share them.
+    groups: int | None = None
 
     @property
     def takes_bias(self):
-        return self.target.W_Q.bias is not None
+        return all(getattr(self.target, f"W_{x}").bias is not None for x in "QKVO")
+
+    @property
+    def width(self):
+        return self.target.W_O.out_features
+
+    def own_sizes(self):
+        """Return the sizes that it may have; some do not say how many heads."""
+        target, d = self.target, self.width
+        fitting = [h for h in range(1, d + 1) if d % h == 0]
+        said = [getattr(target, x, None) for x in twins.COUNTS]
+        said = [h for h in said if type(h) is int and h in fitting][:1]
+        return [{"d_model": d, "n_heads": h} for h in said or fitting]
+
+    def settle_with(self, sizes):
+        d, d_k = self.width, self.width // sizes["n_heads"]
+        rows = self.target.W_K.weight.shape[0]
+        self.groups = rows // d_k if rows < d and rows % d_k == 0 else None
+        for x in "QKVO":
+            due = rows if self.groups and x in "KV" else d, d
+            if (shape := getattr(self.target, f"W_{x}").weight.shape) != due:
+                raise TypeError(f"its W_{x}.weight is {(*shape,)}, where {due} is due")
+        super().settle_with(sizes)
 
     def build(self, d_model, n_heads):
-        options = {} if self.takes_bias else {"bias": False}
-        return type(self.target)(d_model, n_heads, **options)
+        """Call the constructor, by names where they are known."""
+        kind = type(self.target)
+        sizes: dict[str, Any] = dict.fromkeys(twins.HEAD_WIDTHS, d_model // n_heads)
+        sizes |= dict.fromkeys(twins.WIDTHS, d_model)
+        sizes |= dict.fromkeys(twins.COUNTS, n_heads)
+        sizes |= dict.fromkeys(twins.KEY_COUNTS, min(n_heads, self.groups or n_heads))
+        sizes |= dict.fromkeys(twins.BIASES, self.target.W_Q.bias is not None)
+        names = twins.parameters_of(kind)
+        named = {x: sizes[x] for x in names if x in sizes}
+        if named.keys() & {*twins.WIDTHS} and named.keys() & {*twins.COUNTS}:
+            return kind(**named | self.further)
+        options = {x: y for x, y in self.further.items() if x not in [*names][:2]}
+        return kind(d_model, n_heads, **options)
 
     def run_layer(self, X, weights, n_heads, options):
-        twin = self.twin(X.dtype, d_model=X.shape[-1], n_heads=n_heads)
+        twin = self.twin(self.cast or X.dtype, d_model=X.shape[-1], n_heads=n_heads)
         return self.run_loaded(twin, twin, weights, X, options)
 
 
@@ -133,16 +272,31 @@ class TorchModule(Module):
     """torch.nn.MultiheadAttention: True means hidden, and the batch may be second."""
 
     load = staticmethod(_load_torch_attention)
+    built_with = (*twins.SIZES, "batch_first", "add_bias_kv", "add_zero_attn")
 
     @property
     def takes_bias(self):
         return self.target.in_proj_bias is not None
+
+    @property
+    def width(self):
+        return self.target.embed_dim
+
+    def own_sizes(self):
+        return [{"d_model": self.width, "n_heads": self.target.num_heads}]
+
+    def settle_with(self, sizes):
+        x, d = self.target, self.width
+        if not x._qkv_same_embed_dim:
+            raise TypeError(f"it has kdim={x.kdim} and vdim={x.vdim}, where {d} is due")
+        _Built.settle_with(self, sizes)
 
     def build(self, d_model, n_heads):
         target = self.target
         return type(target)(
             d_model, n_heads, bias=self.takes_bias, batch_first=target.batch_first,
             add_bias_kv=target.bias_k is not None, add_zero_attn=target.add_zero_attn,
+            **self.further,
         )  # fmt: skip
 
     def forward(self, twin, X, key=None, value=None, attn_mask=None, **options):
@@ -163,13 +317,30 @@ class EncoderModule(_Built, Stack):
         {x: x for x in ("attention", "W_1", "W_2", "norm_1", "norm_2", "final_norm")}
     )
 
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        self.layers = getattr(self.target, "layers", None)
-        self.first = self.target if self.layers is None else self.layers[0]
+    built_with = (
+        *twins.SIZES, "n_layers", "d_ff", "activation", "norm_first", "eps",
+        "final_norm", "dim_feedforward", "layer_norm_eps", "batch_first", "dropout",
+        "encoder_layer", "num_layers", "norm",
+    )  # fmt: skip
+
+    def __init__(self, target, *args, **options):
+        self.layers = getattr(target, "layers", None)
+        self.first = target if self.layers is None else self.layers[0]
         self.depth = 1 if self.layers is None else 2
-        final_norm = getattr(self.target, self.names["final_norm"], None)
-        self.final_norm = final_norm is not None
+        self.final_norm = getattr(target, self.names["final_norm"], None) is not None
+        super().__init__(target, *args, **options)
+
+    @property
+    def width(self):
+        return getattr(self.first, self.names["W_1"]).in_features
+
+    def own_sizes(self):
+        """Return its sizes."""
+        heads = getattr(self.first, self.names["attention"])
+        n_heads = getattr(heads, "n_heads", getattr(heads, "num_heads", 1))
+        counts = {"n_layers": 1 if self.layers is None else len(self.layers)}
+        d_ff = getattr(self.first, self.names["W_1"]).out_features
+        return [counts | {"d_model": self.width, "n_heads": n_heads, "d_ff": d_ff}]
 
     @property
     def takes_bias(self):
@@ -189,11 +360,13 @@ class EncoderModule(_Built, Stack):
         options |= {"eps": first.eps, "bias": self.takes_bias}
         if self.final_norm:
             options["final_norm"] = True
+        dropout = {"dropout": first.dropout} if first.dropout else {}
+        options |= dropout | self.further
         return type(self.target)(*counts, d_model, n_heads, d_ff, **options)
 
     def run_encoder(self, X, layers, n_heads, options):
         sizes = {"n_layers": len(layers), "d_model": X.shape[-1], "n_heads": n_heads}
-        twin = self.twin(X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
+        twin = self.twin(self.cast or X.dtype, **sizes, d_ff=layers[0]["W_1"].shape[1])
         parts = [twin] if self.layers is None else twin.layers
         return self.run_loaded(twin, parts, layers, X, options)
 
@@ -219,9 +392,9 @@ class TorchEncoderModule(EncoderModule):
     def build(self, n_layers, d_model, n_heads, d_ff):
         first, nn = self.first, sys.modules["torch"].nn
         layer = type(first)(
-            d_model, n_heads, d_ff, 0.0, first.activation, first.norm1.eps,
+            d_model, n_heads, d_ff, first.dropout.p, first.activation, first.norm1.eps,
             batch_first=first.self_attn.batch_first, norm_first=first.norm_first,
-            bias=self.takes_bias,
+            bias=self.takes_bias, **(self.further if self.layers is None else {}),
         )  # fmt: skip
         if self.layers is None:
             return layer
@@ -233,15 +406,6 @@ class TorchEncoderModule(EncoderModule):
     def forward(self, twin, X, mask=None):
         first = twin if self.layers is None else twin.layers[0]
         return _as_torch_reads(first.self_attn, twin, [X], mask)
-
-
-def _parts(module):
-    """Return {name: type} of all parts; the first layer stands for all."""
-    return {
-        name: type(part).__name__
-        for name, part in module.named_modules()
-        if name and not re.search(r"\.[1-9]\d*(\.|$)", name)
-    }
 
 
 def _as_torch_reads(attention, run, tokens, mask):

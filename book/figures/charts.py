@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from figures.checks import as_series
+from figures.picture import INK, Picture
 from mha._arrays import Array
-from mha.plot._checks import as_names, as_series
-from mha.plot.picture import INK, Picture, house_style
+from mha.plot.matrices import as_names
+from mha.plot.picture import house_style
 
 SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))

@@ -1,0 +1,203 @@
+"""What one says in a word: how masks, axes, the scale and the like are meant."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mha._arrays import Array
+
+__all__ = ["Conventions", "NotApplicable"]
+
+# Names under which a mask is handed over, and what the last four mean by themselves.
+MASK_NAMES = ("mask", "attn_mask", "attention_mask")
+BY_NAME = {
+    "attn_bias": {"mask_true": "added"}, "valid_lens": {"mask_shape": "lengths"},
+    "valid_lengths": {"mask_shape": "lengths"}, "lengths": {"mask_shape": "lengths"},
+}  # fmt: skip
+MASK_LIKE = re.compile(r"mask|_lens$|lengths|padding|(attn|attention|scores?)_bias")
+# The distance from 1 to the next number.
+EPS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23}
+
+
+def _is_mask_shape(given):
+    letters = str(given).replace("1", "")
+    ordered = re.fullmatch("b?h?q?k", letters) and len(str(given)) <= 4
+    return given == "lengths" or (ordered and str(given)[-1] == "k")
+
+
+def _above(given):
+    return isinstance(given, int | float) and given is not True and given > 0
+
+
+def _one_of(*known):
+    return "one of " + ", ".join(map(repr, known)), known.__contains__
+
+
+# What each word may be, and whether it is.
+RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "mask_true": _one_of("attend", "hide", "added"),
+    "mask_shape": ('"lengths", or b, h, q, k in this order with k last and 1 between, '
+                   'such as "b1qk"', _is_mask_shape),
+    "layout": _one_of("bhnd", "bnhd"),
+    "n_kv_heads": ("an integer from 1 on", lambda x: type(x) is int and x > 0),
+    "positional": ("True or False", lambda x: type(x) is bool),
+    "scale": ("a number above 0, or a function of d_k", lambda x: callable(x) or _above(x)),
+    "causal": _one_of("top-left", "bottom-right", "built in"),
+    "tolerance": ("a number from 0 on", lambda x: x == 0 or _above(x)),
+    "dtype": _one_of("float64", "float32", "float16", "bfloat16"),
+}  # fmt: skip
+
+
+class NotApplicable(Exception):
+    """The law asks for something this subject cannot be asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conventions:
+    """Say in one word what different implementations do in different ways.
+
+    Equation: see `check`  (chapter laws)
+
+    `check`, `assert_lawful` and `Adapter` take these words. What is handed over is
+    translated, so that the laws ask everybody the same.
+
+    Parameters
+    ----------
+    mask_true : {"attend", "hide", "added"}, optional
+        What True means in a mask. "added": there are no truth values, 0 and -inf are
+        added to the scores, in the dtype of the inputs. By default "attend", and
+        "added" where the argument is called `attn_bias`.
+    mask_shape : str, optional
+        The axes of a mask, out of b (batch), h (heads), q, k and 1, for example "qk",
+        "b1qk" or "bk"; or "lengths": visible keys are counted, one integer for each
+        sequence, and only padding is asked. By default "qk"; behind a batch "b1qk",
+        in a function of (b, n, d) "bqk"; "lengths" where the argument is called so, or
+        `valid_lens`. Without a word and without an adapter, one row of a mask that is
+        for all queries has 1 in the place of q.
+    layout : {"bhnd", "bnhd"}, optional
+        The axes that an attention function needs. By default it is tried.
+    n_kv_heads : int, optional
+        Keys and values have this many heads, which groups of queries share. A layer
+        gets W_K and W_V with ``n_kv_heads * d_k`` columns.
+    positional : bool, default False
+        The order of tokens counts. Laws that permute or double them are not asked.
+    scale : float or callable, optional
+        By what scores are multiplied, or a function of d_k. By default 1/√d_k. Queries
+        are multiplied by what makes it 1/√d_k again, so that every law can be asked.
+    causal : {"top-left", "bottom-right", "built in"}, optional
+        Where a causal mask begins when n_q ≠ n_k. "built in": no token ever sees a
+        later one, and laws that need more are not asked.
+    tolerance : float, optional
+        How far numbers may be off, relative to the largest if that is above 1. Smaller
+        ones than a law's own change nothing.
+    dtype : {"float64", "float32", "float16", "bfloat16"}, optional
+        Inputs are cast to it. By default they are float64.
+    device : str, optional
+        Where tensors are put, such as "cuda".
+
+    Raises
+    ------
+    ValueError
+        If a word is none of those above, or a number is out of range.
+
+    Examples
+    --------
+    >>> from mha import laws, scaled_dot_product_attention
+    >>> def where_true_hides(Q, K, V, mask=None):
+    ...     shown = None if mask is None else ~mask
+    ...     return scaled_dot_product_attention(Q, K, V, shown)
+    >>> laws.check(laws.Adapter(where_true_hides, kind="attention", mask_true="hide")
+    ... ).holds
+    True
+    """
+
+    mask_true: str | None = None
+    mask_shape: str | None = None
+    layout: str | None = None
+    n_kv_heads: int | None = None
+    positional: bool = False
+    scale: float | Callable[[int], float] | None = None
+    causal: str | None = None
+    tolerance: float | None = None
+    dtype: str | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, (rule, holds) in RULES.items():
+            if (given := getattr(self, name)) is not None and not holds(given):
+                raise ValueError(f"{name} must be {rule}, got {given!r}")
+
+    def said(self) -> dict[str, Any]:
+        """Return what differs from the defaults."""
+        fields = dataclasses.fields(Conventions)
+        pairs = ((f, getattr(self, f.name)) for f in fields)
+        return {f.name: x for f, x in pairs if x is not f.default}
+
+    def joined(self, more: "Conventions | None") -> "Conventions":
+        """Return conventions with what `more` says in place of what these say."""
+        return Conventions(**self.said() | (more.said() if more else {}))
+
+    def mask_name(self, names: Any) -> str | None:
+        """Return the argument by which a mask is handed over, if that is clear."""
+        for name in (*MASK_NAMES, *BY_NAME):
+            if name in names:
+                return name
+        unclear = self.mask_true is None and self.mask_shape is None
+        return None if unclear else next(filter(MASK_LIKE.search, sorted(names)), None)
+
+    def factor(self, d_k: int) -> float:
+        """Return by what queries are multiplied, so that the scale is 1/√d_k."""
+        if self.scale is None:
+            return 1.0
+        scale = self.scale(d_k) if callable(self.scale) else self.scale
+        return 1 / (d_k**0.5 * scale)
+
+    def mask_of(
+        self, mask: Array, sizes: tuple[int, ...], default: str, dtype: Any
+    ) -> Array:
+        """Return a mask of booleans, as it is handed over; `sizes` are b, h, n_q, n_k.
+
+        It is the same object where there is nothing to translate.
+        """
+        letters = self.mask_shape or default
+        whole = np.broadcast_to(mask, sizes)
+        if letters == "lengths":
+            return _lengths(whole)
+        for axis, letter in enumerate("bhqk"):
+            if letter not in letters:
+                first = whole.take([0], axis)
+                if (whole != first).any():
+                    raise NotApplicable(f"its masks have no axis {letter}")
+                whole = first
+        size = dict(zip("bhqk1", (*sizes, 1), strict=True))
+        shape = tuple(size[letter] for letter in letters)
+        whole = mask if mask.size == whole.size else whole.copy()
+        mask = mask if mask.shape == shape else whole.reshape(shape)
+        if self.mask_true == "added":
+            return np.where(mask, 0.0, -np.inf).astype(dtype)
+        return ~mask if self.mask_true == "hide" else mask
+
+    def forgives(self, expected: Any, got: Any) -> bool:
+        """Whether a difference is within what was said about tolerance or dtype."""
+        slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
+        if (
+            not slack
+            or isinstance(expected, str)
+            or np.shape(expected) != np.shape(got)
+        ):
+            return False
+        size = max(1.0, np.abs(expected).max(initial=0.0))
+        return np.allclose(got, expected, rtol=0, atol=slack * size)
+
+
+def _lengths(whole: Array) -> Array:
+    """Return how many keys each sequence sees, if these are the first ones."""
+    counts = whole.sum(-1)
+    padding = np.arange(whole.shape[-1]) < counts[:, :1, :1, None]
+    if (whole != padding).any():
+        raise NotApplicable("it is told lengths, and this mask is more than padding")
+    return counts[:, 0, 0]
