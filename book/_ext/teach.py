@@ -169,8 +169,9 @@ def lessons(app, docname, lines):
         cells = [str(max(1, round(each[c]))) if c in each else "" for c in columns]
         rows.append([[link(app, docname, page)], *cells])
     made = table(("chapter", *columns), rows)
-    made["classes"].append("minutes")  # many narrow columns, see book.css
-    return made
+    return nodes.container(
+        "", made, classes=["minutes"]
+    )  # narrow columns, see book.css
 
 
 def link(app, docname, page):
