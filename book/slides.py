@@ -248,7 +248,9 @@ def picture(output):
 def exercises(cells, text):
     """Yield a slide with what there is to do."""
     found = EXERCISE.findall(joined(cells))
-    items = (f"<li>{text.line(title)} ({time[:-1]})</li>" for title, time in found)
+    items = (
+        f"<li>{text.line(title)} ({time.rstrip('.')})</li>" for title, time in found
+    )
     if found:
         yield f"<h2>On your own</h2>\n<ul>{''.join(items)}</ul>"
 

@@ -34,7 +34,7 @@ COLUMNS = {
 }  # fmt: skip
 OTHER = "other"
 FREE = {"What you can now say", "Sources"}  # nothing to plan for
-TASK = re.compile(r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.\*\*)?")
+TASK = re.compile(r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*)?")
 PLAN = ("week", "chapters", "in class", "reading", "predictions, exercises", "hours")
 OUTCOMES = ("chapter", "what a student can do", "exercises")
 logger = logging.getLogger(__name__)
