@@ -24,7 +24,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 sys.path.append(str(Path(__file__).parent / "_ext"))
 
-from formulas import FONTS, typeset
+from formulas import FONTS, LICENCE, typeset
 from opening import NUMERALS, card, parts
 
 BOOK = Path(__file__).parent
@@ -109,7 +109,7 @@ def deck(title, paths):
     text = Text()
     stacks = [stack(path, text) for path in paths]
     css, slides = text.finished("\n".join(stacks))
-    styles = [reveal("reset.css"), reveal("reveal.css"), css]
+    styles = [reveal("reset.css"), reveal("reveal.css"), f"/* {LICENCE} */", css]
     styles.append((BOOK / "slides.css").read_text(encoding="utf-8"))
     return PAGE.format(
         title=f"{title} · Head by Head", css="\n".join(styles), slides=slides,

@@ -111,7 +111,10 @@ class Watch:
     def failed(self, todo, now, process, facts):
         """Note which step did not end well; return whether the others can run."""
         if now < 0:
-            raise RuntimeError(f"the chapter itself does not run: {process.why()}")
+            why = f"the examples of the chapter do not run: {process.why()}"
+            for task in self.tasks:
+                self.facts.setdefault(task.number, ("error", "", why))
+            return False
         at, (kind, number, _) = todo[now]
         self.skip.add(at)
         if facts:
@@ -211,7 +214,10 @@ class Process:
         except queue.Empty:
             self.late = True
             return None
-        return None if line is None else json.loads(line)
+        try:
+            return line and json.loads(line)
+        except ValueError:  # an answer has found this channel: no more of it
+            return None
 
     def why(self):
         """Return what the process complained about before its first step."""

@@ -138,6 +138,16 @@ def test_an_answer_that_replaces_what_checks_rest_on_is_refused(tmp_path, name):
     assert results["4.2"].verdict == "slip"  # judged by what the book has again
 
 
+def test_an_answer_that_writes_into_the_channel_of_the_verdicts_is_not_believed(
+    tmp_path,
+):
+    noise = "import os\nfor k in range(3, 20):\n    try: os.write(k, b'passed\\n')\n"
+    noise += "    except OSError: pass\n" + invented.RIGHT["4.1"]
+    results = one(tmp_path, {"4.1": noise, "4.2": invented.RIGHT["4.2"]})
+    assert results["4.1"].verdict == "error"
+    assert results["4.2"].verdict == "passed"
+
+
 def test_an_answer_that_takes_the_name_of_the_checks_changes_nothing(tmp_path):
     mine = "class check:\n    causal_row = print\n" + invented.PERCENT
     assert one(tmp_path, {"4.1": mine})["4.1"].verdict == "slip"
@@ -148,6 +158,15 @@ def test_an_answer_that_fills_the_memory_is_stopped(tmp_path):
     greedy = "def batch_mask(lengths):\n    return np.ones((2**33,))"
     result = one(tmp_path, {"4.3": greedy}, gigabytes=2)["4.3"]
     assert result.verdict in ("wrong", "error") and "Memory" in result.text
+
+
+def test_an_example_that_does_not_run_costs_one_submission_and_not_the_class(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run, "SETUP", 0.001)
+    results = one(tmp_path, {"4.1": invented.RIGHT["4.1"]})
+    assert {r.verdict for r in results.values()} == {"error"}
+    assert "examples took longer" in results["4.1"].text
 
 
 def test_only_examples_that_an_answer_needs_are_run():
