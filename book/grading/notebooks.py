@@ -197,9 +197,8 @@ def names(source):
     """Return the names that a source binds, and those that it takes from elsewhere."""
     try:
         top = symtable.symtable(plain(source), "cell", "exec")
-    except (SyntaxError, ValueError):  # then by the look of it
-        words = set(re.findall(r"\b[^\W\d]\w*", source))
-        return set(re.findall(r"^(?:def )?(\w+)(?:\(| =)", source, re.M)), words
+    except (SyntaxError, ValueError):  # it will not run, and has a name all the same
+        return set(re.findall(r"^(?:def )?(\w+)(?:\(| =)", source, re.M)), set()
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned()}
     binds |= {s.get_name() for s in top.get_symbols() if s.is_imported()}
     uses, tables = set(), [top]
