@@ -5,6 +5,7 @@ the chapter as it is in this folder, so an edited check or an edited example has
 influence on a verdict.
 """
 
+import ast
 import re
 import symtable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import nbformat
 BOOK = Path(__file__).parents[1]
 HEADING = re.compile(r"^### Exercise (\d+\.\d+): (.+)$", re.M)
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
+ASSIGNS = ast.Assign | ast.AnnAssign | ast.AugAssign
 CHECK = re.compile(r"^check\.\w+\(.*\)$")
 
 
@@ -60,7 +62,7 @@ class Chapter:
 
     def setup(self, sources):
         """Return the cells of the chapter that these sources need, in order."""
-        needed = set().union(*map(used, sources)) - {task.name for task in self.tasks}
+        needed = taken_from_elsewhere(sources) - {task.name for task in self.tasks}
         chosen = set()
         while True:
             new = {
@@ -190,6 +192,33 @@ def plain(source):
     '\\nx = 7 % 2'
     """
     return COMMAND.sub("", source)
+
+
+def taken_from_elsewhere(sources):
+    """Return the names that these cells, run in order, use before they bind them.
+
+    Examples
+    --------
+    >>> cells = ["import math as m\\nfor k in keys:\\n    m.sqrt(k)", "X = 2 * X\\nk"]
+    >>> sorted(taken_from_elsewhere(cells))
+    ['X', 'keys']
+    """
+    needed, known = set(), set()
+    for statement in (each for source in sources for each in statements(source)):
+        text = ast.unparse(statement)
+        # An assignment uses names before it binds any; a loop binds its own first.
+        first = set() if isinstance(statement, ASSIGNS) else bound(text)
+        needed |= used(text) - known - first
+        known |= bound(text)
+    return needed
+
+
+def statements(source):
+    """Return the statements of a cell; none if it is not Python."""
+    try:
+        return ast.parse(plain(source)).body
+    except (SyntaxError, ValueError):
+        return []
 
 
 @cache
