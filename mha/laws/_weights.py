@@ -1,10 +1,8 @@
 """The laws of scores and weights: from dot products to the scale."""
 
-from functools import partial
-
 import numpy as np
 
-from mha.laws._draw import SIZES, open_mask, qkv, qkv_cases
+from mha.laws._draw import SIZES, Size, open_mask, qkv, qkv_cases
 from mha.laws._law import Failure, differs, law, weights_of
 
 __all__ = [
@@ -12,9 +10,18 @@ __all__ = [
     "rotation_changes_nothing", "rows_sum_to_one", "scores_keep_unit_variance",
 ]  # fmt: skip
 
-# Three-four-five: a rotation whose entries are exact to read.
-COS, SIN = 0.6, 0.8
-rotation_cases = partial(qkv_cases, masked=False)
+
+def rotation_cases(rng):
+    # Four columns or more: a turn of two alone commutes with rotary positions.
+    for n_q, n_k, d in ((1, 2, 4), (2, 3, 4), (3, 5, 6)):
+        yield qkv(rng, Size(n_q, n_k, d)) | {"turn": int(rng.integers(1000))}
+
+
+def _turn(seed, d):
+    """Return a random rotation of all columns."""
+    R = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    R[0] *= np.linalg.det(R)
+    return R
 
 
 @law(
@@ -24,11 +31,11 @@ rotation_cases = partial(qkv_cases, masked=False)
     chapter="dot_product",
     reason="a dot product depends on lengths and angles, which a rotation keeps",
 )
-def rotation_changes_nothing(subject, Q, K, V):
-    R = np.eye(Q.shape[-1])
-    R[:2, :2] = turn = [[COS, SIN], [-SIN, COS]]
-    got = subject.attend(Q @ R, K @ R, V)
-    return differs(subject.attend(Q, K, V), got, f"R[:2, :2] = {turn}")
+def rotation_changes_nothing(subject, Q, K, V, turn):
+    R = _turn(turn, Q.shape[-1])
+    got, rows = subject.attend(Q @ R, K @ R, V), R.round(2).tolist()
+    where = "\n".join(["R is, rounded,", *map(str, rows)])
+    return differs(subject.attend(Q, K, V), got, where)
 
 
 def rows_cases(rng):
@@ -44,7 +51,7 @@ def rows_cases(rng):
     cases=rows_cases,
     equation="Σ_j A[i, j] = 1",
     chapter="softmax",
-    reason="softmax shares out one unit among the keys, however large the scores",
+    reason="each exponential is divided by the sum of its row, whatever the scores",
 )
 def rows_sum_to_one(subject, Q, K, mask=None):
     total = weights_of(subject, Q, K, mask).sum(-1)
@@ -62,7 +69,7 @@ def hull_cases(rng):
     cases=hull_cases,
     equation="min_j V[j, c] ≤ Y[i, c] ≤ max_j V[j, c]",
     chapter="softmax",
-    reason="a weighted mean with shares that sum to one cannot leave the hull",
+    reason="a weighted average cannot leave the convex hull of what it averages",
 )
 def output_in_hull(subject, Q, K, V):
     Y = subject.attend(Q, K, V)
@@ -82,7 +89,7 @@ def constant_cases(rng):
     cases=constant_cases,
     equation="V[j] = v for all j ⇒ Y[i] = v",
     chapter="softmax",
-    reason="the mean of equal things is that thing",
+    reason="the weighted average of equal vectors is that vector",
 )
 def constant_values_stay(subject, Q, K, v, mask=None):
     Y = subject.attend(Q, K, np.tile(v, (len(K), 1)), mask)
@@ -99,7 +106,7 @@ def variance_cases(rng):
     cases=variance_cases,
     equation="Var(q · k / √d_k) = 1 for independent entries of mean 0, variance 1",
     chapter="scale",
-    reason="q · k adds d_k terms of variance 1, and √d_k takes exactly that away",
+    reason="q · k adds d_k terms of variance 1, and dividing by √d_k makes that 1",
 )
 def scores_keep_unit_variance(subject, d_k, n, seed):
     rng, deviations = np.random.default_rng(seed), []
@@ -128,8 +135,9 @@ def _first_head(subject, Q, K):
     cases=qkv_cases,
     equation="attention(Q, [K; K], [V; V]) = attention(Q, K, V)",
     chapter="scale",
-    reason="each key shares its weight with its twin, and no score knows the length",
+    reason="a key and its copy get half the weight each, and no score depends on n",
     sees_all=True,
+    orderless=True,
 )
 def doubling_changes_nothing(subject, Q, K, V, mask=None):
     twice = None if mask is None else np.tile(mask, 2)

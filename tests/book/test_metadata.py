@@ -56,7 +56,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
         path for path in ROOT.glob("mha/**/*.*") if "__pycache__" not in path.parts
     )
     inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert inside == {path.relative_to(ROOT).as_posix() for path in files}
+    package = {path.relative_to(ROOT).as_posix() for path in files}
+    assert inside == package
     assert {Path(name).suffix for name in inside} >= {".js", ".css", ".mplstyle"}
     assert "mha/py.typed" in inside
 

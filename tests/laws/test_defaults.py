@@ -19,12 +19,13 @@ DEFAULTS = {
     laws.Conventions: dict(positional=False) | dict.fromkeys(WORDS),
     laws.Failure: dict(where=""),
     laws.Law: dict(
-        equation="", chapter="laws", reason="", level="attention", sees_all=False
+        equation="", chapter="laws", reason="", level="attention", sees_all=False,
+        orderless=False,
     ),
     laws.Law.check: dict(seed=0),
     laws.Law.search: dict(seed=0),
-    laws.assert_lawful: dict(except_=(), seed=0),
-    laws.check: dict(only=None, seed=0),
+    laws.assert_lawful: dict(except_=(), seed=0, breaks=(), because=""),
+    laws.check: dict(only=None, seed=0, breaks=(), because=""),
     laws.encoder_weights: dict(n_layers=1),
     laws.kill_matrix: dict(laws=None, members=None),
     check.Exercise: dict(praise="", names=(), observe=None, forbidden=()),

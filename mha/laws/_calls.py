@@ -1,0 +1,510 @@
+"""The laws of a call: batches, masks, gradients, lengths, dtypes, a second call."""
+
+import time
+from functools import partial
+
+import numpy as np
+
+from mha.attention import scaled_dot_product_attention
+from mha.heads import multi_head_attention
+from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
+from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
+from mha.laws.subjects.subject import Broke, NotApplicable
+
+__all__ = [
+    "batch_masks_reach_their_own", "batches_and_heads_stay_apart", "calls_agree",
+    "calls_do_not_remember", "causal_corner", "every_dtype_gives_the_numbers",
+    "every_length_alike", "float_masks_are_added", "gradients_are_slopes",
+    "groups_share_their_keys", "integer_masks_hide", "large_scores_stay_exact",
+    "mask_and_causal_both_hide", "returned_weights_make_the_output",
+    "silent_query_takes_the_mean", "strides_change_nothing",
+]  # fmt: skip
+
+# How near correct attention comes in each dtype, with scores up to 6.
+PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
+COARSE = ("float16", "bfloat16")
+TWO = Size(2, 2, 2)
+LONG = 4099  # the first prime behind a window of 4096
+SECONDS = 2  # what the longest call may take
+
+
+def _correct(subject, Q, K, V, **options):
+    """Return what correct attention gives where the subject is asked."""
+    options |= {"is_causal": True} if subject.always_causal else {}
+    return scaled_dot_product_attention(Q, K, V, **options)
+
+
+def _agree(expected, got, correct, where, within=TOLERANCE):
+    """Compare two answers that must be equal; a failure shows the correct one."""
+    failure = differs(expected, got, where, within)
+    return failure and (differs(correct, got, where) or failure)
+
+
+def _unless_refused(what, call, *args, **options):
+    """Return the answer: to refuse is no mistake, and is told as it is."""
+    try:
+        return call(*args, **options)
+    except Broke as error:
+        raise NotApplicable(f"it refuses {what}: {error}") from error
+
+
+def _not_an_encoder(subject, why):
+    if subject.kind == "encoder":
+        raise NotApplicable(why)
+
+
+def _not_coarse(subject, what):
+    if subject.said.dtype in COARSE or (subject.said.tolerance or 0) > 1e-3:
+        raise NotApplicable(f"its numbers are too coarse for {what}")
+
+
+def _reads_others(subject):
+    return subject.kind == "attention" or subject.other_names is not None
+
+
+def _one_query(subject):
+    """Whether a single query can be asked about many keys."""
+    return _reads_others(subject) and not subject.always_causal
+
+
+def _drawn_in(rng, b, h, size):
+    lengths = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
+    return {name: numbers(rng, b, h, n, size.d) for name, n in lengths.items()}
+
+
+def batch_cases(rng):
+    for b, h, size in ((1, 2, TWO), (2, 1, TWO), (2, 3, Size(5, 7, 4))):
+        yield _drawn_in(rng, b, h, size)
+
+
+def _part_by_part(subject, Q, K, V, mask=None):
+    """Compare each head of each sequence with the same alone; a layer makes heads."""
+    _not_an_encoder(subject, "its batches are asked about as a whole")
+    attention = subject.kind == "attention"
+    if not (subject.takes_heads if attention else subject.takes_batch):
+        raise NotApplicable("it reads one sequence at a time")
+    Q, K, V = (Q, K, V) if attention else (Q[:, 0], K[:, 0], V[:, 0])
+    ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
+    Y = ask() if mask is None else _unless_refused(f"a mask of shape {shape}", ask)
+    reduced = mask if mask is None or attention else mask[:, 0]
+    correct = _correct(subject, Q, K, V, mask=reduced)
+    for i in np.ndindex(Q.shape[:-2]):
+        alone = subject.attend(
+            Q[i], K[i], V[i], None if mask is None else mask[i[0], 0]
+        )
+        if failure := _agree(alone, Y[i], correct[i], f"part {list(i)} of the batch"):
+            return failure
+    return None
+
+
+@law(
+    "no head and no sequence of the batch changes another",
+    cases=batch_cases,
+    equation="attention(Q, K, V)[b, r] = attention(Q[b, r], K[b, r], V[b, r])",
+    reason="the axes in front of the tokens only put many computations into one call",
+)
+def batches_and_heads_stay_apart(subject, Q, K, V):
+    return _part_by_part(subject, Q, K, V)
+
+
+def batch_mask_cases(rng):
+    for h, size in ((1, Size(1, 2, 2)), (3, Size(5, 7, 2))):
+        for rows in (1, size.n_q):
+            shown = open_mask(rng, rows, size.n_k)
+            both = np.stack([shown, np.roll(shown, 1, -1)])
+            yield _drawn_in(rng, 2, h, size) | {"mask": both[:, None]}
+
+
+@law(
+    "every sequence of a batch gets its own mask",
+    cases=batch_mask_cases,
+    equation="attention(Q, K, V, M)[b, r] = attention(Q[b, r], K[b, r], V[b, r], M[b])",
+    reason="M of shape (batch, 1, n_q, n_k) says for each sequence what is padding",
+)
+def batch_masks_reach_their_own(subject, Q, K, V, mask):
+    return _part_by_part(subject, Q, K, V, mask)
+
+
+def both_cases(rng):
+    for size in (TWO, Size(3, 3, 2), Size(5, 5, 3, False)):
+        mask = (rng.random((size.n_q,) * 2) < 0.5) | np.eye(size.n_q, dtype=bool)
+        # The mask alone would show the future, and the causal mask alone key 0.
+        mask[0, -1], mask[1:, 0] = True, False
+        yield qkv(rng, size) | {"mask": mask}
+
+
+@law(
+    "a mask and the causal mask both hide",
+    cases=both_cases,
+    equation="attention(Q, K, V, M, causal) = attention(Q, K, V, M ∧ causal)",
+    reason="a padded key stays hidden when the future is hidden too",
+    sees_all=True,
+)
+def mask_and_causal_both_hide(subject, Q, K, V, mask):
+    if not subject.takes_causal:
+        raise NotApplicable("it has no is_causal")
+    together, both = partial(subject.attend, Q, K, V, mask), np.tril(mask)
+    Y = _unless_refused("a mask beside is_causal", together, is_causal=True)
+    where, correct = "mask and is_causal=True", _correct(subject, Q, K, V, mask=both)
+    return _agree(subject.attend(Q, K, V, both), Y, correct, where)
+
+
+def corner_cases(rng):
+    for n_q, n_k in ((1, 3), (2, 5)):
+        # Small numbers: no weight that is seen is near 0.
+        yield {name: numbers(rng, n, 2) / 2 for name, n in (("Q", n_q), ("K", n_k))}
+
+
+def _corner(name, n_q, n_k):
+    return np.tri(n_q, n_k, n_k - n_q if name == "bottom-right" else 0, dtype=bool)
+
+
+@law(
+    "the causal mask begins in one corner, whatever the lengths",
+    cases=corner_cases,
+    equation="A[i, j] > 0 ⇔ j ≤ i, or for all lengths j ≤ i + n_k − n_q",
+    reason="either the first query and key are aligned, or the last ones are",
+)
+def causal_corner(subject, Q, K):
+    if not _reads_others(subject):
+        raise NotApplicable("it knows self-attention only")
+    corners = ["top-left", "bottom-right"]
+    left = [name for name in corners if name == subject.said.causal] or corners
+    for q, k in ((Q, K), (K, Q)):
+        ask = partial(subject.attend, q, k, np.eye(len(k)), is_causal=True)
+        A = _unless_refused("is_causal where n_q and n_k differ", ask)
+        first, left = left[0], [name for name in left if _begins_in(name, A > 1e-9)]
+        if not left:
+            options = {"mask": _corner(first, *A.shape)}
+            correct = _correct(subject, q, k, np.eye(len(k)), **options)
+            return Failure(correct, A, f"weights, {len(q)} queries and {len(k)} keys")
+    return None
+
+
+def _begins_in(corner, visible):
+    due = _corner(corner, *visible.shape)
+    # A row that sees nothing is asked about by another law.
+    return np.array_equal(visible[due.any(1)], due[due.any(1)])
+
+
+def slope_cases(rng):
+    for size in (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2, False)):
+        case = qkv(rng, size) | {"direction": numbers(rng, size.n_q, size.d) + 0.5}
+        yield case
+        mask = open_mask(rng, size.n_q, size.n_k)
+        mask[:, -1], mask[:, 0] = False, True
+        yield case | {"mask": mask}
+
+
+@law(
+    "gradients are the slopes of the output",
+    cases=slope_cases,
+    equation="∂L/∂x = (L(x + h) − L(x − h)) / 2h, and exactly 0 for a hidden key",
+    reason="training follows the slopes, so they must be those of this output",
+)
+def gradients_are_slopes(subject, Q, K, V, direction, mask=None):
+    _not_coarse(subject, "slopes")
+    if subject.said.n_kv_heads and subject.kind == "layer":
+        raise NotApplicable("keys that a group shares have the slopes of all its heads")
+    slopes = subject.slopes(Q, K, V, mask, direction)
+    if not any(slope.any() for slope in slopes):
+        raise NotApplicable("no gradient flows through it at all")
+    given = {"Q": Q, "K": K, "V": V}
+    for name, got in zip("QKV", slopes, strict=True):
+        wanted = _differences(subject, given, name, direction, mask)
+        if failure := differs(wanted, got, f"gradient of {name}", 1e-3):
+            return failure
+        if mask is not None and name != "Q" and (hidden := got[~mask.any(0)]).any():
+            return Failure("exactly 0", f"{abs(hidden).max():.1e}", f"{name}, hidden")
+    return None
+
+
+def _differences(subject, given, name, direction, mask, h=1e-3):
+    slopes = np.zeros_like(given[name])
+    for i in np.ndindex(slopes.shape):
+        step = np.zeros_like(slopes)
+        step[i] = h
+        ends = [subject.attend(**given | {name: given[name] + s}, mask=mask)
+                for s in (step, -step)]  # fmt: skip
+        slopes[i] = ((ends[0] - ends[1]) * direction).sum() / (2 * h)
+    return slopes
+
+
+@law(
+    "the weights that are returned make the output",
+    cases=qkv_cases,
+    equation="Y = A V, Σ_j A[i, j] = 1, A[i, j] = 0 where M[i, j] is False",
+    reason="a map of attention must show the weights that the output was made with",
+)
+def returned_weights_make_the_output(subject, Q, K, V, mask=None):
+    Y, A = subject.attend_with_weights(Q, K, V, mask)
+    correct, right = _correct(subject, Q, K, V, mask=mask, return_weights=True)
+    if mask is not None and A[~mask].any():
+        return Failure(right, A, "returned weights, of hidden keys too")
+    if failure := differs(np.ones(len(A)), A.sum(-1), "sums of the returned weights"):
+        return failure
+    plain = subject.attend(Q, K, V, mask)
+    return _agree(Y, A @ V, correct, "returned weights times V") or _agree(
+        plain, Y, correct, "output, when the weights are asked for"
+    )
+
+
+VIEWS = {
+    "transposed in memory": lambda x: x.T.copy().T,
+    "columns of a wider array": lambda x: np.pad(x, ((0, 0), (1, 2)))[:, 1:-2],
+    "every second row of an array": lambda x: np.repeat(x, 2, 0)[::2],
+    "one row, broadcast": lambda x: np.broadcast_to(x[0], x.shape),
+}
+
+
+@law(
+    "how an array lies in memory changes nothing",
+    cases=lambda rng: [qkv(rng, SIZES[1]) | {"lies": lies} for lies in VIEWS],
+    equation="attention(Q, K, V) is the same for views, transposed, cut or broadcast",
+    reason="an array is its numbers, and strides say only where they are stored",
+)
+def strides_change_nothing(subject, Q, K, V, lies):
+    views = [VIEWS[lies](x) for x in (Q, K, V)]
+    ask, plain = subject.borrowing().attend, [view.copy() for view in views]
+    Y = _unless_refused(f"an array that is {lies}", ask, *views)
+    return _agree(subject.attend(*plain), Y, _correct(subject, *plain), lies)
+
+
+def _with_seed(rng, **lists):
+    """Return one case for each value, with a seed of its own."""
+    ((name, values),) = lists.items()
+    return [{name: x, "seed": int(rng.integers(1000))} for x in values]
+
+
+@law(
+    "a query of zeros gives the mean of all values, however many",
+    cases=lambda rng: _with_seed(rng, n_k=(2, 257, LONG)),
+    equation="q = 0 ⇒ y = (V[0] + … + V[n_k − 1]) / n_k for n_k = 2, 257 and 4099",
+    reason="all scores are 0, so that every key gets 1/n_k",
+    orderless=True,
+)
+def silent_query_takes_the_mean(subject, n_k, seed):
+    V = np.random.default_rng(seed).standard_normal((n_k, 2))
+    if _one_query(subject):
+        Y = subject.attend(np.zeros((1, 2)), V[::-1], V)
+        return differs(V.mean(0, keepdims=True), Y, f"1 query, {n_k} keys")
+    if n_k == LONG:
+        if subject.kind == "encoder" or subject.said.n_kv_heads:
+            raise NotApplicable(f"{n_k} queries in many heads take too much memory")
+        began = time.process_time()
+        _all_silent(subject, V[:257])
+        if (time.process_time() - began) * (n_k / 257) ** 2 > SECONDS:
+            raise NotApplicable(f"{n_k} queries would take too long")
+        V = V.astype("float32")
+    Y, counts = _all_silent(subject, V), np.arange(1, n_k + 1)[:, None]
+    means = V.cumsum(0) / counts if subject.always_causal else V.mean(0) + 0 * V
+    return differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+
+
+def _all_silent(subject, V):
+    if subject.kind == "attention":
+        return subject.attend(0 * V, V, V)
+    weights = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), np.eye(2, dtype=V.dtype))
+    return subject.layer(V, weights | {"W_Q": 0 * weights["W_Q"]}, 1)
+
+
+def length_cases(rng):
+    for n in (3, 63, 64, 65, 127, 128, 129, 257):
+        case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
+        yield case | {"n": n, "seed": int(rng.integers(1000))}
+
+
+@law(
+    "keys count alike at every length, also where blocks end",
+    cases=length_cases,
+    equation="K[j] = k_{j mod 2} ⇒ A[i, j] / A[i, 0] = A₂[i, j mod 2] / A₂[i, 0]",
+    reason="a score depends on its own key, and softmax on all keys alike",
+    orderless=True,
+)
+def every_length_alike(subject, q, keys, n, seed):
+    V, kind = np.random.default_rng(seed).standard_normal((n, 2)), np.arange(n) % 2
+    pair = subject.attend(np.tile(q, (2, 1)), keys, np.eye(2))[-1]
+    n_q = 1 if n > 129 and _one_query(subject) else n
+    A = np.tile(pair[kind], (n_q, 1))
+    A = np.tril(A) if subject.always_causal else A
+    Q, K = np.tile(q, (n_q, 1)), keys[kind]
+    got, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
+    where = f"K repeats the two keys, {n} tokens"
+    failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
+    if failure is None:
+        return None
+    # The row that is off most says enough.
+    worst = abs(correct - got).max(-1).argmax()
+    return Failure(correct[worst], got[worst], f"{where}, query {worst + 1}")
+
+
+def float_mask_cases(rng):
+    for size in SIZES[:3]:
+        bias, shown = numbers(rng, *size[:2]), open_mask(rng, *size[:2])
+        yield qkv(rng, size) | {"mask": np.where(shown, bias, -np.inf)}
+
+
+@law(
+    "a float mask is added to the scores, or refused",
+    cases=float_mask_cases,
+    equation="A = softmax(S + M), or an error",
+    reason="read as truth values, 0 and −∞ hide visible keys and show hidden ones",
+)
+def float_masks_are_added(subject, Q, K, V, mask):
+    # Where True hides, a mask that is read as bool shows itself by hiding at 1.
+    opens = [np.full_like(mask, x) for x in (0, 1)]
+    opens = opens[: 1 + (subject.said.mask_true == "hide")]
+    return _number_mask(subject, Q, K, V, mask, opens, np.exp(mask))
+
+
+def integer_mask_cases(rng):
+    for size in SIZES[:3]:
+        yield qkv(rng, size) | {"mask": open_mask(rng, *size[:2]).astype(int)}
+
+
+@law(
+    "a mask of 0 and 1 is read as False and True, or refused",
+    cases=integer_mask_cases,
+    equation="A[i, j] = 0 where M[i, j] = 0, or an error",
+    reason="0 and 1 that are added to the scores hide nothing, and no error says so",
+)
+def integer_masks_hide(subject, Q, K, V, mask):
+    if subject.said.mask_true == "added":
+        raise NotApplicable("its masks are added")
+    hides = int(subject.said.mask_true == "hide")
+    opens = [np.full_like(mask, 1 - hides)]
+    return _number_mask(subject, Q, K, V, mask ^ hides, opens, mask)
+
+
+def _number_mask(subject, Q, K, V, given, opens, factor):
+    """Compare what a mask does with what it must do, if open ones do nothing."""
+    if subject.said.mask_shape == "lengths":
+        raise NotApplicable("it reads lengths, and no mask")
+    what = f"a mask of {'floats' if given.dtype.kind == 'f' else 'integers'}"
+    ask = partial(_unless_refused, what, subject.raw, Q, K, V)
+    plain = subject.attend(Q, K, V)
+    if any(differs(plain, ask(open_)) for open_ in opens):
+        raise NotApplicable(
+            f"it is not made for {what}: one that hides nothing hides keys"
+        )
+    A = weights_of(subject, Q, K) * factor
+    total = A.sum(-1, keepdims=True)
+    if not total.all():
+        raise NotApplicable("it is always causal, and then a token sees nothing")
+    mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
+    return _agree(
+        A / total @ V, ask(given), _correct(subject, Q, K, V, mask=mask), what
+    )
+
+
+@law(
+    "two calls on the same input agree",
+    cases=lambda rng: _with_seed(rng, n=(13,)),
+    equation="attention(Q, K, V) = attention(Q, K, V)",
+    reason="outside of training nothing is random",
+)
+def calls_agree(subject, n, seed):
+    given = qkv(np.random.default_rng(seed), Size(n, n + 4, 2, False))
+    first, second = subject.attend(**given), subject.attend(**given)
+    failure = differs(first, second)
+    if failure is None:
+        return None
+    i = abs(first - second).max(-1).argmax()
+    return Failure(first[i], second[i], f"row {i}, first and second call")
+
+
+def memory_cases(rng):
+    for case in qkv_cases(rng):
+        yield case | {"longer": numbers(rng, 11, case["Q"].shape[1])}
+
+
+@law(
+    "a call does not remember the calls before it",
+    cases=memory_cases,
+    equation="attention(Q, K, V) is the same before and after other calls",
+    reason="the output is a function of the arguments, and of nothing else",
+)
+def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
+    Y, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
+    first = Y.copy()
+    others = {"a longer call": [longer] * 3, "a call on other queries": (-Q, K, V)}
+    others |= {} if mask is None else {"a call with a mask": (Q, K, V, mask)}
+    for name, given in others.items():
+        subject.attend(*given)
+        # The first answer may lie in a buffer that the other call has used.
+        kept, again = Y.copy(), subject.attend(Q, K, V)
+        failure = _agree(first, kept, correct, f"the first answer, after {name}")
+        if failure := failure or _agree(first, again, correct, f"after {name}"):
+            return failure
+    return None
+
+
+@law(
+    "large scores give the same weights as small ones",
+    cases=lambda rng: [{"offset": c} for c in (100, -100, 700)],
+    equation="scores c + ln 3 and c give weights 3/4 and 1/4 for c = ±100, ±700",
+    reason="softmax depends on differences of scores, and what they share cancels",
+    orderless=True,
+)
+def large_scores_stay_exact(subject, offset):
+    _not_an_encoder(subject, "its norms stand between large numbers and its attention")
+    _not_coarse(subject, "scores of 700 and ln 3")
+    # The first query gives scores of one sign, and the second those of the other.
+    Q, V = np.array([[1.0, 1.0], [1.0, -1.0]]) * np.sqrt(2), np.eye(2)
+    small, large = (np.array([[np.log(3), c], [0.0, c]]) for c in (0.0, offset))
+    seeing = slice(1 if subject.always_causal else 0, None)
+    expected, got = (subject.attend(Q, K, V)[seeing] for K in (small, large))
+    where = f"scores of ln 3 and 0, plus {offset} for one query, minus for the next"
+    # In float32, 700 + ln 3 has four decimals.
+    return _agree(expected, got, np.array([[0.75, 0.25]] * 2)[seeing], where, 1e-4)
+
+
+@law(
+    "every dtype gives the numbers, as near as it can",
+    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION],
+    equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
+    reason="digits that the dtype has must not be lost on the way",
+    orderless=True,
+)
+def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
+    _not_an_encoder(subject, "its norms stand between it and its attention")
+    if subject.said.dtype and dtype != subject.said.dtype:
+        raise NotApplicable(f"it takes {subject.said.dtype}")
+    correct = _correct(subject, Q, K, V)
+    near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
+    if differs(correct, subject.attend(Q, K, V), within=near):
+        raise NotApplicable("its numbers are others, whatever the dtype")
+    ask = subject.but(cast=dtype).attend
+    return differs(
+        correct, _unless_refused(dtype, ask, Q, K, V), dtype, PRECISION[dtype]
+    )
+
+
+@law(
+    "the query heads of a group use the same key head",
+    cases=lambda rng: _with_seed(rng, n=(1, 2, 3)),
+    equation="attention(Q, K, V)[r] = attention(Q[r], K[⌊r / g⌋], V[⌊r / g⌋])",
+    reason="the heads of a group are neighbours, so each key head is repeated for all",
+)
+def groups_share_their_keys(subject, n, seed):
+    n_kv = subject.said.n_kv_heads
+    if n_kv is None:
+        raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
+    _not_an_encoder(subject, "its groups are asked about as a whole")
+    rng, n_heads, d = np.random.default_rng(seed), 2 * n_kv, 2
+    if subject.kind == "attention":
+        Q, K, V = (numbers(rng, 1, h, n, d) for h in (n_heads, n_kv, n_kv))
+        shared = [np.repeat(x, 2, axis=1) for x in (K, V)]
+        Y, correct = subject.attend(Q, K, V), _correct(subject, Q, *shared)
+        return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
+    X, width = numbers(rng, n, n_heads * d), n_heads * d
+    weights = {f"W_{x}": numbers(rng, width, width) / 2 for x in "QO"}
+    narrow = {f"W_{x}": numbers(rng, width, n_kv, d) / 2 for x in "KV"}
+    wide, narrow = (
+        {name: np.repeat(W, each, 1).reshape(width, -1) for name, W in narrow.items()}
+        for each in (2, 1)
+    )
+    options = {"is_causal": True} if subject.always_causal else {}
+    correct = multi_head_attention(X, n_heads=n_heads, **weights, **wide, **options)
+    Y = subject.layer(X, weights | narrow, n_heads)
+    return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
