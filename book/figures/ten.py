@@ -63,11 +63,12 @@ def rows() -> tuple[Row, ...]:
 def alt() -> str:
     """Return what the emblem shows, in words."""
     counts = [str(len(row.broken)) for row in rows()[1:]]
+    n_laws = len(laws.ATTENTION)
     return (
         f"{len(rows())} attention layers in {len(rows())} rows. The accuracy of all of "
-        f"them on reversing letters is {worst()} when rounded to three decimals. Of "
-        f"{len(laws.ATTENTION)} laws, correct attention breaks none, and the ten bugs break "
-        f"{', '.join(counts[:-1])} and {counts[-1]}, each another set."
+        f"them on reversing letters is {worst()} when rounded to three decimals. "
+        f"Correct attention breaks none of {n_laws} laws. The ten bugs break "
+        f"{', '.join(counts[:-1])} and {counts[-1]}, each a different set."
     )
 
 
