@@ -52,11 +52,13 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
         raise ValueError("no design breaks a law")
     left, top = (LETTER * max(map(len, names)) for names in (laws, table))
     cell = min(0.3, (WIDTH - left - 0.4) / len(table))
+    shown = {row[law] for row in table.values() for law in laws}
+    words = [word for word in LOOKS if word in shown]
     size = left + cell * len(table) + 0.4, ROW * len(laws) + top + 0.75
     with house_style():
         figure = Figure(size)
         ax: Any = figure.subplots()
-        handles = [_marks(ax, table, laws, word) for word in LOOKS]
+        handles = [_marks(ax, table, laws, word) for word in words]
         ax.set(xlim=(-0.6, len(table) - 0.4), ylim=(len(laws) - 0.4, -0.6))
         ax.grid(False)
         ax.spines[:].set_visible(False)
@@ -64,7 +66,7 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
         ax.xaxis.tick_top()
         ax.set_xticks(range(len(table)), table, rotation=90)
         ax.set_yticks(range(len(laws)), [law.replace("_", " ") for law in laws])
-        figure.legend(handles, LOOKS, loc="outside lower center", ncols=len(LOOKS))
+        figure.legend(handles, words, loc="outside lower center", ncols=len(words))
         return Picture(figure, alt)
 
 
