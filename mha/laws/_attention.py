@@ -128,7 +128,7 @@ def untouched_cases(rng):
     cases=untouched_cases,
     equation="Q, K, V and M are the same before and after",
     chapter="attention",
-    reason="a result is returned, and nothing is written into what was lent",
+    reason="a function returns its result and leaves the caller's arrays as they are",
 )
 def inputs_stay_untouched(subject, Q, K, V, mask=None):
     given = {"Q": Q.copy(), "K": K.copy(), "V": V.copy()}
@@ -171,7 +171,7 @@ def dtype_cases(rng):
     cases=dtype_cases,
     equation="dtype(Y) = dtype(Q)",
     chapter="attention",
-    reason="a silent float64 doubles memory and time",
+    reason="float64 takes twice the memory of float32",
 )
 def dtype_is_kept(subject, Q, K, V, dtype, mask=None):
     Y = subject.attend(*(x.astype(dtype) for x in (Q, K, V)), mask)

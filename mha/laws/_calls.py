@@ -101,7 +101,7 @@ def _part_by_part(subject, Q, K, V, mask=None):
     "no head and no sequence of the batch changes another",
     cases=batch_cases,
     equation="attention(Q, K, V)[b, r] = attention(Q[b, r], K[b, r], V[b, r])",
-    reason="the axes in front of the tokens are only a way to write many at once",
+    reason="the axes in front of the tokens only put many computations into one call",
 )
 def batches_and_heads_stay_apart(subject, Q, K, V):
     return _part_by_part(subject, Q, K, V)
@@ -163,7 +163,7 @@ def _corner(name, n_q, n_k):
     "the causal mask begins in one corner, whatever the lengths",
     cases=corner_cases,
     equation="A[i, j] > 0 ⇔ j ≤ i, or for all lengths j ≤ i + n_k − n_q",
-    reason="either the first tokens stand side by side, or the last ones do",
+    reason="either the first query and key are aligned, or the last ones are",
 )
 def causal_corner(subject, Q, K):
     if not _reads_others(subject):
@@ -200,7 +200,7 @@ def slope_cases(rng):
     "gradients are the slopes of the output",
     cases=slope_cases,
     equation="∂L/∂x = (L(x + h) − L(x − h)) / 2h, and exactly 0 for a hidden key",
-    reason="what training follows is how the output moves, and nothing else",
+    reason="training follows the slopes, so they must be those of this output",
 )
 def gradients_are_slopes(subject, Q, K, V, direction, mask=None):
     _not_coarse(subject, "slopes")
@@ -234,7 +234,7 @@ def _differences(subject, given, name, direction, mask, h=1e-3):
     "the weights that are returned make the output",
     cases=qkv_cases,
     equation="Y = A V, Σ_j A[i, j] = 1, A[i, j] = 0 where M[i, j] is False",
-    reason="what is drawn as attention must be what the output was made with",
+    reason="a map of attention must show the weights that the output was made with",
 )
 def returned_weights_make_the_output(subject, Q, K, V, mask=None):
     Y, A = subject.attend_with_weights(Q, K, V, mask)
@@ -277,7 +277,7 @@ def _with_seed(rng, **lists):
 
 
 @law(
-    "a query of zeros takes the mean of all values, however many",
+    "a query of zeros gives the mean of all values, however many",
     cases=lambda rng: _with_seed(rng, n_k=(2, 257, LONG)),
     equation="q = 0 ⇒ y = (V[0] + … + V[n_k − 1]) / n_k for n_k = 2, 257 and 4099",
     reason="all scores are 0, so that every key gets 1/n_k",
@@ -348,7 +348,7 @@ def float_mask_cases(rng):
     "a float mask is added to the scores, or refused",
     cases=float_mask_cases,
     equation="A = softmax(S + M), or an error",
-    reason="0 and −∞ read as truth values hide what is to be seen, and the reverse",
+    reason="read as truth values, 0 and −∞ hide visible keys and show hidden ones",
 )
 def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
@@ -401,7 +401,7 @@ def _number_mask(subject, Q, K, V, given, opens, factor):
     "two calls on the same input agree",
     cases=lambda rng: _with_seed(rng, n=(13,)),
     equation="attention(Q, K, V) = attention(Q, K, V)",
-    reason="nothing is drawn by chance outside of training",
+    reason="outside of training nothing is random",
 )
 def calls_agree(subject, n, seed):
     given = qkv(np.random.default_rng(seed), Size(n, n + 4, 2, False))
@@ -443,7 +443,7 @@ def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
     "large scores give the same weights as small ones",
     cases=lambda rng: [{"offset": c} for c in (100, -100, 700, -700)],
     equation="scores c + ln 3 and c give weights 3/4 and 1/4 for c = ±100, ±700",
-    reason="softmax counts differences, and a common part of the scores falls out",
+    reason="softmax depends on differences of scores, and what they share cancels",
     orderless=True,
 )
 def large_scores_stay_exact(subject, offset):
@@ -480,10 +480,10 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
 
 
 @law(
-    "each group of query heads shares its key head",
+    "the query heads of a group use the same key head",
     cases=lambda rng: _with_seed(rng, n=(1, 2, 3)),
     equation="attention(Q, K, V)[r] = attention(Q[r], K[⌊r / g⌋], V[⌊r / g⌋])",
-    reason="the heads of a group stand side by side, so keys are repeated, not in turn",
+    reason="the heads of a group are neighbours, so each key head is repeated for all",
 )
 def groups_share_their_keys(subject, n, seed):
     n_kv = subject.said.n_kv_heads

@@ -73,7 +73,7 @@ def moves_cases(rng):
     cases=moves_cases,
     equation="∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
     chapter="output",
-    reason="before W_O the heads do not know of each other",
+    reason="before W_O no head depends on another",
     level="layer",
 )
 def head_moves_its_own_slice(subject, change, X, **weights):
@@ -132,7 +132,7 @@ def count_cases(rng):
 
 
 @law(
-    "4 d² weights count, however many heads there are",
+    "4 d² weights matter, whatever the number of heads",
     cases=count_cases,
     equation="#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
     chapter="output",
@@ -211,7 +211,7 @@ def _whole_layer(rng, shape):
     cases=reference_cases,
     equation="Y = Concat(head_1, …, head_h) W_O",
     chapter="multi_head",
-    reason="the same inputs and matrices leave nothing to choose",
+    reason="inputs and matrices determine the output",
 )
 def equals_reference(subject, mask=None, is_causal=False, **inputs):
     options = {"mask": mask, "is_causal": is_causal}

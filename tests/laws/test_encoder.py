@@ -156,7 +156,7 @@ def test_the_weights_of_an_example_are_drawn_from_its_seed():
 
 def test_a_finding_says_which_weights_and_what_was_done_to_them():
     assert repr(laws.silent_parts_pass_the_input_on.check(zoo.no_residual)) == (
-        "✗ parts that write zeros let the token through "
+        "✗ where both parts return zeros, the token passes through "
         f"(chapter {chapter_number('encoder_layer')})\n"
         "    law       laws.silent_parts_pass_the_input_on\n"
         "    X         [[0, 0, 0, 0, 0, -2]]\n"
