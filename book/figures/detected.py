@@ -1,86 +1,86 @@
 """Which law detects which wrong version: thin columns, so that it fits a phone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from figures.scene import Scene
+from mha import laws, zoo
 from mha.plot.picture import Picture
 
-# In points: the names, one version, one law, and what is above a group.
+# In points: the names, one version, one law, what is above a group, between two.
 LEFT, CELL, HIGH, HEAD, GAP, COUNT = 178, 3.4, 13, 24, 6, 20
+# What belongs to earlier chapters, and what to chapter "laws".
+VERSIONS = "wrong steps", "wrong calls"
+LAWS = "Laws of attention", "Laws of the call"
 
-Groups = Mapping[str, Sequence[str]]
 
-
-def detected(matrix: Any, versions: Groups, laws: Groups, *, alt: str) -> Picture:
-    """Show a row per law and a column per wrong version, both in groups.
+def detected(matrix: Any, *, alt: str) -> Picture:
+    """Show a row per law and a column per wrong version, both in two groups.
 
     Parameters
     ----------
     matrix : mha.laws.KillMatrix
-        What `mha.laws.kill_matrix` returns.
-    versions, laws : dict {heading: names}
-        The groups of columns and of rows. In a group the laws that detect most come
-        first, and versions that break similar laws are neighbours.
+        Of all laws and all members, as `mha.laws.kill_matrix` returns it.
     alt : str
         One sentence with the finding, for readers who do not see the picture.
 
     Returns
     -------
     picture : Picture
-        The number behind a row counts its marks.
+        In each group the laws that detect most come first, and versions that break
+        similar laws are neighbours. The number behind a row counts its marks.
 
     Raises
     ------
     ValueError
-        If a name is not in the matrix, or `alt` is empty.
+        If `alt` is empty.
     """
-    table = np.asarray(matrix.killed)
-    order = {head: _busiest(matrix, names) for head, names in laws.items()}
-    columns = [matrix.columns.index(name) for some in order.values() for name in some]
-    order = {
-        head: sorted(names, key=lambda n: _pattern(matrix, n, columns))
-        for head, names in versions.items()
-    } | order
-    n_versions, n_laws = (sum(map(len, x.values())) for x in (versions, laws))
-    width = LEFT + CELL * n_versions + GAP * (len(versions) - 1) + COUNT
-    scene = Scene(width, HEAD + HIGH * n_laws + HEAD * len(laws) + 4)
-    y = HEAD
-    for title, names in laws.items():
-        scene.text(4, y + 15, title, anchor="start", size=11, bold=True)
-        y += HEAD
-        for law in order[title]:
-            _row(scene, matrix, table, law, {v: order[v] for v in versions}, y)
-            y += HIGH
+    rows = [sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
+            for some in groups(laws.ALL)]  # fmt: skip
+    order = [law.slug for some in rows for law in some]
+    columns = [
+        sorted((x.name for x in some), key=lambda name: _pattern(matrix, name, order))
+        for some in groups(zoo.WRONG)
+    ]
+    wide = sum(map(len, columns)) * CELL + GAP + COUNT
+    scene = Scene(LEFT + wide, HEAD + HIGH * len(order) + 2 * HEAD + 4)
     x = LEFT
-    for title, names in versions.items():
+    for title, names in zip(VERSIONS, columns, strict=True):
         scene.text(x, 15, title, anchor="start", size=10, role="muted")
         x += CELL * len(names) + GAP
+    y = HEAD
+    for title, some in zip(LAWS, rows, strict=True):
+        scene.text(4, y + 15, title, anchor="start", size=11, bold=True)
+        y += HEAD
+        for law in some:
+            _row(scene, law.slug, set(matrix.kills(law.slug)), columns, y)
+            y += HIGH
     return Picture(scene, alt)
 
 
-def _row(scene, matrix, table, law, versions, y):
-    column, x = matrix.columns.index(law), LEFT
-    look = {"anchor": "end", "size": 9.6}
-    scene.text(LEFT - 6, y + 9.6, law.replace("_", " "), **look)
-    marks = 0
-    for names in versions.values():
-        dead = [bool(table[matrix.rows.index(name), column]) for name in names]
-        wide = CELL * len(names)
-        scene.box(x, y + 1, wide, HIGH - 2, radius=1, fill="ink", alpha=0.07)
-        for k in np.flatnonzero(dead):
-            place = x + CELL * k + 0.3, y + 1, CELL - 0.6, HIGH - 2
-            scene.box(*place, radius=0.5, fill="wrong", alpha=1)
-        marks, x = marks + sum(dead), x + wide + GAP
-    scene.text(x - GAP + 4, y + 9.6, marks, anchor="start", size=9.6, role="muted")
+def groups(items: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Return those of earlier chapters, and those of chapter "laws"."""
+    items = list(items)
+    new = [x for x in items if x.chapter == "laws"]
+    return [x for x in items if x.chapter != "laws"], new
 
 
-def _busiest(matrix, names):
-    return sorted(names, key=lambda name: -len(matrix.kills(name)))
+def _row(scene, law, dead, columns, y):
+    x = LEFT
+    words = law.replace("_", " ")
+    scene.text(x - 6, y + 9.6, words, anchor="end", size=9.6)
+    for names in columns:
+        place = x, y + 1, CELL * len(names), HIGH - 2
+        scene.box(*place, radius=1, fill="ink", alpha=0.07)
+        for k, name in enumerate(names):
+            if name in dead:
+                place = x + CELL * k + 0.3, y + 1, CELL - 0.6, HIGH - 2
+                scene.box(*place, radius=0.5, fill="wrong", alpha=1)
+        x += CELL * len(names) + GAP
+    scene.text(x - GAP + 4, y + 9.6, len(dead), anchor="start", size=9.6, role="muted")
 
 
-def _pattern(matrix, name, columns):
-    killed = matrix.killed[matrix.rows.index(name)]
-    return tuple(not killed[column] for column in columns)
+def _pattern(matrix, name, order):
+    """Return a key that sorts versions that break the same laws side by side."""
+    broken = set(matrix.killed_by(name))
+    return tuple(law not in broken for law in order)
