@@ -22,7 +22,10 @@ COUNTED = {
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
-TRIED = {"said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": ""}
+TRIED = {
+    "said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": "",
+    "others": "never handed: ",
+}  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 
 
