@@ -1,6 +1,5 @@
 """Which law detects which wrong version: thin columns, so that it fits a phone."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from figures.scene import Scene
@@ -9,7 +8,6 @@ from mha.plot.picture import Picture
 
 # In points: the names, one version, one law, what is above a group, between two.
 LEFT, CELL, HIGH, HEAD, GAP, COUNT = 178, 3.4, 13, 24, 6, 20
-# What belongs to earlier chapters, and what to chapter "laws".
 VERSIONS = "wrong steps", "wrong calls"
 LAWS = "Laws of attention", "Laws of the call"
 
@@ -35,13 +33,14 @@ def detected(matrix: Any, *, alt: str) -> Picture:
     ValueError
         If `alt` is empty.
     """
-    rows = [sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
-            for some in groups(laws.ALL)]  # fmt: skip
-    order = [law.slug for some in rows for law in some]
-    columns = [
-        sorted((x.name for x in some), key=lambda name: _pattern(matrix, name, order))
-        for some in groups(zoo.WRONG)
+    rows = [
+        sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
+        for some in (laws.ATTENTION, laws.CALLS)
     ]
+    order = [law.slug for some in rows for law in some]
+    names = sorted(matrix.rows[1:], key=lambda name: _pattern(matrix, name, order))
+    calls = [name for name in names if getattr(zoo, name).chapter == "laws"]
+    columns = [name for name in names if name not in calls], calls
     wide = sum(map(len, columns)) * CELL + GAP + COUNT
     scene = Scene(LEFT + wide, HEAD + HIGH * len(order) + 2 * HEAD + 4)
     x = LEFT
@@ -56,13 +55,6 @@ def detected(matrix: Any, *, alt: str) -> Picture:
             _row(scene, law.slug, set(matrix.kills(law.slug)), columns, y)
             y += HIGH
     return Picture(scene, alt)
-
-
-def groups(items: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return those of earlier chapters, and those of chapter "laws"."""
-    items = list(items)
-    new = [x for x in items if x.chapter == "laws"]
-    return [x for x in items if x.chapter != "laws"], new
 
 
 def _row(scene, law, dead, columns, y):

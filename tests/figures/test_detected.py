@@ -4,8 +4,7 @@ import pytest
 
 import figures
 from figures import detected
-from figures.detected import groups
-from mha import laws, zoo
+from mha import laws
 from mha.plot.marks import Text
 from tests.figures.test_pipeline import scene_of
 
@@ -26,12 +25,6 @@ def test_every_law_has_a_row_that_counts_its_marks(matrix):
 def test_every_broken_law_is_a_mark(matrix):
     marks = scene_of(detected, matrix, alt="x.").marks
     assert sum(getattr(m, "fill", "") == "wrong" for m in marks) == matrix.killed.sum()
-
-
-def test_both_groups_have_laws_and_versions():
-    for items in (laws.ALL, zoo.WRONG):
-        earlier, new = groups(items)
-        assert earlier and new and len(earlier) + len(new) == len(items)
 
 
 def test_a_picture_needs_its_words(matrix):
