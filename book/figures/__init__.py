@@ -14,6 +14,7 @@ from figures.detected import detected
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.exam import bugs, exam
+from figures.exceptions import exceptions
 from figures.fused import fused
 from figures.heads import heads
 from figures.histogram import histogram
@@ -36,14 +37,14 @@ from figures.sheet import sheet
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
+from figures.turns import turns
 from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
-    "dragons", "exam", "fused", "heads", "histogram", "house", "kills", "lanes",
-    "learned", "lines", "many_heads", "marks", "masks", "moves", "offsets",
-    "one_head", "online", "paths", "plane", "points", "projections", "scale",
-    "scores", "shadows", "sheet", "softmax", "steps", "to_weights", "vectors",
-    "walks",
+    "dragons", "exam", "exceptions", "fused", "heads", "histogram", "house", "kills",
+    "lanes", "learned", "lines", "many_heads", "marks", "masks", "moves", "offsets",
+    "one_head", "online", "paths", "plane", "points", "projections", "scale", "scores",
+    "shadows", "sheet", "softmax", "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip

@@ -37,6 +37,8 @@ DEFAULTS = {
     figures.collapse: {},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
     figures.bugs: {},
+    figures.exceptions: {},
+    figures.turns: {},
     figures.exam: {"margin": 0, "digits": 3, "lower_is_better": False},
     figures.fused: {},
     figures.heads: {"n_heads": 2},
