@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from mha.laws._draw import SIZES, new_order, numbers, qkv_cases, token_cases
+from mha.laws._draw import SIZES, new_order, qkv_cases, rows, token_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import WIDTH, encoder_weights
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "dtype_is_kept", "inputs_stay_untouched", "key_order_is_free",
@@ -18,7 +18,7 @@ def follow_cases(rng):
     for case in token_cases(rng):
         yield case | {"order": new_order(rng, len(case["X"]))}
     for size in SIZES[1:]:
-        X = numbers(rng, 2, size.n_k, size.d, integers=size.integers)
+        X = rows(rng, size.n_k, size, 2)
         yield {"X": X, "order": new_order(rng, size.n_k)}
 
 

@@ -9,7 +9,9 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
 from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
-from mha.laws.subjects.subject import Broke, NotApplicable
+from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.subjects.layer import FOUR
+from mha.laws.subjects.results import Broke
 
 __all__ = [
     "batch_masks_reach_their_own", "batches_and_heads_stay_apart", "calls_agree",
@@ -30,7 +32,7 @@ SECONDS = 2  # what the longest call may take
 
 def _correct(subject, Q, K, V, **options):
     """Return what correct attention gives where the subject is asked."""
-    options |= {"is_causal": True} if subject.always_causal else {}
+    options["is_causal"] = subject.always_causal
     return scaled_dot_product_attention(Q, K, V, **options)
 
 
@@ -67,14 +69,9 @@ def _one_query(subject):
     return _reads_others(subject) and not subject.always_causal
 
 
-def _drawn_in(rng, b, h, size):
-    lengths = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
-    return {name: numbers(rng, b, h, n, size.d) for name, n in lengths.items()}
-
-
 def batch_cases(rng):
     for b, h, size in ((1, 2, TWO), (2, 1, TWO), (2, 3, Size(5, 7, 4))):
-        yield _drawn_in(rng, b, h, size)
+        yield qkv(rng, size, b, h)
 
 
 def _part_by_part(subject, Q, K, V, mask=None):
@@ -89,9 +86,8 @@ def _part_by_part(subject, Q, K, V, mask=None):
     reduced = mask if mask is None or attention else mask[:, 0]
     correct = _correct(subject, Q, K, V, mask=reduced)
     for i in np.ndindex(Q.shape[:-2]):
-        alone = subject.attend(
-            Q[i], K[i], V[i], None if mask is None else mask[i[0], 0]
-        )
+        own = None if mask is None else mask[i[0], 0]
+        alone = subject.attend(Q[i], K[i], V[i], own)
         if failure := _agree(alone, Y[i], correct[i], f"part {list(i)} of the batch"):
             return failure
     return None
@@ -112,7 +108,7 @@ def batch_mask_cases(rng):
         for rows in (1, size.n_q):
             shown = open_mask(rng, rows, size.n_k)
             both = np.stack([shown, np.roll(shown, 1, -1)])
-            yield _drawn_in(rng, 2, h, size) | {"mask": both[:, None]}
+            yield qkv(rng, size, 2, h) | {"mask": both[:, None]}
 
 
 @law(
@@ -141,8 +137,6 @@ def both_cases(rng):
     sees_all=True,
 )
 def mask_and_causal_both_hide(subject, Q, K, V, mask):
-    if not subject.takes_causal:
-        raise NotApplicable("it has no is_causal")
     together, both = partial(subject.attend, Q, K, V, mask), np.tril(mask)
     Y = _unless_refused("a mask beside is_causal", together, is_causal=True)
     where, correct = "mask and is_causal=True", _correct(subject, Q, K, V, mask=both)
@@ -304,7 +298,7 @@ def silent_query_takes_the_mean(subject, n_k, seed):
 def _all_silent(subject, V):
     if subject.kind == "attention":
         return subject.attend(0 * V, V, V)
-    weights = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), np.eye(2, dtype=V.dtype))
+    weights = dict.fromkeys(FOUR, np.eye(2, dtype=V.dtype))
     return subject.layer(V, weights | {"W_Q": 0 * weights["W_Q"]}, 1)
 
 
@@ -384,17 +378,15 @@ def _number_mask(subject, Q, K, V, given, opens, factor):
     ask = partial(_unless_refused, what, subject.raw, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(open_)) for open_ in opens):
-        raise NotApplicable(
-            f"it is not made for {what}: one that hides nothing hides keys"
-        )
+        why = "one that hides nothing hides keys"
+        raise NotApplicable(f"it is not made for {what}: {why}")
     A = weights_of(subject, Q, K) * factor
     total = A.sum(-1, keepdims=True)
     if not total.all():
         raise NotApplicable("it is always causal, and then a token sees nothing")
     mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
-    return _agree(
-        A / total @ V, ask(given), _correct(subject, Q, K, V, mask=mask), what
-    )
+    correct = _correct(subject, Q, K, V, mask=mask)
+    return _agree(A / total @ V, ask(given), correct, what)
 
 
 @law(
@@ -474,10 +466,8 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
-    ask = subject.but(cast=dtype).attend
-    return differs(
-        correct, _unless_refused(dtype, ask, Q, K, V), dtype, PRECISION[dtype]
-    )
+    Y = _unless_refused(dtype, subject.but(cast=dtype).attend, Q, K, V)
+    return differs(correct, Y, dtype, PRECISION[dtype])
 
 
 @law(
@@ -504,7 +494,7 @@ def groups_share_their_keys(subject, n, seed):
         {name: np.repeat(W, each, 1).reshape(width, -1) for name, W in narrow.items()}
         for each in (2, 1)
     )
-    options = {"is_causal": True} if subject.always_causal else {}
-    correct = multi_head_attention(X, n_heads=n_heads, **weights, **wide, **options)
+    options = {"n_heads": n_heads, "is_causal": subject.always_causal}
+    correct = multi_head_attention(X, **weights, **wide, **options)
     Y = subject.layer(X, weights | narrow, n_heads)
     return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import WIDTH, Drawn, expected_encoder, silenced
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "batch_changes_nothing", "both_parts_write_on_one_stream",

@@ -6,21 +6,20 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn, expected_encoder
-from mha.laws.subjects.subject import NotApplicable
+from mha.laws.subjects.layer import FOUR
 
 __all__ = [
     "concat_is_a_sum", "equals_reference", "head_moves_its_own_slice",
     "head_owns_its_columns", "parameters_ignore_heads",
 ]  # fmt: skip
 
-NAMES = ("W_Q", "W_K", "W_V", "W_O")
-
 
 def layer_cases(rng):
     for n in (2, 3):
         case = {"X": rng.integers(-2, 3, (n, WIDTH)).astype(float)}
-        yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in NAMES}
+        yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in FOUR}
 
 
 def _blocks():
@@ -65,7 +64,7 @@ def moves_cases(rng):
         X = rng.standard_normal((n, WIDTH)).round(1)
         three = (rng.standard_normal((3, WIDTH, WIDTH)) / 2).round(1)
         change = rng.standard_normal((WIDTH, WIDTH // HEADS)).round(1)
-        yield {"X": X, **dict(zip(NAMES[:3], three, strict=True)), "change": change}
+        yield {"X": X, **dict(zip(FOUR[:3], three, strict=True)), "change": change}
 
 
 @law(
@@ -78,7 +77,7 @@ def moves_cases(rng):
 )
 def head_moves_its_own_slice(subject, change, X, **weights):
     before = _concat(subject, X, **weights)
-    for name in ("W_Q", "W_K", "W_V"):
+    for name in FOUR[:3]:
         for r, block in enumerate(_blocks(), 1):
             W = weights[name].copy()
             W[:, block] += change
@@ -143,7 +142,7 @@ def parameters_ignore_heads(subject, d_model, n, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d_model))
     # Small numbers: where one key has the whole weight, no query can move it.
-    weights = {name: rng.standard_normal((d_model, d_model)) / 3 for name in NAMES}
+    weights = {name: rng.standard_normal((d_model, d_model)) / 3 for name in FOUR}
     wanted = {h: 4 * d_model**2 for h in (1, HEADS)}
     used = {h: _used(subject, X, weights, h) for h in wanted}
     return None if used == wanted else Failure(_counted(wanted), _counted(used))

@@ -5,7 +5,7 @@ import numpy as np
 from mha.attention import scaled_dot_product_attention
 from mha.laws._draw import SIZES, numbers, qkv_cases, rows, token_cases
 from mha.laws._law import Failure, differs, law, weights_of
-from mha.laws.subjects.subject import NotApplicable
+from mha.laws.subjects.conventions import NotApplicable
 
 __all__ = [
     "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
