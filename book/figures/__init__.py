@@ -10,6 +10,7 @@ from figures.board import board
 from figures.charts import bars, lines
 from figures.clocks import clocks
 from figures.collapse import collapse
+from figures.detected import detected
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.exam import bugs, exam
@@ -41,9 +42,9 @@ from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
-    "exceptions", "fused", "heads", "histogram", "house", "kills", "lanes", "learned",
-    "lines", "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online",
-    "paths", "plane", "points", "projections", "scale", "scores", "shadows", "sheet",
-    "softmax", "steps", "to_weights", "turns", "vectors", "walks",
+    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
+    "dragons", "exam", "exceptions", "fused", "heads", "histogram", "house", "kills",
+    "lanes", "learned", "lines", "many_heads", "marks", "masks", "moves", "offsets",
+    "one_head", "online", "paths", "plane", "points", "projections", "scale", "scores",
+    "shadows", "sheet", "softmax", "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip

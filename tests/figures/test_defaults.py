@@ -37,6 +37,7 @@ DEFAULTS = {
     figures.collapse: {},
     figures.dragons: {"names": ("left dragon", "right dragon", "sheep")},
     figures.bugs: {},
+    figures.detected: {},
     figures.exceptions: {},
     figures.turns: {},
     figures.exam: {"margin": 0, "digits": 3, "lower_is_better": False},
