@@ -20,6 +20,7 @@ makes checkable what `check` does not know.
 
 from mha.laws._all import *
 from mha.laws._attention import *
+from mha.laws._calls import *
 from mha.laws._check import *
 from mha.laws._encoder import *
 from mha.laws._law import *

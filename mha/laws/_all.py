@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from mha.laws import _attention, _encoder, _layers, _masks, _weights
+from mha.laws import _attention, _calls, _encoder, _layers, _masks, _weights
 from mha.laws._law import Law
 
 __all__ = ["ALL", "ENCODER", "WHOLE"]
@@ -13,7 +13,7 @@ def _laws_in(*modules: ModuleType) -> tuple[Law, ...]:
     return tuple(x for x in found if isinstance(x, Law))
 
 
-ALL = _laws_in(_weights, _masks, _attention, _layers)
+ALL = _laws_in(_weights, _masks, _attention, _layers, _calls)
 # What must be true of all that surrounds attention; asked of encoders only.
 ENCODER = _laws_in(_encoder)
 # What an encoder is asked as a whole, and not about its attention alone.

@@ -29,6 +29,7 @@ def follow_cases(rng):
     chapter="attention",
     reason="every token is treated alike, and no step knows a position",
     sees_all=True,
+    orderless=True,
 )
 def outputs_follow_tokens(subject, X, order):
     if X.ndim == 3:
@@ -59,6 +60,7 @@ def key_order_cases(rng):
     chapter="attention",
     reason="a sum does not depend on the order of its terms",
     sees_all=True,
+    orderless=True,
 )
 def key_order_is_free(subject, Q, K, V, order, mask=None):
     moved = None if mask is None else mask[:, order]

@@ -79,6 +79,8 @@ class Law:
         matrices of a layer, or all that an encoder has around its attention.
     sees_all : bool, default False
         Whether it can be asked only where a token may attend to every other.
+    orderless : bool, default False
+        Whether it can be asked only where the order of the tokens does not count.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Law:
     reason: str = ""
     level: str = "attention"
     sees_all: bool = False
+    orderless: bool = False
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
@@ -168,19 +171,19 @@ class Law:
         NotApplicable
             If no case can be asked, with the reason.
         """
-        asked, why = False, "it was asked nothing"
+        asked, why = False, ""
         for case in self.cases(np.random.default_rng(seed)):
             for variant in subject.variants():
                 try:
                     failure = self.ask(variant, case)
                 except NotApplicable as reason:
-                    why = str(reason)
+                    why = why or str(reason)
                     continue
                 if failure is not None:
                     return variant, case, failure
                 asked = True
         if not asked:
-            raise NotApplicable(why)
+            raise NotApplicable(why or "it was asked nothing")
         return None
 
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
@@ -201,7 +204,10 @@ class Law:
             for name, index in nonzero_places(case, axes):
                 smaller = case | {name: case[name].copy()}
                 smaller[name][index] = 0
-                shown = self.ask(subject, smaller)
+                try:
+                    shown = self.ask(subject, smaller)
+                except NotApplicable:
+                    continue
                 if shown is None or not is_visible(shown, failure):
                     continue
                 if self.spares_reference(subject, smaller):
@@ -212,6 +218,8 @@ class Law:
         """Return the failure of `subject` on `case`, or None."""
         if self.sees_all and subject.always_causal:
             raise NotApplicable("it is always causal")
+        if self.orderless and subject.said.positional:
+            raise NotApplicable("the order of its tokens counts (positional=True)")
         if why := OUT_OF_REACH.get((self.level, subject.kind)):
             raise NotApplicable(why)
         if case.get("mask") is not None and subject.mask_name is None:
@@ -279,13 +287,15 @@ def is_visible(failure: Failure, before: Failure) -> bool:
     return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
 
 
-def differs(expected: Any, got: Any, where: str = "") -> Failure | None:
+def differs(
+    expected: Any, got: Any, where: str = "", within: float = TOLERANCE
+) -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
     size = max(1.0, np.abs(expected).max(initial=0.0))
-    if np.allclose(got, expected, rtol=0, atol=TOLERANCE * size):
+    if np.allclose(got, expected, rtol=0, atol=within * size):
         return None
     return Failure(expected, got, where)
 

@@ -2,6 +2,7 @@
 
 import functools
 import html
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_letters as LETTERS
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from mha import zoo
 from mha.laws._all import ALL, WHOLE
+from mha.laws._calls import calls_agree
 from mha.laws._law import Law
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import NotApplicable
@@ -48,9 +50,11 @@ class KillMatrix:
 
     def __repr__(self) -> str:
         letters, width = LETTERS[: len(self.columns)], max(map(len, self.rows))
-        lines = [" " * width + "  " + " ".join(letters)]
+        # A page is 80 columns wide.
+        gap = " " * (width + 2 * len(letters) < 80)
+        lines = [" " * width + "  " + gap.join(letters)]
         for name, row in zip(self.rows, self.killed, strict=True):
-            marks = " ".join("✗" if dead else "·" for dead in row)
+            marks = gap.join("✗" if dead else "·" for dead in row)
             lines.append(f"{name.ljust(width)}  {marks}")
         return "\n".join([*lines, "", *map("{} {}".format, letters, self.columns)])
 
@@ -98,7 +102,8 @@ def kill_matrix(
         Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
         A good law kills somebody and spares the correct one.
     members : iterable of Member or EncoderMember, optional
-        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`.
+        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
+        only tensors show is seen where torch is loaded.
 
     Returns
     -------
@@ -117,18 +122,30 @@ def kill_matrix(
     if laws is None:
         laws = ALL if isinstance(members[0], zoo.Member) else WHOLE
     laws = tuple(laws)
-    killed = [[_is_killed(member, law) for law in laws] for member in members]
+    torch = "torch" in sys.modules
+    killed = [[_is_killed(member, law, torch) for law in laws] for member in members]
     names = tuple(member.name for member in members)
     return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))
 
 
 # Each verdict is found once; nobody asks for the example, so nothing is shrunk.
 @functools.cache
-def _is_killed(member, law):
+def _is_killed(member, law, torch):
+    subject = _subject_of(member, torch)
+    # What differs from call to call says nothing where two calls are compared.
+    if law is not calls_agree and _breaks(calls_agree, subject):
+        return False
+    return _breaks(law, subject)
+
+
+def _breaks(law, subject):
     try:
-        return law.search(_subject_of(member)) is not None
+        return law.search(subject) is not None
     except NotApplicable:
         return False
 
 
-_subject_of = functools.cache(as_subject)
+@functools.cache
+def _subject_of(member, torch):
+    # What only tensors show is seen where torch is loaded.
+    return as_subject(member)

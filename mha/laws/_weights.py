@@ -1,10 +1,8 @@
 """The laws of scores and weights: from dot products to the scale."""
 
-from functools import partial
-
 import numpy as np
 
-from mha.laws._draw import SIZES, open_mask, qkv, qkv_cases
+from mha.laws._draw import SIZES, Size, open_mask, qkv, qkv_cases
 from mha.laws._law import Failure, differs, law, weights_of
 
 __all__ = [
@@ -12,9 +10,18 @@ __all__ = [
     "rotation_changes_nothing", "rows_sum_to_one", "scores_keep_unit_variance",
 ]  # fmt: skip
 
-# Three-four-five: a rotation whose entries are exact to read.
-COS, SIN = 0.6, 0.8
-rotation_cases = partial(qkv_cases, masked=False)
+
+def rotation_cases(rng):
+    # Four columns or more: a turn of two alone commutes with rotary positions.
+    for n_q, n_k, d in ((1, 2, 4), (2, 3, 4), (3, 5, 6)):
+        yield qkv(rng, Size(n_q, n_k, d)) | {"turn": int(rng.integers(1000))}
+
+
+def _turn(seed, d):
+    """Return a random rotation of all columns."""
+    R = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    R[0] *= np.linalg.det(R)
+    return R
 
 
 @law(
@@ -24,11 +31,11 @@ rotation_cases = partial(qkv_cases, masked=False)
     chapter="dot_product",
     reason="a dot product depends on lengths and angles, which a rotation keeps",
 )
-def rotation_changes_nothing(subject, Q, K, V):
-    R = np.eye(Q.shape[-1])
-    R[:2, :2] = turn = [[COS, SIN], [-SIN, COS]]
-    got = subject.attend(Q @ R, K @ R, V)
-    return differs(subject.attend(Q, K, V), got, f"R[:2, :2] = {turn}")
+def rotation_changes_nothing(subject, Q, K, V, turn):
+    R = _turn(turn, Q.shape[-1])
+    got, rows = subject.attend(Q @ R, K @ R, V), R.round(2).tolist()
+    where = "\n".join(["R is, rounded,", *map(str, rows)])
+    return differs(subject.attend(Q, K, V), got, where)
 
 
 def rows_cases(rng):
@@ -130,6 +137,7 @@ def _first_head(subject, Q, K):
     chapter="scale",
     reason="each key shares its weight with its twin, and no score knows the length",
     sees_all=True,
+    orderless=True,
 )
 def doubling_changes_nothing(subject, Q, K, V, mask=None):
     twice = None if mask is None else np.tile(mask, 2)

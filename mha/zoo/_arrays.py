@@ -60,3 +60,26 @@ def _relu(x):
 
 def _gelu(x):
     return sys.modules["torch"].nn.functional.gelu(x) if _is_tensor(x) else gelu(x)
+
+
+def _cast(x, dtype):
+    """Return `x` in the dtype of this name, or in that of an array."""
+    dtype = str(getattr(dtype, "dtype", dtype)).removeprefix("torch.")
+    return (
+        x.to(getattr(sys.modules["torch"], dtype)) if _is_tensor(x) else x.astype(dtype)
+    )
+
+
+def _clip(x, limit):
+    return x.clip(-limit, limit)
+
+
+def _as_it_lies(x):
+    """Return the numbers in the order in which they lie in memory."""
+    if _is_tensor(x):
+        return (x.mT if x.mT.is_contiguous() else x).reshape(x.shape)
+    return x.ravel("K").reshape(x.shape)
+
+
+def _detached(x):
+    return x.detach() if _is_tensor(x) else x

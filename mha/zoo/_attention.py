@@ -13,7 +13,7 @@ from mha.zoo._arrays import _exp, _like, _max, _plus, _softmax, _where
 from mha.zoo._exhibit import Array, Exhibit, exhibit
 
 __all__ = [
-    "ALL", "WRONG", "Member", "attends_across_batch", "both_without_transpose",
+    "Member", "attends_across_batch", "both_without_transpose",
     "causal_without_diagonal", "heads_averaged", "input_split_before_projection",
     "key_reshaped", "mask_after_softmax", "mask_ignored", "mask_in_wrong_order",
     "mask_inverted", "mask_zero_score", "merge_without_transpose", "minus_1e9_mask",
@@ -56,9 +56,15 @@ class Member(Exhibit):
         X_k = X if X_k is None else X_k
         X_v = X_k if X_v is None else X_v
         W_Q, W_K, W_V = self.matrices(W_Q, W_K, W_V)
+        # Narrower keys are those of fewer heads, which groups of queries share.
+        n_groups = n_heads * W_K.shape[-1] // W_Q.shape[-1]
         Q, K, V = (
-            self.split(_plus(self.project(x, W, n_heads), b), n_heads)
-            for x, W, b in ((X, W_Q, b_Q), (X_k, W_K, b_K), (X_v, W_V, b_V))
+            self.split(_plus(self.project(x, W, n_heads), b), n)
+            for x, W, b, n in (
+                (X, W_Q, b_Q, n_heads),
+                (X_k, W_K, b_K, n_groups),
+                (X_v, W_V, b_V, n_groups),
+            )
         )
         heads, A = self.attention(
             Q, K, V, mask, is_causal=is_causal, return_weights=True
@@ -92,14 +98,17 @@ class Member(Exhibit):
         if scale is None:
             n_heads = Q.shape[-3] if Q.ndim > 2 else 1
             scale = self.factor(Q.shape[-1], n_heads, K.shape[-2])
+        if Q.ndim > 2 and Q.shape[-3] != K.shape[-3]:
+            groups = self.groups(Q.shape[-3], K.shape[-3])
+            K, V = K[..., groups, :, :], V[..., groups, :, :]
         S, visible = self.scores(Q, K), None
         if mask is not None:
-            S, visible = _without_numbers(S, _like(S, mask))
+            S, visible = self.read(S, _like(S, mask), scale)
         if is_causal:
             causal = _like(S, self.causal(*S.shape[-2:]))
-            visible = causal if visible is None else visible & causal
+            visible = causal if visible is None else self.both(visible, causal)
         A = self.weights(S, scale, visible)
-        return (A @ V, A) if return_weights else A @ V
+        return (A @ V, self.shown(S, scale, A)) if return_weights else A @ V
 
     def matrices(
         self, W_Q: Array, W_K: Array, W_V: Array
@@ -116,6 +125,10 @@ class Member(Exhibit):
         *leading, d_model = x.shape
         return x.reshape(*leading, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
+    def groups(self, n_heads: int, n_groups: int) -> list[int]:
+        """Return, for every query head, which head of keys and values it reads."""
+        return [r * n_groups // n_heads for r in range(n_heads)]
+
     def scores(self, Q: Array, K: Array) -> Array:
         """Return Q Kᵀ."""
         return Q @ K.swapaxes(-1, -2)
@@ -124,9 +137,21 @@ class Member(Exhibit):
         """Return what the scores are multiplied by."""
         return 1 / math.sqrt(d_k)
 
+    def read(self, S: Array, mask: Array, scale: float) -> tuple[Array, Array]:
+        """Return the scores, a float mask added, and what the mask leaves visible."""
+        if "float" not in str(mask.dtype):
+            return S, mask if "bool" in str(mask.dtype) else mask != 0
+        visible = mask > -math.inf
+        # The scores are still to be scaled, and the mask is not.
+        return S + _where(visible, mask / scale, 0 * S), visible
+
     def causal(self, n_q: int, n_k: int) -> npt.NDArray[np.bool_]:
         """Return the mask that hides the future."""
         return np.tri(n_q, n_k, dtype=bool)
+
+    def both(self, mask: Array, causal: Array) -> Array:
+        """Return what neither hides."""
+        return mask & causal
 
     def weights(self, S: Array, scale: float, mask: Array | None) -> Array:
         """Turn scores into weights."""
@@ -141,6 +166,10 @@ class Member(Exhibit):
         """Return the softmax of every row."""
         return _softmax(S, axis=-1)
 
+    def shown(self, S: Array, scale: float, A: Array) -> Array:
+        """Return the weights that are handed back beside the output."""
+        return A
+
     def merge(self, heads: Array) -> Array:
         """Lay the heads side by side."""
         *leading, n_heads, n, d_head = heads.shape
@@ -149,14 +178,6 @@ class Member(Exhibit):
     def output(self, concat: Array, W_O: Array, n_heads: int) -> Array:
         """Mix the heads."""
         return concat @ W_O
-
-
-def _without_numbers(S, mask):
-    """Return the scores with a float mask added, and what it leaves visible."""
-    if "bool" in str(mask.dtype):
-        return S, mask
-    visible = mask > -math.inf
-    return S + _where(visible, mask, 0 * S), visible
 
 
 @exhibit
@@ -462,9 +483,3 @@ class no_output_projection(Member, chapter="output"):
 
     def output(self, concat, W_O, n_heads):
         return concat
-
-
-ALL: tuple[Member, ...] = tuple(
-    x for x in list(globals().values()) if isinstance(x, Member)
-)
-WRONG = ALL[1:]

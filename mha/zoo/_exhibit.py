@@ -2,6 +2,8 @@
 
 import inspect
 import textwrap
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mha._source import source
@@ -32,6 +34,9 @@ class Exhibit:
     wrong = "nothing"
     seen = "no public sighting known"
     link = ""
+    # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
+    on_tensors = False
+    says: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(cls, chapter: str | None = None) -> None:
         cls.chapter = chapter or cls.chapter

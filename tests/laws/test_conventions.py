@@ -106,7 +106,7 @@ LAWFUL = {
     "(b, n, h, d) in groups": (behind, {"layout": "bnhd", "n_kv_heads": 3}),
     "torch in groups": (enabled, {"n_kv_heads": 2}),
     "a scale of 1": (with_scale(1.0), {"scale": 1.0}),
-    "muP": (lambda Q, K, V: attend(Q / Q.shape[1] ** 0.5, K, V),
+    "muP": (lambda Q, K, V: attend(Q / Q.shape[-1] ** 0.5, K, V),
             {"scale": lambda d_k: 1 / d_k}),
     "layer with a scale of 1": (unscaled_layer, {"scale": 1}),
     "encoder with a scale of 1": (unscaled_encoder, {"scale": 1}),

@@ -19,7 +19,8 @@ DEFAULTS = {
     laws.Conventions: dict(positional=False) | dict.fromkeys(WORDS),
     laws.Failure: dict(where=""),
     laws.Law: dict(
-        equation="", chapter="laws", reason="", level="attention", sees_all=False
+        equation="", chapter="laws", reason="", level="attention", sees_all=False,
+        orderless=False,
     ),
     laws.Law.check: dict(seed=0),
     laws.Law.search: dict(seed=0),

@@ -1,6 +1,7 @@
 """The laws of encoders, and their attention seen through norms and residuals."""
 
 import functools
+import math
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,14 @@ batch_changes_nothing training_mode_changes_nothing silent_parts_pass_the_input_
 both_parts_write_on_one_stream tokens_meet_in_attention_only post_norm_normalises_rows
 layers_follow_each_other
 """.split()
+# What an encoder is not asked: its norms and its own tokens stand in between.
+OF_ATTENTION_ALONE = """
+batches_and_heads_stay_apart batch_masks_reach_their_own causal_corner
+gradients_are_slopes large_scores_stay_exact
+every_dtype_gives_the_numbers groups_share_their_keys
+""".split()
+NEED_WEIGHTS = "returned_weights_make_the_output"
+NEED_OTHER_MASKS = ["mask_and_causal_both_hide", "integer_masks_hide"]
 NEED_A_STACK = "layers_follow_each_other"
 NEED_MODES = "training_mode_changes_nothing"
 NEED_BIASES = "both_parts_write_on_one_stream"
@@ -196,12 +205,22 @@ def test_a_correct_encoder_satisfies_every_law_for_other_seeds(seed):
     assert broken(laws.check(mha.encoder, seed=seed)) == []
 
 
+def unasked_but(report, *slugs):
+    """Return what is not asked, besides these laws and those of attention alone."""
+    left = [slug for slug in unasked(report) if slug not in slugs]
+    assert left[: len(OF_ATTENTION_ALONE)] == OF_ATTENTION_ALONE
+    assert set(slugs) <= set(unasked(report))
+    return left[len(OF_ATTENTION_ALONE) :]
+
+
 def test_what_cannot_be_asked_is_not_asked():
-    assert unasked(report_on("stack")) == [NEED_MODES]
-    assert unasked(report_on("layer")) == [NEED_MODES, NEED_A_STACK]
-    assert unasked(report_on("zoo")) == []
+    integers = NEED_OTHER_MASKS[-1]
+    assert unasked_but(report_on("stack"), integers) == [NEED_MODES]
+    assert unasked_but(report_on("layer"), integers) == [NEED_MODES, NEED_A_STACK]
+    assert unasked_but(report_on("zoo"), NEED_WEIGHTS) == []
     plain = mha.nn.Encoder(2, 8, 2, 12, norm_first=True, bias=False)
-    assert unasked(laws.check(plain)) == [NEED_BIASES, NEED_A_NORM_AT_THE_END]
+    ends = [NEED_BIASES, NEED_A_NORM_AT_THE_END]
+    assert unasked_but(laws.check(plain), integers) == ends
 
 
 def test_what_is_no_encoder_is_not_asked_about_encoders():
@@ -433,22 +452,38 @@ def test_torchs_own_layer_breaks_no_law_but_that_of_empty_rows(
     report = laws.check(theirs(norm_first, activation, bias, batch_first))
     # Its fast path, which gives NaN there, wants batch_first and biases.
     fast = bias and batch_first
-    assert broken(report) == ["empty_rows_give_zero"] * fast
+    # It reads a float mask as one of bool, too: what is not 0 is hidden.
+    assert broken(report) == ["empty_rows_give_zero", "float_masks_are_added"] * fast
     if fast:
-        assert report.broken[0].why == "eval mode, no_grad"
-        assert report.looks_like is zoo.nan_on_empty_rows
+        assert [f.why.splitlines()[-1] for f in report.broken] == [
+            "eval mode, no_grad", "eval mode, no_grad",
+        ]  # fmt: skip
     no_end = [NEED_A_NORM_AT_THE_END] * norm_first
-    assert unasked(report) == [NEED_BIASES] * (not bias) + no_end + [NEED_A_STACK]
+    assert unasked_but(report, NEED_WEIGHTS, *NEED_OTHER_MASKS) == (
+        [NEED_BIASES] * (not bias) + no_end + [NEED_A_STACK]
+    )
+
+
+def test_the_fast_path_of_torch_reads_a_float_mask_as_bool():
+    """Nothing but torch: a bias of ln 3 hides what it is to bring out."""
+    layer = theirs(batch_first=True).eval()
+    X, bias = torch.randn(1, 2, 8), torch.tensor([[math.log(3), 0.0]] * 2)
+    slow = layer(X, bias)
+    with torch.no_grad():
+        fast, hidden = layer(X, bias), layer(X, torch.tensor([[True, False]] * 2))
+    assert torch.allclose(fast, hidden, atol=1e-6)
+    assert not torch.allclose(fast, slow, atol=1e-3)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_torchs_own_stack_breaks_no_law_but_that_of_empty_rows(norm_first):
     plain = stack(theirs(norm_first))
-    assert broken(laws.check(plain)) == ["empty_rows_give_zero"]
+    found = ["empty_rows_give_zero", "float_masks_are_added"]
+    assert broken(laws.check(plain)) == found
     normed = stack(theirs(norm_first, batch_first=False), norm=nn.LayerNorm(8))
     report = laws.check(normed)
     assert report
-    assert unasked(report) == []
+    assert unasked_but(report, NEED_WEIGHTS, *NEED_OTHER_MASKS) == []
 
 
 def test_a_module_in_half_precision_is_judged_in_full_precision():

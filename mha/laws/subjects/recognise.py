@@ -21,6 +21,7 @@ from mha.laws.subjects.subject import (
     holds_several,
 )
 from mha.laws.subjects.twins import refuse
+from mha.zoo import Exhibit
 
 ACCEPTED = (
     "an attention function f(Q, K, V, mask=None), a multi-head function "
@@ -50,6 +51,8 @@ def as_subject(target: Any, said: Conventions | None = None) -> Subject:
 def _as_subject(target, said):
     if isinstance(target, Adapter):
         return _as_adapted(target, target.joined(said))
+    if isinstance(target, Exhibit):
+        said = Conventions(**target.says).joined(said)
     torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
         is_class = isinstance(target, type)
@@ -74,6 +77,8 @@ def _as_function(target, name, said):
     subjects = [
         kind(target, name, accepts, needs_mask, lead, **options) for lead in leads
     ]
+    if getattr(target, "on_tensors", False) and "torch" in sys.modules:
+        subjects = [subject.but(tensors=True) for subject in subjects]
     return _first_that_runs(*(_told(subject, said) for subject in subjects))
 
 

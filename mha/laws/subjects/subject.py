@@ -199,6 +199,8 @@ class Subject:
         """Return the gradients of sum(Y * direction) for Q, K and V, one head."""
         if not self.tensors or self.kind == "encoder":
             raise NotApplicable("its gradients are out of reach")
+        if self.cast not in (None, "float64"):
+            raise NotApplicable("gradients are compared in float64")
         mode = replace(self.mode, gradients=True)
         twin = self.but(mode=mode, direction=direction, slope_at={})
         twin.attend(Q.copy(), K.copy(), V.copy(), mask)
@@ -615,7 +617,8 @@ class Layer(Subject):
         rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
         wide = np.concatenate([np.pad(X, rows), *others], -1)
         if mask is not None and mask.shape[-2] == n_q != 1:
-            mask = np.pad(mask, rows, constant_values=True)
+            before = [(0, 0)] * (mask.ndim - X.ndim)
+            mask = np.pad(mask, before + rows[-mask.ndim :], constant_values=True)
         three = {name: np.zeros((3 * d, 3 * d), W.dtype) for name, W in weights.items()}
         for third, name in enumerate(("W_Q", "W_K", "W_V")):
             block = slice(third * d, (third + 1) * d)

@@ -301,7 +301,7 @@ class TorchModule(Module):
 
     def forward(self, twin, X, key=None, value=None, attn_mask=None, **options):
         def attend(Q, K, V, mask):
-            return twin(Q, K, V, attn_mask=mask, **options)[0]
+            return twin(Q, K, V, attn_mask=mask, **options)
 
         tokens = X, X if key is None else key, X if value is None else value
         return _as_torch_reads(twin, attend, tokens, attn_mask)
@@ -418,11 +418,14 @@ def _as_torch_reads(attention, run, tokens, mask):
         shape: tuple[int, ...] = X.shape[-2], tokens[-1].shape[-2]
         if mask.ndim > 2:
             shape = X.shape[0], attention.num_heads, *shape
-        mask = ~mask.broadcast_to(shape).reshape(-1, *shape[-2:])
+        mask = mask.broadcast_to(shape).reshape(-1, *shape[-2:])
+        # Numbers are handed over as they are.
+        mask = ~mask if "bool" in str(mask.dtype) else mask
         mask = mask[0] if len(mask) == 1 else mask
     laid_out = {id(x): x.unsqueeze(0) if single else x for x in tokens}
     if not attention.batch_first:
         laid_out = {key: x.transpose(0, 1) for key, x in laid_out.items()}
-    Y = run(*(laid_out[id(x)] for x in tokens), mask)
+    result = run(*(laid_out[id(x)] for x in tokens), mask)
+    Y, *weights = result if isinstance(result, tuple) else (result,)
     Y = Y if attention.batch_first else Y.transpose(0, 1)
-    return Y[0] if single else Y
+    return Y[0] if single else Y, *weights
