@@ -8,7 +8,7 @@ import numpy as np
 from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
-from mha.laws._law import Failure, differs, law, weights_of
+from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
 from mha.laws.subjects.subject import Broke, NotApplicable
 
 __all__ = [
@@ -32,10 +32,10 @@ def _correct(subject, Q, K, V, **options):
     return scaled_dot_product_attention(Q, K, V, **options)
 
 
-def _agree(expected, got, correct, where):
+def _agree(expected, got, correct, where, within=TOLERANCE):
     """Compare two answers that must be equal; a failure shows the correct one."""
-    failure = differs(expected, got, where)
-    return failure and (differs(correct, got, where) or failure)
+    failure = differs(expected, got, where, within)
+    return failure and (differs(correct, got, where, within) or failure)
 
 
 def _unless_refused(what, call, *args, **options):
@@ -69,13 +69,11 @@ def batch_cases(rng):
 def _in_front(subject, *arrays):
     """Return batch and heads as the subject reads them: a layer makes its own heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    if subject.kind == "layer":
-        arrays = [x[:, 0] for x in arrays]
-    if not (
-        subject.takes_heads if subject.kind == "attention" else subject.takes_batch
-    ):
+    if subject.takes_heads:
+        return arrays
+    if not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
-    return arrays
+    return [x[:, 0] for x in arrays]
 
 
 @law(
@@ -98,6 +96,9 @@ def batch_mask_cases(rng):
     for b, h, size in ((2, 1, Size(1, 2, 2)), (2, 3, Size(5, 7, 2))):
         lengths = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
         case = {name: numbers(rng, b, h, n, size.d) for name, n in lengths.items()}
+        # Padding first: some are told lengths, and can be asked nothing else.
+        ends = np.array([size.n_k - 1, size.n_k]).reshape(b, 1, 1, 1)
+        yield case | {"mask": np.arange(size.n_k) < ends}
         one = open_mask(rng, 1, size.n_k)
         yield case | {"mask": np.stack([one, ~one])[:, None]}
         several = open_mask(rng, size.n_q, size.n_k)
@@ -480,7 +481,9 @@ def large_scores_stay_exact(subject, offset):
         Q = np.tile(Q, (2, 1))
     expected, got = (subject.attend(Q, K, V)[-1:] for K in (small, large))
     where = f"scores {offset} + ln 3 and {offset}, values [8, 0] and [0, 4]"
-    return _agree(expected, got, np.array([[6.0, 1.0]]), where)
+    # Beside 700 a float32 has four decimals, and few of ln 3 are left.
+    within = 1e-3 if subject.said.dtype == "float32" else TOLERANCE
+    return _agree(expected, got, np.array([[6.0, 1.0]]), where, within)
 
 
 def precision_cases(rng):

@@ -231,6 +231,8 @@ class Law:
                 warnings.simplefilter("ignore")
                 verdict = self.judge(subject, **case)
         except Broke as error:
+            if isinstance(error.__cause__, NotImplementedError):
+                raise NotApplicable(f"it is not made for this: {error}") from error
             return Failure("an array", str(error))
         if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):
             return verdict

@@ -335,6 +335,53 @@ def test_a_tolerance_forgives_what_is_smaller_and_nothing_else():
     assert not laws.check(told(zoo.no_scale, tolerance=0.001))
 
 
+def first_length_for_all(Q, K, V, valid_lens=None):
+    first = None if valid_lens is None else np.repeat(valid_lens[:1], len(Q))
+    return counts(Q, K, V, first)
+
+
+def first_mask_for_all(Q, K, V, mask=None):
+    _b, _n, _d = Q.shape
+    return attend(Q, K, V, None if mask is None else mask[:1])
+
+
+@pytest.mark.parametrize("target", [first_length_for_all, first_mask_for_all])
+def test_a_function_of_a_batch_without_heads_is_asked_about_its_batch(target):
+    assert "batch_masks_reach_their_own" in broken(laws.check(target))
+
+
+def test_a_function_of_one_sequence_is_not_asked_about_a_batch():
+    one = lambda Q, K, V: attend(Q, K, V) if Q.ndim == 2 else Q[0]  # noqa: E731
+    assert "batches_and_heads_stay_apart" in unasked(laws.check(one))
+
+
+def in_float32(query, key, value, attn_mask=None):
+    given = query.float(), key.float(), value.float()
+    S = given[0] @ given[1].mT / query.shape[-1] ** 0.5
+    if attn_mask is not None:
+        S = S.masked_fill(~attn_mask, -torch.inf)
+    return S.softmax(-1).nan_to_num().to(query.dtype) @ value
+
+
+@pytest.mark.parametrize("words", [{"dtype": "float32"}, {"tolerance": 1e-4}])
+def test_digits_that_float32_does_not_have_are_not_asked(words):
+    lost = {"every_dtype_gives_the_numbers"}
+    assert lost <= set(broken(laws.check(in_float32)))
+    said = as_subject(in_float32, laws.Conventions(**words))
+    assert not broken(laws.check(said))
+
+
+def without_slopes(query, key, value):
+    if query.requires_grad:
+        raise NotImplementedError("no backward on this device")
+    return F.scaled_dot_product_attention(query, key, value)
+
+
+def test_to_be_not_implemented_is_no_mistake():
+    report = laws.check(without_slopes)
+    assert not broken(report) and "gradients_are_slopes" in unasked(report)
+
+
 def test_lengths_are_asked_of_padding_only():
     report = laws.check(counts)
     assert "padding_changes_nothing" not in unasked(report)
