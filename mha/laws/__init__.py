@@ -8,14 +8,20 @@ is a short executable statement, true of correct attention and false of some wro
 >>> bool(laws.check(scaled_dot_product_attention))
 True
 
-In a test of your own, one line does it::
+A report shows the smallest failing example of each broken law, and says which laws were
+not asked and why. It names a wrong version of `mha.zoo` where that gives the same wrong
+numbers. In a test of your own, one line does it, and the fixture needs no import::
 
-    from mha import laws
-    def test_my_layer_satisfies_the_laws():
-        laws.assert_lawful(my_layer)
+    def test_my_layer_satisfies_the_laws(assert_lawful):
+        assert_lawful(MyLayer(8, 2))
 
-From a shell, ``python -m mha.laws my_package.layers:my_layer`` does it, and `Adapter`
-makes checkable what `check` does not know.
+What `check` cannot know is said in a word of `Conventions`, for example
+``mask_true="hide"``. A design that breaks a law on purpose is declared, for example by
+``breaks=["outputs_follow_tokens"], because="rotary positions"``. `Adapter` makes
+checkable what `check` does not know.
+
+From a shell, ``python -m mha.laws my_package.layers:my_layer`` prints the report, and
+``--list`` prints all laws.
 """
 
 from mha.laws._all import *

@@ -1,31 +1,43 @@
 """Ask the laws from a shell: ``python -m mha.laws package.module:name``."""
 
 import argparse
+import dataclasses
 import importlib
+import importlib.util
 import io
-import json
 import sys
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from mha import laws
 from mha.laws._check import asked_of
-from mha.laws._report import Report, number_of
+from mha.laws._report import Report, in_chapter
 from mha.laws.subjects import as_subject
+from mha.laws.subjects.conventions import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
+INDENT = " " * 6
+TYPES = {"n_kv_heads": int, "scale": float, "tolerance": float}
 EPILOG = """\
 examples:
   python -m mha.laws my_package.layers:attention
+  python -m mha.laws path/to/layers.py:attention --mask-true hide
   python -m mha.laws my_package.layers:MyLayer --factory "it(d_model=8, n_heads=2)"
   python -m mha.laws torch.nn:TransformerEncoderLayer --factory "it(8, 2)" --json
   python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='hide')"
+  python -m mha.laws layers.py:rotary --positional \\
+      --breaks equals_reference --because "rotary positions"
+
+in a test file, the fixture of the package needs no import:
+  def test_my_layer(assert_lawful):
+      assert_lawful(MyLayer(8, 2))
 
 exit status:
   0  no law is broken
-  1  a law is broken; the smallest failing example is shown
+  1  a law is broken, and the smallest failing example is shown; or an argument that
+     looks like a mask was never handed one, and the report names it
   2  it could not be checked, and the last line says why
 """
 
@@ -44,16 +56,30 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("target", metavar="package.module:name", help="what to check")
+    add("target", metavar="TARGET", nargs="?", help="what to check: "
+        "package.module:name or path/to/file.py:name")  # fmt: skip
+    add("--list", action="store_true", help="print all laws, and check nothing")
     add(
         "--factory", metavar="EXPRESSION", help="make what is to be checked; may use "
         "the names of the module, `it` for what was named, and `laws`",
     )  # fmt: skip
-    add("--json", action="store_true", help="print JSON, not a table")
+    add("--json", action="store_true", help="print JSON, not text")
+    add("--html", metavar="FILE", type=Path, help="write the report as a page, too")
     seed = "fixes the inputs that are tried (%(default)s)"
     add("--seed", type=int, default=0, help=seed)
     add("--only", type=_slugs, metavar="LAW,LAW", help="ask these laws alone")
     add("--except", type=_slugs, metavar="LAW,LAW", help="leave these out")
+    add("--breaks", type=_slugs, default=(), metavar="LAW,LAW",
+        help="laws that the design breaks on purpose")  # fmt: skip
+    add("--because", default="", metavar="DESIGN", help="the design, in words")
+    words = parser.add_argument_group("conventions", "as in laws.Adapter")
+    for field in dataclasses.fields(Conventions):
+        option = f"--{field.name.replace('_', '-')}"
+        if isinstance(field.default, bool):
+            words.add_argument(option, action="store_true", default=None)
+        else:
+            kind, rule = TYPES.get(field.name, str), RULES.get(field.name, [None])[0]
+            words.add_argument(option, type=kind, metavar="WORD", help=rule)
     return parser
 
 
@@ -61,15 +87,30 @@ def _slugs(text):
     return [slug.strip() for slug in text.split(",") if slug.strip()]
 
 
+def listed() -> str:
+    """Return every law: its name, the sentence and the chapter that earns it."""
+    lines = ["asked of everything that attends:"]
+    for law in (*laws.ALL, *laws.ENCODER):
+        if law is laws.ENCODER[0]:
+            lines += ["", "asked of encoders only:"]
+        sentence = f"{law.name}{in_chapter(law.chapter)}"
+        lines += [f"  {law.slug}", *textwrap.wrap(sentence, 80, initial_indent=INDENT)]
+    return "\n".join(lines)
+
+
 def find(target: str, factory: str | None = None) -> Any:
     """Return what `target` names, or what `factory` makes of it."""
-    module_name, colon, name = target.partition(":")
+    home, colon, name = target, "", ""
+    # C:\\layers.py has a colon too.
+    if ":" in target and not target.endswith(".py"):
+        home, colon, name = target.rpartition(":")
     if not (name or factory):
-        raise CouldNotRun(f"say what to check in it: {module_name}:name")
-    module = _attempt(f"import {module_name}", importlib.import_module, module_name)
+        raise CouldNotRun(f"say what to check in it: {target.rstrip(':')}:name")
+    load = _load if home.endswith(".py") else importlib.import_module
+    module = _attempt(f"import {home}", load, home)
     found = module
     for part in name.split(".") if colon else ():
-        found = _attempt(f"find {name!r} in {module_name}", getattr, found, part)
+        found = _attempt(f"find {name!r} in {home}", getattr, found, part)
     if factory:
         names = vars(module) | {"it": found, "laws": laws}
         return _attempt(f"run --factory {factory!r}", eval, factory, names)
@@ -79,6 +120,18 @@ def find(target: str, factory: str | None = None) -> Any:
             '--factory "it(d_model=8, n_heads=2)"'
         )
     return found
+
+
+def _load(path):
+    """Import a file; it may import what lies beside it."""
+    file = Path(path).resolve(strict=True)
+    sys.path.insert(0, str(file.parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    # A dataclass in it looks its own module up.
+    sys.modules.setdefault(file.stem, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _attempt(what, function, *args):
@@ -91,10 +144,14 @@ def _attempt(what, function, *args):
 def judge(options: argparse.Namespace) -> Report:
     """Return the report on what was asked for."""
     subject = find(options.target, options.factory)
+    fields = [field.name for field in dataclasses.fields(Conventions)]
+    given = {name: getattr(options, name) for name in fields}
+    design = {"breaks": options.breaks, "because": options.because}
     try:
-        subject = as_subject(subject)
+        said = Conventions(**{name: x for name, x in given.items() if x is not None})
+        subject = as_subject(subject, said)
         asked = asked_of(subject, options.only, getattr(options, "except") or ())
-        report = laws.check(subject, asked, options.seed)
+        report = laws.check(subject, asked, options.seed, **design)
     except Exception as error:
         raise CouldNotRun(str(error)) from error
     if not any(f.holds is not None for f in report.findings):
@@ -102,56 +159,24 @@ def judge(options: argparse.Namespace) -> Report:
     return report
 
 
-def as_json(report: Report) -> dict[str, Any]:
-    """Return what the report says, in words of JSON."""
-    said = {name: getattr(report, name) for name in ("subject", "holds", "seed")}
-    said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
-    if member := report.looks_like:
-        names = ("name", "wrong", "seen", "link")
-        shown = {name: getattr(member, name) for name in names}
-        said["looks_like"] = shown | _chapter(member)
-    return said
-
-
-def _finding(finding):
-    law = finding.law
-    shown = {"law": law.slug, "name": law.name} | _chapter(law)
-    shown |= {"holds": finding.holds, "why": finding.why}
-    if finding.holds is False:
-        shown |= {"example": {k: _plain(x) for k, x in finding.example.items()}}
-        shown |= {"expected": _plain(finding.expected), "got": _plain(finding.got)}
-        shown |= {"layer": finding.setup, "because": law.reason}
-    return shown
-
-
-def _chapter(x):
-    return {"chapter": x.chapter, "chapter_number": number_of(x.chapter)}
-
-
-def _plain(x):
-    """Return what JSON has a word for; it has none for NaN."""
-    if isinstance(x, np.ndarray | list | tuple):
-        return [_plain(part) for part in x]
-    if isinstance(x, float | np.floating):
-        return float(x) if np.isfinite(x) else str(x)
-    if isinstance(x, np.bool_ | np.integer):
-        return x.item()
-    return x if isinstance(x, str | int | bool | None) else repr(x)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Print what the laws say; return the exit status."""
-    options = arguments().parse_args(argv)
+    parser = arguments()
+    options = parser.parse_args(argv)
+    if options.list:
+        print(listed())
+        return LAWFUL
+    if options.target is None:
+        parser.error("say what to check, or --list; --help shows examples")
     try:
         report = judge(options)
     except CouldNotRun as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
-    if options.json:
-        print(json.dumps(as_json(report), ensure_ascii=False, indent=2))
-    else:
-        print(report, f"seed {report.seed}", sep="\n\n")
-    return LAWFUL if report else BROKEN
+    if options.html:
+        options.html.write_text(report.to_html(), encoding="utf-8")
+    print(report.to_json() if options.json else report)
+    return BROKEN if report.complaint else LAWFUL
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Ask the laws: all of them, or some by name."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from mha.laws._all import ALL, ENCODER
 from mha.laws._law import Law
 from mha.laws._lookalike import lookalike
-from mha.laws._report import Report
+from mha.laws._report import Finding, Report
+from mha.laws.subjects.conventions import Conventions
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Subject
 
@@ -16,7 +18,14 @@ __all__ = ["assert_lawful", "check"]
 Laws = Iterable[Law | str]
 
 
-def check(subject: Any, only: Laws | None = None, seed: int = 0) -> Report:
+# The law without which no other says anything.
+CALLS_AGREE, DIFFER = "calls_agree", "two calls on the same input differ"
+
+
+def check(
+    subject: Any, only: Laws | None = None, seed: int = 0, *, breaks: Laws = (),
+    because: str = "", **conventions: Any,
+) -> Report:  # fmt: skip
     """Ask every law of something that attends.
 
     Equation: lawful ⇔ no law is broken  (chapter laws)
@@ -36,44 +45,95 @@ def check(subject: Any, only: Laws | None = None, seed: int = 0) -> Report:
         through norms and residuals.
     seed : int, default 0
         Fixes the inputs that are tried.
+    breaks : iterable of Law or str
+        Laws that the design breaks on purpose. One that holds all the same is an
+        expectation that is not met, and counts as broken.
+    because : str
+        The design that `breaks` follows from, such as "rotary positions".
+    **conventions : str, int, float or bool
+        What `subject` cannot be asked, in the words of `Conventions`:
+        ``mask_true="hide"``, ``causal="bottom-right"``, ``positional=True`` and others.
 
     Returns
     -------
     report : Report
-        True when no law is broken. Prints as a table with the smallest failing example
-        of each broken law, and names the wrong version of `mha.zoo` that behaves alike.
+        True when no law is broken. Prints the smallest failing example of each broken
+        law, what was not asked and why, and what was tried. It names the wrong version
+        of `mha.zoo` that gives the same wrong numbers, if there is one.
 
     Raises
     ------
     TypeError
         If `subject` is nothing that attends, with what is accepted.
     ValueError
-        If `only` names no law.
+        If `only` or `breaks` names no law, or `because` comes without `breaks`.
 
     Examples
     --------
     >>> from mha import zoo
     >>> check(zoo.no_scale, only=["doubling_changes_nothing"]).holds
     True
+
+    A design may break a law and be right; then it is said beforehand:
+
+    >>> unscaled = lambda Q, K, V, mask=None: zoo.no_scale.attention(Q, K, V, mask)
+    >>> design = {"because": "no scale: it is part of W_Q"}
+    >>> design["breaks"] = ["scores_keep_unit_variance", "equals_reference"]
+    >>> check(unscaled).holds, check(unscaled, **design).holds
+    (False, True)
     """
-    subject = as_subject(subject)
-    findings = tuple(law.check(subject, seed) for law in asked_of(subject, only))
-    return Report(subject.name, findings, partial(lookalike, subject, findings), seed)
+    subject, declared = as_subject(subject, Conventions(**conventions)), chosen(breaks)
+    if because and not declared:
+        raise ValueError(f"because={because!r} needs breaks=, the laws it is about")
+    findings = tuple(
+        replace(f, declared=f.law in declared)
+        for f in _ask(subject, asked_of(subject, only), seed)
+    )
+    broken = tuple(f.law for f in findings if f.holds is False)
+    tried = {name: sorted(x) for name, x in vars(subject.trace).items()}
+    tried["others"] = list(subject.other_masks)
+    tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
+    return Report(
+        subject.name, findings, partial(lookalike, subject, broken), seed, because,
+        tried, tuple(subject.unread_masks),
+    )  # fmt: skip
 
 
-def assert_lawful(subject: Any, except_: Laws = (), seed: int = 0) -> None:
-    """Raise AssertionError, with the report, if a law is broken.
+def _ask(subject, laws, seed):
+    """Return the findings; where no number comes twice, one law alone is asked."""
+    first = [law.check(subject, seed) for law in laws if law.slug == CALLS_AGREE]
+    known = {finding.law: finding for finding in first}
+    if [finding.verdict for finding in first] == ["broken"]:
+        silent = Finding(laws[0], None, why=DIFFER, subject=subject.name, seed=seed)
+        known |= {law: replace(silent, law=law) for law in laws if law not in known}
+    return [known[x] if x in known else x.check(subject, seed) for x in laws]
+
+
+def assert_lawful(
+    subject: Any, except_: Laws = (), seed: int = 0, *, breaks: Laws = (),
+    because: str = "", **conventions: Any,
+) -> None:  # fmt: skip
+    """Raise AssertionError, with the smallest example, if a law is broken.
 
     Equation: see `check`  (chapter laws)
+
+    It fails, too, where an argument that looks like a mask was never handed one, and
+    where no law could be asked: nothing is proved by silence.
 
     Parameters
     ----------
     subject : callable or torch.nn.Module
         See `check`.
     except_ : iterable of Law or str
-        Laws that need not hold.
+        Laws that are not asked.
     seed : int, default 0
         Fixes the inputs that are tried.
+    breaks : iterable of Law or str
+        Laws that the design breaks on purpose; see `check`.
+    because : str
+        That design, in words.
+    **conventions : str, int, float or bool
+        See `check`.
 
     Raises
     ------
@@ -85,10 +145,12 @@ def assert_lawful(subject: Any, except_: Laws = (), seed: int = 0) -> None:
     >>> from mha import multi_head_attention
     >>> assert_lawful(multi_head_attention)
     """
-    subject = as_subject(subject)
-    report = check(subject, asked_of(subject, except_=except_), seed)
-    if not report:
-        raise AssertionError(f"{report!r}")
+    __tracebackhide__ = True
+    subject = as_subject(subject, Conventions(**conventions))
+    asked = asked_of(subject, except_=except_)
+    report = check(subject, asked, seed, breaks=breaks, because=because)
+    if complaint := report.complaint:
+        raise AssertionError(complaint)
 
 
 def asked_of(

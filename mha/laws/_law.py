@@ -11,7 +11,7 @@ import numpy as np
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
-from mha.laws._report import Finding, in_chapter
+from mha.laws._report import ANSWER, Finding, Raised, in_chapter
 from mha.laws.subjects.encoder import Stack
 from mha.laws.subjects.recognise import as_subject
 from mha.laws.subjects.subject import Array, Broke, NotApplicable, Subject
@@ -233,7 +233,8 @@ class Law:
         except Broke as error:
             if isinstance(error.__cause__, NotImplementedError):
                 raise NotApplicable(f"it is not made for this: {error}") from error
-            return Failure("an array", str(error))
+            text = Raised(error.text) if error.__cause__ else error.text
+            return Failure(ANSWER, text, error.where)
         if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):
             return verdict
         if verdict is None or isinstance(verdict, Failure):

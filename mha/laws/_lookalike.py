@@ -1,135 +1,248 @@
-"""Which wrong version of the zoo behaves like the one at hand?"""
+"""Which wrong version of the zoo gives the same wrong numbers?
+
+A name is an accusation, so it needs evidence: the same output on every input that is
+tried here, and, on several of them, of more than one size, an output that is wrong.
+"""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mha import zoo
+from mha._arrays import Array
+from mha.laws._law import Law
 from mha.laws._matrix import kill_matrix
-from mha.laws._report import Finding
-from mha.laws.subjects.encoder import HEADS, WIDTH, encoder_weights, with_places
+from mha.laws.subjects.encoder import with_places
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, NotApplicable, Subject
+from mha.laws.subjects.subject import Broke, NotApplicable, Subject, each_array
+
+# Tokens, width of a head, heads: √d, d, √d_model, d_model, √n and n all differ. For an
+# odd number of heads PyTorch's encoder takes another path than for an even one.
+SIZES = ((5, 3, 2), (7, 2, 4), (4, 5, 2))
+FOUR = ("W_Q", "W_K", "W_V", "W_O")
+METHODS = {"attention": "attend", "layer": "layer", "encoder": "encode"}
+# Equal is what differs by no more; wrong is what differs by much more.
+EQUAL, WRONG = 1e-5, 1e-3
+# So many wrong answers, on inputs of so many sizes, must be the same.
+ENOUGH, OF_SIZES = 3, 2
 
 
-def lookalike(
-    subject: Subject, findings: Iterable[Finding]
-) -> zoo.Member | zoo.EncoderMember | None:
-    """Return the member that breaks the same laws, or None.
+class Likeness(NamedTuple):
+    """A member of the zoo that gives the same answers, and how many are wrong."""
 
-    Where several do, or where a second mistake breaks more laws, the numbers decide;
-    where they do not, none is named. Of an encoder they decide first.
+    member: Any
+    inputs: int
+    wrong: int
+
+
+class Probe(NamedTuple):
+    """One input; `beside` asks not for the output but for what happens beside it."""
+
+    size: int
+    ask: Callable[[Subject], Array]
+    beside: bool = False
+
+
+def lookalike(subject: Subject, broken: Iterable[Law]) -> Likeness | None:
+    """Return the member that is wrong as the subject is, or None.
+
+    It breaks one of the laws that are broken, too. Of several members none is named,
+    unless they are one and the same in the place of the subject.
     """
-    broken = {f.law.slug for f in findings if f.holds is False}
-    if not broken:
+    said = subject.said
+    if said.positional or said.n_kv_heads or said.tolerance or "16" in f"{said.dtype}":
+        # Nothing in the zoo has such a design, or its numbers are too coarse.
         return None
-    if subject.kind == "encoder":
-        member = _encoder_like(subject)
-        if member or "equals_reference" in broken:
-            return member
-    asked = {f.law.slug for f in findings if f.holds is not None}
-    matrix = kill_matrix()
-    kills = {m: set(matrix.killed_by(m.name)) & asked for m in zoo.WRONG}
-    alike = [member for member, killers in kills.items() if killers == broken]
-    if len(alike) == 1:
-        return alike[0]
-    part = [member for member, killers in kills.items() if set() < killers < broken]
-    causal, whole = subject.always_causal, subject.kind != "attention"
-    ours = _answers(subject, causal)
-    answers = ((m, _answers_of(m, causal, whole)) for m in alike or part)
-    return next((m for m, theirs in answers if _same_numbers(ours, theirs)), None)
-
-
-def _same_numbers(ours, theirs):
-    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None]
-    return bool(pairs) and all(
-        a.shape == b.shape and np.allclose(a, b, atol=1e-6, equal_nan=True)
-        for a, b in pairs
-    )
-
-
-@functools.cache
-def _answers_of(member, causal, whole):
-    return _answers(as_subject(member if whole else member.attention), causal)
-
-
-def _answers(subject, causal):
-    """Return what it gives on a few inputs, a mask with an empty row among them."""
-    rng = np.random.default_rng(7)
-    X, X_k, X_v = rng.standard_normal((3, 5, 4))
-    mask = rng.random((5, 5)) < 0.6
-    mask[3] = False
-    names = ("W_Q", "W_K", "W_V", "W_O")
-    weights = dict(zip(names, rng.standard_normal((4, 4, 4)), strict=True))
-    # An encoder would answer as a whole if all three were one.
-    same = (X, X.copy(), X.copy()) if subject.kind == "encoder" else (X, X, X)
-    calls = [
-        lambda: subject.attend(X, X_k, X_v, heads=2, is_causal=causal),
-        lambda: subject.attend(*same, mask, is_causal=causal),
-        lambda: subject.attend(*same, mask[:1], is_causal=causal),
-        lambda: subject.attend(*same, is_causal=True),
-    ]
-    if subject.kind != "attention":
-        calls.append(lambda: subject.layer(X, weights, 2, is_causal=causal))
-    return [_answer(call) for call in calls]
-
-
-def _encoder_like(subject):
-    """Return the member that, as an encoder or in one, gives the same wrong numbers.
-
-    Some mistakes are none in a post-norm layer, or in one layer alone.
-    """
+    found: list[tuple[Likeness, Any]] = []
     for variant in subject.variants():
         try:
-            settings = {"norm_first": variant.norm_first, "eps": variant.eps}
-            settings |= {"activation": variant.activation}
+            setting = _setting(variant)
         except Broke:
             continue
-        if variant.final_norm:
-            settings["final_norm"] = None, None
-        inputs = variant.depth, variant.takes_bias, variant.always_causal
-        ours = _whole_answers(variant, *inputs)
-        for member in (*zoo.ENCODERS, *zoo.WRONG):
-            theirs = _whole_answers_of(member, tuple(settings.items()), *inputs)
-            if _same_numbers(ours, theirs):
-                # The first encoder is the right one: nothing is wrong in this variant.
-                if member is zoo.right_encoder:
-                    break
-                return member
-    return None
+        found += [(like, setting) for like in _alike(variant, setting)]
+    found = [x for x in found if kill_matrix(broken, [x[0].member]).killed.any()]
+    if not found or not all(_are_one(*found[0], other.member) for other, _ in found):
+        return None
+    return found[0][0]
+
+
+def _are_one(like, setting, other):
+    """Whether two members agree on what the subject could not be asked, too."""
+    several = range(len(_probes(*setting[:4])))
+    both = ([_theirs(x, setting, i) for i in several] for x in (like.member, other))
+    return not any(_differ(a, b, EQUAL) for a, b in zip(*both, strict=True))
+
+
+def _alike(subject, setting):
+    """Yield the members that agree with the subject wherever both can be asked."""
+    wrong_encoders = zoo.ENCODERS[1:] if setting[0] == "encoder" else ()
+    right = zoo.right_encoder if wrong_encoders else zoo.right
+    probes = _probes(*setting[:4])
+    answers = [(i, p, _answer(subject, p)) for i, p in enumerate(probes)]
+    known = [(*x, _theirs(right, setting, x[0])) for x in answers if x[2] is not None]
+    # Where the subject is wrong most members differ from it: one look is enough.
+    known.sort(key=lambda x: not _differ(*x[2:], WRONG))
+    if not known or not _differ(*known[0][2:], WRONG):
+        return
+    for member in (*wrong_encoders, *zoo.WRONG):
+        # What happens beside the output counts where all outputs are right.
+        for beside in (False, True):
+            some = [x for x in known if x[1].beside == beside]
+            if (compared := _compared(some, member, setting, beside)) is None:
+                break
+            if sizes := [size for size, wrong in compared if wrong]:
+                if len(sizes) >= ENOUGH and len(set(sizes)) >= OF_SIZES:
+                    yield Likeness(member, len(compared), len(sizes))
+                break
+
+
+def _compared(known, member, setting, beside):
+    """Return sizes, and whether the member is wrong there; None if they disagree."""
+    pairs = []
+    for i, probe, mine, due in known:
+        theirs = _theirs(member, setting, i)
+        if theirs is None or due is None:
+            continue
+        wrong = _differ(theirs, due, WRONG)
+        if (wrong or not beside) and _differ(mine, theirs, EQUAL):
+            return None
+        pairs += [(probe.size, wrong)] * (wrong or not beside)
+    return pairs
+
+
+def _differ(ours, theirs, tolerance):
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        return ours is not theirs
+    size = max(1.0, np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
+    near = {"rtol": 0, "atol": tolerance * size, "equal_nan": True}
+    return not np.allclose(ours, theirs, **near)
+
+
+def _setting(subject):
+    """Return how a member must be set and asked to be compared with the subject."""
+    kind, settings = subject.kind, {}
+    if kind != "encoder":
+        return kind, subject.always_causal, 1, False, subject.tensors, ()
+    settings = {"norm_first": subject.norm_first, "eps": subject.eps}
+    settings |= {"activation": subject.activation}
+    if subject.final_norm:
+        settings["final_norm"] = None, None
+    shape = subject.always_causal, subject.depth, subject.takes_bias
+    return kind, *shape, subject.tensors, tuple(settings.items())
 
 
 @functools.cache
-def _whole_answers_of(member, settings, *inputs):
-    encoder = member
-    if not isinstance(member, zoo.EncoderMember):
+def _theirs(member, setting, i):
+    try:
+        return _answer(_as_set(member, setting), _probes(*setting[:4])[i])
+    except TypeError:
+        return None  # It runs on tensors alone, and nobody has loaded torch.
+
+
+@functools.cache
+def _as_set(member, setting):
+    """Return the member as a subject of the same kind."""
+    kind, *_, tensors, settings = setting
+    if kind == "encoder" and not isinstance(member, zoo.EncoderMember):
         # The correct encoder, with another attention in it.
         encoder = zoo.EncoderMember()
         encoder.name, encoder.multi_head_attention = member.name, member
-    return _whole_answers(as_subject(encoder).with_settings(**dict(settings)), *inputs)
+        member = encoder
+    subject = as_subject(member.attention if kind == "attention" else member)
+    subject = subject.but(tensors=tensors)
+    return subject.with_settings(**dict(settings)) if settings else subject
 
 
-def _whole_answers(encoder, depth, takes_bias, causal):
-    """Return what the encoder gives on inputs that the subject can be asked."""
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((2, 5, WIDTH))
-    mask, layers = rng.random((2, 1, 5, 5)) < 0.6, encoder_weights(7, depth)
-    mask[0, 0, 2] = False
-    layers = [with_places(weights, X.dtype, takes_bias) for weights in layers]
-    some = ((X[0], None), (X[0], mask[0, 0]), (X[0], mask[1, 0, :1]), (X, mask))
-    calls = [
-        lambda x=x, m=m: encoder.encode(x, layers, HEADS, m, is_causal=causal)
-        for x, m in some
-    ]
-    calls.append(lambda: encoder.encode(X[0], layers, HEADS, is_causal=True))
-    return [_answer(call) for call in calls]
-
-
-def _answer(call):
+def _answer(subject, probe):
+    """Return what comes, and None where nothing does: that compares with nothing."""
     try:
-        return call()
-    except NotApplicable:
+        return np.asarray(probe.ask(subject), float)
+    except (NotApplicable, Broke):
         return None
-    except Broke:
-        return np.array(np.nan)
+
+
+@functools.cache
+def _probes(*given):
+    """Return the inputs on which subject and members are compared."""
+    return [probe for i in range(len(SIZES)) for probe in _probes_of(i, *given)]
+
+
+def _probes_of(size, kind, causal, depth, takes_bias):
+    rng, (n, d, heads) = np.random.default_rng(size), SIZES[size]
+    drawn = [_drawn(rng, heads * d, takes_bias) for _ in range(depth)]
+    four = {name: drawn[0][name] for name in FOUR}
+    rest: Any = {"attention": (), "layer": (four, heads), "encoder": (drawn, heads)}
+
+    def tokens(*leading):
+        """Return queries, keys and values, or the tokens that they are made of."""
+        if kind == "attention":
+            return [*rng.standard_normal((3, *leading, n, d))]
+        return [rng.standard_normal((*leading[:1], n, heads * d))]
+
+    def output(subject, given, mask=None, is_causal=causal, rest=rest[kind], **others):
+        method = getattr(subject, METHODS[kind])
+        return method(*given, *rest, mask, is_causal=is_causal, **others)
+
+    def dtype(subject, mask):
+        small = each_array([some, [*rest[kind]]], lambda x: x.astype("f"), {})
+        return output(subject, small[0], mask, rest=small[1]).itemsize
+
+    def written(subject, mask):
+        copies = [x.copy() for x in (*some, mask)]
+        output(subject.borrowing(), copies[:-1], copies[-1])
+        changes = zip(copies, (*some, mask), strict=True)
+        return [np.abs(new.astype(float) - old).sum() for new, old in changes]
+
+    def across(subject, **options):
+        """Let fewer queries ask; a layer gets tokens of their own for that."""
+        if kind == "encoder" or (kind == "layer" and not subject.other_names):
+            raise NotApplicable("it knows self-attention only")
+        others = {"X_k": some[0]} if kind == "layer" else {}
+        return output(subject, [some[0][:2] + 1, *some[1:]], **others, **options)
+
+    def many(subject, mask=None):
+        if not (subject.takes_heads if kind == "attention" else subject.takes_batch):
+            raise NotApplicable("it reads one sequence at a time")
+        return output(subject, batch, mask)
+
+    some, batch, three = tokens(), tokens(2, heads), rng.standard_normal((3, n, d))
+    square, padding = rng.random((n, n)) < 0.6, np.arange(n)[None] < n - 1
+    square[-2] = False
+    masks = square, square | np.eye(n, dtype=bool), padding
+    options: list[Any] = [{}] if causal else [{}, {"is_causal": True}]
+    ask = [
+        partial(output, given=some, mask=m, **o)
+        for m in (None, *masks)
+        for o in options
+    ]
+    ask += [across] * (not causal)
+    ask += [lambda s: output(s.borrowing(), [*map(np.asfortranarray, some)]), many]
+    ask += [partial(many, mask=rng.random((2, 1, m, n)) < 0.6) for m in (1, n)]
+    # One query asks the first key loudly, in either direction, and sees it alone.
+    alone = np.ones((n, n), bool)
+    alone[1, 1:] = False
+    for by in (1e5, -1e5):
+        loud = [some[0].copy(), *some[1:]]
+        loud[0][1] = by * some[:2][-1][0]
+        ask += [partial(output, given=loud, mask=m) for m in (None, alone)]
+    beside = [partial(f, mask=m) for f in (dtype, written) for m in masks]
+    beside += [partial(across, is_causal=True)] * (not causal)
+    for m in masks * (kind != "encoder"):
+        for added in (np.where(m, rng.random(m.shape), -np.inf), m.astype(int)):
+            beside.append(lambda s, m=added: s.raw(*three, m))
+        beside.append(lambda s, m=m: s.attend_with_weights(*three, m)[1])
+        beside.append(lambda s, m=m: np.stack(s.slopes(*three, m, three[0])))
+    yield from (Probe(size, f, f in beside) for f in (*ask, *beside))
+
+
+def _drawn(rng, width, takes_bias):
+    """Return random weights of a layer, and of all that an encoder has around it."""
+    shapes: dict[str, Any] = dict.fromkeys(FOUR, (width, width))
+    shapes |= {"W_1": (width, 7), "W_2": (7, width), "b_1": 7}
+    vectors = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2"
+    shapes |= dict.fromkeys(vectors.split(), width)
+    weights = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    return with_places(weights, float, takes_bias)

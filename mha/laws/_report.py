@@ -1,34 +1,46 @@
-"""What a check found, as text and as HTML."""
+"""What a check found, as text; as HTML and JSON in `mha.laws._page`."""
 
-import html
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha._chapters import CHAPTERS, chapter_number
+from mha.laws import _page
+from mha.laws._page import MARKS, number_of
 
 if TYPE_CHECKING:
     from mha.laws._law import Law
-    from mha.zoo import EncoderMember, Member
+    from mha.laws._lookalike import Likeness
 
 __all__ = ["Finding", "Report"]
 
-MARKS = {True: ("✓", "holds"), False: ("✗", "broken"), None: ("–", "not asked")}
-WIDTH = 72
-
-
-def number_of(chapter: str | None) -> int | None:
-    """Return the number of a chapter of the book, and None for any other word."""
-    return chapter_number(chapter) if chapter in CHAPTERS else None
+# Of the title, in this order.
+COUNTED = {
+    "holds": "hold", "broken": "broken", "raised": "raised an error",
+    "declared": "broken as declared", "not asked": "not asked",
+}  # fmt: skip
+TRIED = {
+    "said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": "",
+    "others": "never handed: ",
+}  # fmt: skip
+WIDTH, ROW, ERROR = 88, 72, 160
 
 
 def in_chapter(chapter: str | None) -> str:
     """Return the number in brackets, and nothing where the book has no such chapter."""
     number = number_of(chapter)
     return "" if number is None else f" (chapter {number})"
+
+
+# What is expected where nothing came that a law could judge.
+ANSWER = "an array"
+
+
+class Raised(str):
+    """What the subject raised, in the place of what it should have returned."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +58,16 @@ class Finding:
     expected, got : ndarray or str
         What the law wants to see on the example, and what came.
     why : str
-        Why it could not be asked, or where it broke (a row, a mode of PyTorch).
+        Why it could not be asked, or where it broke (a row, a mode of PyTorch, the file
+        and line that raised).
     setup : str
         How a layer was made to answer a law about attention.
     subject : str
         Name of what was checked.
     seed : int
         Fixes the cases that were tried.
+    declared : bool
+        Whether it was said beforehand that the law is broken.
     """
 
     law: "Law"
@@ -64,35 +79,68 @@ class Finding:
     setup: str = ""
     subject: str = ""
     seed: int = 0
+    declared: bool = False
 
     def __bool__(self) -> bool:
         return self.holds is True
 
+    @property
+    def verdict(self) -> str:
+        """One of "holds", "broken", "raised", "declared" and "not asked"."""
+        if self.holds is None:
+            return "not asked"
+        if isinstance(self.got, Raised):
+            return "raised"
+        if self.declared:
+            return "broken" if self.holds else "declared"
+        return "holds" if self.holds else "broken"
+
     def __repr__(self) -> str:
-        head = f"{MARKS[self.holds][0]} {self.law.name}{in_chapter(self.law.chapter)}"
+        head = f"{MARKS[self.verdict]} {self.law.name}{in_chapter(self.law.chapter)}"
         if self.holds is None:
             return f"{head}: not asked, {self.why}"
-        return head if self.holds else "\n".join([head, *self.lines()])
+        if self.holds:
+            return f"{head}: declared broken, but it holds" * self.declared or head
+        return "\n".join([head, *self.lines()])
 
-    def lines(self) -> list[str]:
-        """Return the failing example, one line or block per name."""
-        shown = {"law": f"laws.{self.law.slug}", **self.example}
-        shown |= {"expected": self.expected, "got": self.got, "where": self.why}
-        shown |= {"layer": self.setup, "seed": self.example.get("seed", self.seed)}
-        shown |= {"because": self.law.reason}
+    def lines(self, laws: Collection[str] = ()) -> list[str]:
+        """Return the failing example, one line or block per name.
+
+        Parameters
+        ----------
+        laws : collection of str
+            All that met the same error; by default this one.
+        """
+        shown = {"law": _listed(laws or [f"laws.{self.law.slug}"]), **self.example}
+        if isinstance(self.got, Raised):
+            error = textwrap.shorten(self.got, ERROR, placeholder=" …")
+            shown["raised"] = textwrap.fill(error, ROW)
+        elif not laws:
+            shown |= {"expected": self.expected, "got": self.got}
+        shown |= {"where": self.why, "layer": self.setup}
+        shown["seed"] = self.example.get("seed", self.seed)
+        if not laws:
+            shown["because"] = self.law.reason
         shown = {name: x for name, x in shown.items() if not isinstance(x, str) or x}
-        indent = max(map(len, shown)) + 2
-        lines = []
-        for name, value in shown.items():
-            first, *rest = _text(value).splitlines()
-            lines.append("    " + name.ljust(indent) + first)
-            lines += [" " * (indent + 4) + line for line in rest]
-        return lines
+        return _block({name: _text(x) for name, x in shown.items()})
 
     def _repr_html_(self):
-        # A wide example scrolls inside its box, by keyboard too.
-        box = '<pre tabindex="0" style="overflow-x: auto">'
-        return f"{box}{html.escape(repr(self))}</pre>"
+        return _page.boxed(repr(self))
+
+
+def _block(shown, indent=4):
+    """Return lines with the names on the left."""
+    column = indent + max(map(len, shown)) + 2
+    lines = []
+    for name, text in shown.items():
+        first, *rest = text.splitlines() or [""]
+        lines.append((" " * indent + name).ljust(column) + first)
+        lines += [" " * column + line for line in rest]
+    return lines
+
+
+def _listed(names, width=ROW):
+    return textwrap.fill(", ".join(names), width, break_on_hyphens=False)
 
 
 def _text(value):
@@ -105,7 +153,7 @@ def _text(value):
         return "\n".join(_text(part) for part in value)
     rows = [_row(row) for row in value]
     line = f"[{', '.join(rows)}]"
-    return line if len(line) <= WIDTH else "[" + ",\n ".join(rows) + "]"
+    return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
 
 
 def _row(x):
@@ -134,25 +182,42 @@ class Report:
     findings : tuple of Finding
         One for each law, in the order of the chapters.
     search : callable
-        Finds the wrong version that breaks the same laws.
+        Finds the wrong version that gives the same wrong numbers.
     seed : int
         Fixes the cases that were tried.
+    because : str
+        Why the declared laws are broken.
+    tried : dict
+        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}.
+    unread : tuple of str
+        Arguments that look like a mask and were never handed anything.
     """
 
     subject: str
     findings: tuple[Finding, ...]
-    search: "Callable[[], Member | EncoderMember | None]" = lambda: None
+    search: "Callable[[], Likeness | None]" = lambda: None
     seed: int = 0
+    because: str = ""
+    tried: dict[str, Any] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
     @cached_property
-    def looks_like(self) -> "Member | EncoderMember | None":
-        """The wrong version that breaks the same laws, or None; found when asked."""
-        return self.search()
+    def likeness(self) -> "Likeness | None":
+        """The wrong version, and on how many inputs its wrong numbers came."""
+        return self.search() if self.broken else None
+
+    @property
+    def looks_like(self) -> Any:
+        """The wrong version that gives the same wrong numbers, or None."""
+        return self.likeness and self.likeness.member
 
     @property
     def broken(self) -> list[Finding]:
-        """The findings of the laws that do not hold."""
-        return [f for f in self.findings if f.holds is False]
+        """The findings of the laws that do not hold, though nobody said so.
+
+        A law that was declared broken and holds is one of them.
+        """
+        return [f for f in self.findings if f.verdict in ("broken", "raised")]
 
     @property
     def holds(self) -> bool:
@@ -163,47 +228,146 @@ class Report:
         return self.holds
 
     def __repr__(self) -> str:
-        width = max(len(f.law.name) for f in self.findings)
-        lines = [self._title(), "", f"  ch.  {'law'.ljust(width)}  verdict"]
-        for finding in self.findings:
-            number = number_of(finding.law.chapter) or ""
-            verdict = " ".join(MARKS[finding.holds])
-            lines.append(f"  {number:>3}  {finding.law.name.ljust(width)}  {verdict}")
-        for finding in self.broken:
-            lines += ["", repr(finding)]
-        if self.looks_like is not None:
-            lines += ["", self._lookalike()]
-        return "\n".join(lines)
+        parts = [self.title, *self.warnings, *self.failures, self.likely]
+        parts += ["\n".join(lines) for lines in self._rest()]
+        return "\n\n".join(filter(None, parts))
 
-    def _title(self):
-        words = {True: "hold", False: "broken", None: "not asked"}
-        counts = {h: sum(f.holds is h for f in self.findings) for h in words}
-        parts = [f"{n} {words[h]}" for h, n in counts.items() if n]
-        return f"{self.subject}: {', '.join(parts)}"
+    @property
+    def title(self) -> str:
+        """Name and counts."""
+        verdicts = [f.verdict for f in self.findings]
+        counts = {words: verdicts.count(v) for v, words in COUNTED.items()}
+        said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
+        return f"{self.subject}: {said or 'no law was asked'}"
 
-    def _lookalike(self):
-        member = self.looks_like
-        where = in_chapter(member.chapter)
-        return f"behaves like zoo.{member.name}{where}\n    {member.wrong}"
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know who sees no broken law."""
+        return [textwrap.fill(_warning(name), WIDTH) for name in self.unread]
+
+    @property
+    def failures(self) -> list[str]:
+        """One block for every broken law, and one for every error."""
+        return [block for _, block in self._blocks]
+
+    @cached_property
+    def _blocks(self):
+        """Pairs of a finding and its block: the same error is shown once."""
+        met: dict[Any, list[Finding]] = {}
+        for f in self.broken:
+            place = f.why.partition("\n")[0]
+            same = (f.got, place) if f.expected is ANSWER else f.law.slug
+            met.setdefault(same, []).append(f)
+        return [(some[0], _block_of(some)) for some in met.values()]
+
+    @property
+    def likely(self) -> str:
+        """What it behaves like, in words, and the evidence."""
+        if self.likeness is None:
+            return ""
+        member, compared, wrong = self.likeness
+        head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
+        same = f"the same answers on {compared} inputs, {wrong} of them wrong"
+        return f"{head}\n    {member.wrong}\n    evidence: {same}"
+
+    @property
+    def complaint(self) -> str:
+        """What `assert_lawful` says: what broke and the smallest example."""
+        if self.holds and not self.unread:
+            return ""
+        parts = [self.title]
+        for verdict in ("broken", "raised"):
+            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
+            parts += [_listed([f"{verdict}: {slugs[0]}", *slugs[1:]])] if slugs else []
+        parts = ["\n".join(parts), *self.warnings]
+        if not any(f.holds is not None for f in self.findings):
+            parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
+        if self._blocks:
+            parts += [min(self._blocks, key=_size)[1], self.likely]
+        if len(self._blocks) > 1:
+            parts.append("all of it: print(laws.check(...))")
+        return "\n\n".join(filter(None, parts))
+
+    def _rest(self):
+        """Yield what is no failure: declared, not asked, held, tried."""
+        declared = [f.law.slug for f in self.findings if f.verdict == "declared"]
+        if declared:
+            reason = f", because {self.because}" * bool(self.because)
+            yield [f"~ broken as declared{reason}", _indented(declared)]
+        if self.unasked:
+            pairs = ((_indented([y]), _indented(x, 8)) for y, x in self.unasked.items())
+            yield ["– not asked", *(line for pair in pairs for line in pair)]
+        if held := [f.law.slug for f in self.findings if f.verdict == "holds"]:
+            yield ["✓ held", _indented(held)]
+        yield ["tried", _indented([self.inputs])]
+
+    @property
+    def unasked(self) -> dict[str, list[str]]:
+        """The laws that were not asked, by reason."""
+        reasons: dict[str, list[str]] = {}
+        for f in self.findings:
+            if f.holds is None:
+                reasons.setdefault(f.why, []).append(f.law.slug)
+        return reasons
+
+    @property
+    def inputs(self) -> str:
+        """What was tried, in words."""
+        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
+        parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
+        return "; ".join([*parts, f"seed {self.seed}"])
+
+    def to_json(self) -> str:
+        """Return all that the report says as JSON."""
+        return _page.as_json(self)
+
+    def to_html(self) -> str:
+        """Return the report as a page of its own."""
+        return _page.as_page(self)
 
     def _repr_html_(self):
-        head = "".join(f'<th scope="col">{h}</th>' for h in ("ch.", "law", "verdict"))
-        rows = "".join(map(_html_row, self.findings))
-        end = "".join(f._repr_html_() for f in self.broken)
-        if member := self.looks_like:
-            seen = html.escape(member.seen)
-            if member.link:
-                seen = f'<a href="{html.escape(member.link)}">{seen}</a>'
-            end += f"<p>{html.escape(self._lookalike())} {seen}</p>"
-        return (
-            f"<table><caption>{html.escape(self._title())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{end}"
-        )
+        return _page.as_html(self)
 
 
-def _html_row(finding):
-    law, number = finding.law, number_of(finding.law.chapter) or ""
+def _size(block):
+    """Return how many numbers the example has; one without any comes last."""
+    sizes = [np.size(x) for x in block[0].example.values() if np.ndim(x)]
+    return not sizes, sum(sizes)
+
+
+def _block_of(findings):
+    first, laws = findings[0], [f.law.slug for f in findings]
+    if first.expected is not ANSWER:
+        return repr(first)
+    raised = f"it raised {first.got.partition(':')[0]}"
+    head = raised if first.verdict == "raised" else first.got
+    met = f"met by {len(laws)} law{'s' * (len(laws) > 1)}"
+    return "\n".join([f"✗ {head}, {met}", *first.lines(laws)])
+
+
+def _indented(names, by=4):
+    return textwrap.indent(_listed(names, WIDTH - by), " " * by)
+
+
+def _runs(values):
+    """Return words; whole numbers that follow each other are one, "1 to 10"."""
+    runs: list[list[Any]] = []
+    for x in values:
+        if runs and isinstance(x, int) and x == runs[-1][-1] + 1:
+            runs[-1].append(x)
+        else:
+            runs.append([x])
+    words = [[f"{x[0]} to {x[-1]}"] if len(x) > 2 else map(str, x) for x in runs]
+    return [word for some in words for word in some]
+
+
+def _warning(name):
+    words = "mask_true='attend' or 'hide'"
+    if "bias" in name:
+        words = "mask_true='added'"
+    elif "len" in name:
+        words = "mask_shape='lengths'"
     return (
-        f'<tr><td>{number}</td><th scope="row">{html.escape(law.name)}</th>'
-        f"<td>{' '.join(MARKS[finding.holds])}</td></tr>"
+        f"! the argument {name} looks like a mask and was never handed one, so no law "
+        f"was asked about it: say {words}, or give a laws.Adapter without it"
     )

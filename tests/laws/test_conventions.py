@@ -113,6 +113,8 @@ LAWFUL = {
     "module": (mha.nn.MultiHeadAttention(6, 3), {"mask_true": "attend"}),
     "bfloat16": (in_half, {"dtype": "bfloat16"}),
     "float16": (in_half, {"dtype": "float16"}),
+    "float32": (in_half, {"dtype": "float32"}),
+    "float32 in a layer": (mha.multi_head_attention, {"dtype": "float32"}),
     "one group": (laws.Adapter(groups(1), n_kv_heads=1, biases=True), {}),
     "two groups": (laws.Adapter(WHOLE, biases=True), {"n_kv_heads": 2}),
     "three groups": (laws.Adapter(groups(3), n_kv_heads=3), {}),
@@ -250,7 +252,10 @@ def test_one_word_makes_it_read():
 
 
 def test_beside_a_mask_that_is_read_another_is_only_noted():
-    subject = as_subject(torch.nn.MultiheadAttention(6, 3))
+    def both(Q, K, V, mask=None, key_padding_mask=None):
+        return attend(Q, K, V, mask)
+
+    subject = as_subject(both)
     assert subject.unread_masks == []
     assert subject.other_masks == ["key_padding_mask"]
 
@@ -367,8 +372,7 @@ def in_float32(query, key, value, attn_mask=None):
 def test_digits_that_float32_does_not_have_are_not_asked(words):
     lost = {"every_dtype_gives_the_numbers"}
     assert lost <= set(broken(laws.check(in_float32)))
-    said = as_subject(in_float32, laws.Conventions(**words))
-    assert not broken(laws.check(said))
+    assert not broken(laws.check(in_float32, **words))
 
 
 def without_slopes(query, key, value):

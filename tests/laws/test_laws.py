@@ -281,7 +281,7 @@ def test_a_law_of_your_own_may_name_any_chapter_and_no_number_is_made_up(chapter
     report = laws.check(by_hand, only=[law])
     assert repr(law).splitlines()[0] == law.name
     assert repr(law.check(stable_by_hand)) == f"✓ {law.name}"
-    assert repr(report).splitlines()[3] == f"       {law.name}  ✗ broken"
+    assert f"\n✗ {law.name}\n" in repr(report)
     assert f'<tr><td></td><th scope="row">{law.name}</th>' in report._repr_html_()
 
 
@@ -413,8 +413,8 @@ def test_the_report_names_the_wrong_version_and_shows_its_mistake():
         f"zoo.scale_sqrt_n: {asked - kills} hold, {kills} broken"
     )
     chapter = chapter_number("scale")
-    assert lines[-2] == f"behaves like zoo.scale_sqrt_n (chapter {chapter})"
-    assert lines[-1].strip() == zoo.scale_sqrt_n.wrong
+    named = lines.index(f"behaves like zoo.scale_sqrt_n (chapter {chapter})")
+    assert lines[named + 1].strip() == zoo.scale_sqrt_n.wrong
 
 
 def test_somebody_elses_bug_is_recognised_beside_a_second_one():

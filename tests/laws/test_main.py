@@ -29,6 +29,9 @@ class Maker:
 
 def strange(x):
     return x
+
+def with_padding(Q, K, V, padding_mask=None):
+    return zoo.right.attention(Q, K, V)
 """
 
 
@@ -44,14 +47,13 @@ def own(tmp_path, monkeypatch):
 # By hand
 
 
-def test_it_prints_the_table_the_seed_and_nothing_else(capsys):
+def test_it_prints_the_report_with_the_seed_and_nothing_else(capsys):
     arguments = ["mha:multi_head_attention", "--only", "rows_sum_to_one"]
     assert main(arguments) == 0
     assert capsys.readouterr() == (
         "mha.multi_head_attention: 1 hold\n\n"
-        "  ch.  law                               verdict\n"
-        f"{chapter_number('softmax'):5}  every row of weights sums to one  ✓ holds\n\n"
-        "seed 0\n",
+        "✓ held\n    rows_sum_to_one\n\n"
+        "tried\n    lengths 1 to 3, 5, 7; batches of 1; float64; seed 0\n",
         "",
     )
 
@@ -62,7 +64,7 @@ def test_what_is_broken_is_shown_with_its_example_and_its_member(capsys):
     assert "expected  [1]\n    got       [0.707]" in shown
     number = chapter_number("scale")
     assert f"behaves like zoo.scale_after_softmax (chapter {number})" in shown
-    assert shown.endswith("\n\nseed 3\n")
+    assert shown.endswith("; seed 3\n")
 
 
 # Laws
@@ -80,6 +82,58 @@ def test_the_factory_makes_what_is_checked(own, capsys):
     adapter = "laws.Adapter(sideways, mask_true='hide')"
     assert main([own, "--factory", adapter, *one_law]) == 0
     assert main([own, "--factory", "laws.Adapter(sideways)", *one_law]) == 1
+
+
+def test_a_file_is_found_by_its_path_and_may_import_its_neighbour(tmp_path, capsys):
+    (tmp_path / "neighbour.py").write_text(
+        "from mha import scaled_dot_product_attention"
+    )
+    (tmp_path / "by_path.py").write_text(
+        "from neighbour import scaled_dot_product_attention as mine"
+    )
+    only = ["--only", "rows_sum_to_one"]
+    assert main([f"{tmp_path}/by_path.py:mine", *only]) == 0
+    assert ": 1 hold" in capsys.readouterr().out
+    assert main([f"{tmp_path}/by_path.py", "--factory", "mine", *only]) == 0
+
+
+def test_a_convention_is_an_option(own, capsys):
+    only = ["--only", "self_only_mask,padding_changes_nothing"]
+    adapter = [own, "--factory", "laws.Adapter(sideways)", *only]
+    assert main([*adapter, "--mask-true", "hide"]) == 0
+    assert "\ntried\n    mask_true='hide'; lengths " in capsys.readouterr().out
+    assert main(adapter) == 1
+    assert main([*adapter, "--mask-true", "masked"]) == 2
+    assert "mask_true must be one of 'attend', " in capsys.readouterr().err
+
+
+def test_a_design_is_declared_by_two_options(own, capsys):
+    report = laws.check(zoo.key_reshaped.attention)
+    breaks = ",".join(finding.law.slug for finding in report.broken)
+    design = ["--breaks", breaks, "--because", "of its design"]
+    target = ["mha.zoo:key_reshaped.attention"]
+    assert main([*target, *design]) == 0
+    assert "~ broken as declared, because of its design" in capsys.readouterr().out
+    assert main(target) == 1
+
+
+def test_a_mask_that_nothing_is_handed_to_is_no_success(own, capsys):
+    assert main([f"{own}:with_padding"]) == 1
+    assert "! the argument padding_mask" in capsys.readouterr().out
+
+
+def test_the_list_says_every_law_with_its_sentence(capsys):
+    assert main(["--list"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for law in (*laws.ALL, *laws.ENCODER):
+        assert f" {law.slug} {law.name}" in shown
+
+
+def test_the_page_is_written_besides(tmp_path, capsys):
+    page = tmp_path / "report.html"
+    assert main(["mha.zoo:no_scale", "--html", str(page)]) == 1
+    assert "behaves like" in capsys.readouterr().out
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_a_module_of_torch_can_be_excused_from_one_law(capsys):
@@ -160,6 +214,9 @@ def test_importing_the_laws_loads_no_parser_and_no_torch():
         (["no_such_module:f"], "cannot import no_such_module: ModuleNotFoundError"),
         (["mha:no_such_name"], "cannot find 'no_such_name' in mha"),
         (["mha"], "say what to check in it: mha:name"),
+        (["no/such/file.py:f"], "cannot import no/such/file.py: FileNotFoundError"),
+        (["own_layers:halved", "--because", "x"], "because='x' needs breaks="),
+        (["own_layers:halved", "--tolerance", "-1"], "tolerance must be"),
         (["own_layers:Maker"], 'Maker is a class; say how to make one, such as --fac'),
         (["own_layers:Maker", "--factory", "it(3)"], "cannot run --factory 'it(3)'"),
         (["own_layers:answer"], "got int"),
@@ -184,12 +241,22 @@ def test_without_a_target_the_parser_helps(capsys):
     with pytest.raises(SystemExit) as stopped:
         main([])
     assert stopped.value.code == 2
-    assert "package.module:name" in capsys.readouterr().err
+    assert "say what to check, or --list" in capsys.readouterr().err
 
 
 def test_the_help_explains_the_status_and_the_factory(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
-    for word in ("exit status", "--factory", "laws.Adapter", "--only", "--seed"):
+    for word in (
+        "exit status",
+        "--factory",
+        "laws.Adapter",
+        "--only",
+        "--seed",
+        "path/to/file.py:name",
+        "--mask-true",
+        "--list",
+        "assert_lawful",
+    ):
         assert word in shown

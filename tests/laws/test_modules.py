@@ -330,7 +330,8 @@ def test_numbers_that_fit_every_size_are_taken_over():
 @pytest.mark.parametrize("kind", [DropsAlways, DropsWeightsAlways])
 def test_dropout_that_is_on_in_eval_mode_breaks_laws_there(kind):
     report = laws.check(kind(8, 2, dropout=0.5))
-    assert {"concat_is_a_sum", "equals_reference"} <= set(broken(report))
+    # Where two calls differ, no other law is asked.
+    assert broken(report) == ["calls_agree"]
     assert all("train mode" not in finding.why for finding in report.broken)
     assert broken(laws.check(kind(8, 2))) == []
 

@@ -64,6 +64,11 @@ def hidden_by_where(Q, K, V, mask=None):
     return _softmax(S) @ V
 
 
+def hidden_where_true(Q, K, V, mask=None):
+    """NumPy's `where` the other way round."""
+    return hidden_by_where(Q, K, V, None if mask is None else ~(mask != 0))
+
+
 def filled_and_zeroed(query, key, value, attn_mask=None):
     """PyTorch with a large number for infinity, and `mask == 0`."""
     S = query @ key.mT / math.sqrt(key.shape[-1])
@@ -139,6 +144,7 @@ RIGHT = {
     "loop with a mask": loop_with_a_mask,
     "hidden by index": hidden_by_index,
     "hidden by where": hidden_by_where,
+    "hidden where True": as_function(hidden_where_true, mask_true="hide"),
     "filled and zeroed": filled_and_zeroed,
     "without gradients": without_gradients,
     "on three axes": on_three_axes,
@@ -195,6 +201,7 @@ def test_what_is_right_breaks_no_law(name, seed):
         ("loop with a mask", laws.causal_corner, "it has no is_causal"),
         ("loop with a mask", laws.float_masks_are_added, "hides nothing hides keys"),
         ("hidden by where", laws.float_masks_are_added, "hides nothing hides keys"),
+        ("hidden where True", laws.float_masks_are_added, "hides nothing hides keys"),
         ("hidden by index", laws.float_masks_are_added, "refuses a mask of floats"),
         ("hidden by index", laws.integer_masks_hide, "a mask of integers"),
         ("torch's function", laws.integer_masks_hide, "refuses a mask of integers"),
