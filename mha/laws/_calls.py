@@ -493,6 +493,8 @@ def groups_share_their_keys(subject, n, seed):
     if n_kv is None:
         raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
     _not_an_encoder(subject, "its groups are asked about as a whole")
+    if n > 1 and subject.said.positional:
+        raise NotApplicable("the order of its tokens counts (positional=True)")
     rng, n_heads, d = np.random.default_rng(seed), 2 * n_kv, 2
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, d) for h in (n_heads, n_kv, n_kv))

@@ -375,6 +375,41 @@ def test_digits_that_float32_does_not_have_are_not_asked(words):
     assert not broken(laws.check(in_float32, **words))
 
 
+def for_all_heads(X, weights, n_heads, mask=None):
+    mask = None if mask is None else mask[:, None] != 0
+    return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=mask)
+
+
+def test_a_mask_of_numbers_has_the_axes_that_are_said():
+    given = laws.Adapter(for_all_heads, batch_first=True, mask_shape="bqk")
+    report = laws.check(given)
+    assert not broken(report) and "integer_masks_hide" not in unasked(report)
+
+
+def turned(X, weights, n_heads, mask=None):
+    """Turn each query and each key by its position, as rotary positions do."""
+    _b, n, _d = X.shape
+    weights, Y = dict(weights), 0
+    d_k = weights["W_Q"].shape[1] // n_heads
+    heads = np.arange(n_heads) * weights["W_K"].shape[1] // d_k // n_heads
+    turn = np.exp(1j * np.arange(n))[:, None]
+    for r, group in enumerate(heads):
+        Q, K, V = (
+            X @ weights[name][:, i * d_k : (i + 1) * d_k]
+            for name, i in (("W_Q", r), ("W_K", group), ("W_V", group))
+        )
+        S = ((Q * turn) @ (K * turn).conj().mT).real / d_k**0.5
+        W = weights["W_O"][r * d_k : (r + 1) * d_k]
+        Y = Y + mha.masked_softmax(S, mask if mask is None else mask[:, 0]) @ V @ W
+    return Y
+
+
+def test_groups_of_turned_keys_are_not_compared_with_keys_that_are_not_turned():
+    given = laws.Adapter(turned, batch_first=True, n_kv_heads=2, positional=True)
+    report = laws.check(given, breaks=["equals_reference"], because="rotary positions")
+    assert "groups_share_their_keys" not in broken(report) + unasked(report)
+
+
 def without_slopes(query, key, value):
     if query.requires_grad:
         raise NotImplementedError("no backward on this device")
