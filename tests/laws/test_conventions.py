@@ -424,7 +424,20 @@ def test_to_be_not_implemented_is_no_mistake():
 def test_lengths_are_asked_of_padding_only():
     report = laws.check(counts)
     assert "padding_changes_nothing" not in unasked(report)
-    assert {"self_only_mask", "empty_rows_give_zero"} <= set(unasked(report))
+    assert {"self_only_mask", "future_leaves_past_alone"} <= set(unasked(report))
+
+
+def first_keys_with_minus_1e9(Q, K, V, valid_lens=None):
+    S = Q @ K.swapaxes(1, 2) / Q.shape[-1] ** 0.5
+    if valid_lens is not None:
+        S = np.where(np.arange(K.shape[1]) < valid_lens[:, None, None], S, -1e9)
+    return mha.softmax(S) @ V
+
+
+def test_a_sequence_of_length_0_is_asked_about_too():
+    report = laws.check(first_keys_with_minus_1e9)
+    assert broken(report) == ["empty_rows_give_zero"]
+    assert not broken(laws.check(counts))
 
 
 # Refusals
