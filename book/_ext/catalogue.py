@@ -36,13 +36,13 @@ def layer_rows():
     """Yield what the table of the layers says of each."""
     for row in json.loads(LAYERS.read_text(encoding="utf-8"))["layers"]:
         home = " ".join(filter(None, (row["library"], row["version"])))
-        names = [f"`{row['layer']}`" if home else row["layer"], row["mode"]]
-        said = f"`{row['says']}`" if row["says"] else ""
+        layer = f"{home} `{row['layer']}`" if home else row["layer"]
+        said = f"said `{row['says']}`" if row["says"] else ""
         broken = [f"`{slug}`" for slug in row["broken"]]
         broken += [f"`{slug}` (declared)" for slug in row["declared"]]
+        what = ", ".join(filter(None, (layer, row["mode"], said)))
         counts = row["lines"], row["held"], len(row["not asked"])
-        layer = ", ".join(filter(None, names))
-        yield home or "our own text", layer, said, *counts, ", ".join(broken) or "none"
+        yield what, *counts, ", ".join(broken) or "none"
 
 
 class Catalogue(SphinxDirective):
@@ -55,7 +55,7 @@ class Catalogue(SphinxDirective):
         if self.arguments[0] == "laws":
             lines = table(["chapter", "law", "in `mha.laws`"], law_rows())
         elif self.arguments[0] == "layers":
-            head = ["library", "layer", "said", "lines", "hold", "not asked", "broken"]
+            head = ["layer", "lines", "hold", "not asked", "broken"]
             lines = table(head, layer_rows())
         else:
             lines = table(
