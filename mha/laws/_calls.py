@@ -45,6 +45,9 @@ def _unless_refused(what, call, *args, **options):
     try:
         return call(*args, **options)
     except Broke as error:
+        if error.__cause__ is None:
+            # It raised nothing, and what it returned is no answer.
+            raise
         raise NotApplicable(f"it refuses {what}: {error}") from error
 
 

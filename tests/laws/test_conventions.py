@@ -386,6 +386,20 @@ def test_a_mask_of_numbers_has_the_axes_that_are_said():
     assert not broken(report) and "integer_masks_hide" not in unasked(report)
 
 
+def test_the_report_says_which_axes_the_masks_had():
+    given = laws.Adapter(for_all_heads, batch_first=True)
+    assert "; masks b1qk; " in laws.check(given).inputs
+    assert "; masks bqk; " in laws.check(given, mask_shape="bqk").inputs
+
+
+def of_another_shape(Q, K, V, mask=None):
+    return attend(Q, K, V) if mask is None or mask.ndim == 2 else attend(Q, K, V)[None]
+
+
+def test_an_answer_of_another_shape_is_no_refusal():
+    assert "batch_masks_reach_their_own" in broken(laws.check(of_another_shape))
+
+
 def turned(X, weights, n_heads, mask=None):
     """Turn each query and each key by its position, as rotary positions do."""
     _b, n, _d = X.shape

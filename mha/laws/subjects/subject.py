@@ -51,10 +51,11 @@ class WrongShape(Broke):
 
 @dataclass
 class Trace:
-    """What was tried: how many tokens and sequences, and in which dtypes."""
+    """What was tried: how many tokens and sequences, which axes of masks and dtypes."""
 
     lengths: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
+    masks: set[str] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
 
 
@@ -318,6 +319,7 @@ class Subject:
             default = "bhqk"
         if not self.spreads and mask.shape[-2] == 1:
             default = default.replace("q", "1")
+        self.trace.masks.add(self.said.mask_shape or default)
         return self.said.mask_of(mask, sizes, default, X.dtype)
 
     def _note(self, args, options):
