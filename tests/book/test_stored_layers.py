@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,11 @@ def test_each_row_of_the_script_is_stored_once():
 
 @pytest.mark.parametrize("i", range(len(ROWS)), ids=[x.library + x.key for x in ROWS])
 def test_the_laws_say_what_is_stored(i):
-    needs(ROWS[i].library)
-    again = layers.found(ROWS[i])
-    if again["version"] != STORED[i]["version"]:
-        pytest.skip(f"stored for {ROWS[i].library} {STORED[i]['version']}")
-    assert again == STORED[i]
+    library, stored = ROWS[i].library, STORED[i]
+    needs(library)
+    if library and version(library).partition("+")[0] != stored["version"]:
+        pytest.skip(f"stored for {library} {stored['version']}")
+    assert layers.found(ROWS[i]) == stored
 
 
 def test_every_name_of_a_law_that_is_stored_is_one():
