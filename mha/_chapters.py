@@ -22,6 +22,7 @@ CHAPTERS = (
     "real_encoder",
     "laws",
     "long",
+    "since_2017",
 )
 
 

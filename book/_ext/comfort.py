@@ -60,13 +60,18 @@ def on_the_main_road(tree, wanted):
 
 def minutes(tree):
     """Return how long a page takes to read, in steps of five minutes."""
+    return in_fives(exact_minutes(tree))
+
+
+def exact_minutes(tree):
+    """Return how long a page or a part of it takes to read, not rounded."""
     prose = code = 0
     for node in on_the_main_road(tree, nodes.TextElement):
         if isinstance(node, nodes.literal_block) and not is_folded(node):
             code += len(re.findall(r"\w+", node.astext()))
         elif isinstance(node, (nodes.paragraph, nodes.caption)):
             prose += len(node.astext().split())
-    return in_fives(prose / PROSE + code / CODE)
+    return prose / PROSE + code / CODE
 
 
 def in_fives(minutes):

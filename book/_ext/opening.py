@@ -15,6 +15,7 @@ import sys
 from functools import cache
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import yaml
@@ -22,7 +23,8 @@ from docutils import nodes
 
 from mha import laws, zoo
 
-sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
+sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures and data
+from _data.designs import exceptions
 from figures.strip import strip
 from figures.thumbs import thumb
 
@@ -191,6 +193,8 @@ def mark(app, tree, page):
 
 # Where a chapter has several laws, the first one is shown, unless one is named here.
 SHOWN = {"concat_is_a_sum"}
+# The chapter on designs that break a law on purpose.
+DESIGNS = "since_2017"
 
 
 @cache
@@ -264,7 +268,24 @@ def formula(text):
     return re.sub(low, r"\1<sub>\2\3</sub>", escape(text))
 
 
-def card(chapter, anchor):
+def broken_on_purpose(law, others, chapters):
+    """Return which later designs break a law, or another of its chapter, or nothing."""
+    number, address = chapters.get(DESIGNS, (None, None))
+    if not address:
+        return ""
+    designs, says = exceptions(law.slug), "Broken on purpose by"
+    if not designs:
+        found = (exceptions(other.slug) for other in others)
+        designs = sorted({name for names in found for name in names}, key=str.lower)
+        says = "Another law of this chapter is broken on purpose by"
+    if not designs:
+        return ""
+    listed = " and ".join(filter(None, (", ".join(designs[:-1]), designs[-1])))
+    link = f'<a href="{escape(address)}#the-law">chapter {number}</a>'
+    return f"<p>{says} {escape(listed)} ({link}).</p>"
+
+
+def card(chapter, anchor, chapters=MappingProxyType({})):
     """Return the law of a chapter, with what breaks it, or nothing."""
     found = laws_of(chapter)
     if not found:
@@ -281,6 +302,7 @@ def card(chapter, anchor):
         '<p><span class="cross" aria-hidden="true">✗</span> '
         f"{formula(counterexample(law))}</p>",
         f'<p><a href="#{anchor}">{more}</a></p>' if anchor else "",
+        broken_on_purpose(law, found, chapters),
     ]
     columns = "".join(f"<div>{''.join(each)}</div>" for each in (says, breaks))
     return f'<div class="law-card">{columns}</div>'
@@ -371,14 +393,15 @@ def show(app, pagename, templatename, context, doctree):
     chapter = slug(pagename)
     if not chapter or not doctree:
         return
+    chapters = addresses(app, pagename)
     context["body"] = compose(
         context["body"],
         place=place(pagename, read_parts(str(Path(app.srcdir) / "_toc.yml"))),
         takes=with_figures(context.get("takes", ""), app.env, pagename),
         thumb=thumb(chapter),
         runs=runs(context),
-        card=card(chapter, anchor_of_law(doctree)),
-        strip=strip(chapter, addresses(app, pagename)),
+        card=card(chapter, anchor_of_law(doctree), chapters),
+        strip=strip(chapter, chapters),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from exercises import section
 from mha.check import Exercise, Mistake, Verdict
 
-MANY = 6  # who accuses more lines than this is not reviewing but guessing
+MANY = 6  # more lines than this are a guess
 
 _CODE = """\
 def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, is_causal=False):
@@ -42,15 +42,15 @@ _REPAIRS = {
     10: "    S = S / K.shape[-1] ** 0.5",
     25: "    Y = heads.swapaxes(-3, -2).reshape(*X.shape[:-1], -1)",
 }
-_INNOCENT = {
-    2: "each head gets an equal share of the columns",
-    5: "the tokens are projected whole, and cut afterwards",
-    8: "three matrices for three roles; nothing is mixed up here",
-    9: "every query meets every key, and the last two axes are the right ones",
-    13: "np.tri keeps the diagonal: a token may look at itself",
-    14: "a key must be open in both masks, so & is right",
-    18: "True may look; the others get a score of -∞ before the softmax",
-    19: "the largest score is taken away, and -∞ must not meet -∞ in an empty row",
+_CORRECT = {
+    2: "each head gets the same number of columns",
+    5: "the tokens are projected first, and cut into heads afterwards",
+    8: "each of the three roles has its own matrix",
+    9: "each query is multiplied by each key, and the last two axes are swapped",
+    13: "np.tri keeps the diagonal, so a token may attend to itself",
+    14: "a token may attend to a key only if both masks allow it, so & is right",
+    18: "True means may attend, and all other scores become -∞ before the softmax",
+    19: "the largest score is subtracted, and -1e30 avoids -∞ minus -∞ in an empty row",
     21: "each row of weights is divided by its own sum",
     22: "an empty row has the sum 0, and 0 divided by 1 is 0",
     24: "weights times values, head by head",
@@ -61,7 +61,7 @@ _INNOCENT = {
 class LayerInReview:
     """Compute multi-head attention as its author wrote it, three mistakes included.
 
-    It is called like `mha.multi_head_attention` and can be put to any law.
+    It is called like `mha.multi_head_attention`, and every law can be asked of it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ layer_in_review = LayerInReview()
 
 
 def _numbers(answer):
-    """Return the accused lines in order, whatever they came in."""
+    """Return the line numbers in order, whatever they came in."""
     if isinstance(answer, str):
         answer = answer.replace(",", " ").split()
     lines = answer if isinstance(answer, Iterable) else [answer]
@@ -149,35 +149,33 @@ def _number(line):
 
 
 class Review(Exercise):
-    """Reply to each accused line by itself."""
+    """Reply to each line by itself."""
 
     def judge(self, answer):
         """Return the `Verdict` on a list of line numbers."""
         try:
-            accused = _numbers(answer)
+            named = _numbers(answer)
         except TypeError as error:
             return Verdict("not yet", str(error))
-        if not accused:
+        if not named:
             return Verdict("not attempted yet", self.task)
-        if accused == _numbers(self.right):
+        if named == _numbers(self.right):
             return Verdict("passed", self.praise)
-        if len(accused) > MANY:
-            text = (
-                f"you accuse {len(accused)} lines, and only {len(_REPAIRS)} are wrong"
-            )
+        if len(named) > MANY:
+            text = f"you name {len(named)} lines, but only {len(_REPAIRS)} are wrong"
             return Verdict("not yet", f"{text}\n  reread    {self.reread}")
-        lines = [_reply(k) for k in accused]
-        hits = len(set(accused) & set(_REPAIRS))
+        lines = [_reply(k) for k in named]
+        hits = len(set(named) & set(_REPAIRS))
         if missing := len(_REPAIRS) - hits:
-            lines.append(f"mistakes not found yet: {missing}")
+            lines.append(f"wrong lines not found yet: {missing}")
         lines.append(f"  reread    {self.reread}")
-        innocent = next((k for k in accused if k in _INNOCENT), None)
-        mistake = None if innocent is None else _accusation(innocent)
+        correct = next((k for k in named if k in _CORRECT), None)
+        mistake = None if correct is None else _correct_line(correct)
         return Verdict("not yet", "\n".join(lines), mistake)
 
 
-def _accusation(line):
-    return f"line {line} accused"
+def _correct_line(line):
+    return f"line {line} is correct"
 
 
 def _reply(line):
@@ -185,7 +183,7 @@ def _reply(line):
         return f"line {line}: there is no such line"
     if line in _REPAIRS:
         return f"line {line}: yes, and `mend({line})` repairs it"
-    return f"line {line}: innocent, {_INNOCENT.get(line, 'nothing happens there')}"
+    return f"line {line} is correct: {_CORRECT.get(line, 'nothing is computed there')}"
 
 
 code_review = Review(
@@ -193,9 +191,9 @@ code_review = Review(
     right=tuple(_REPAIRS),
     cases=((),),
     mistakes=tuple(
-        Mistake(_accusation(line), reason, (6, 10, line))
-        for line, reason in _INNOCENT.items()
+        Mistake(_correct_line(line), reason, (6, 10, line))
+        for line, reason in _CORRECT.items()
     ),
-    reread=section("laws", "Experiment: how few laws are enough?"),
-    praise="three lines of twenty-six, and no innocent one.",
+    reread=section("laws", "The law"),
+    praise="these three lines are wrong, and the others are correct.",
 )

@@ -20,59 +20,67 @@ inputs_needed = Exercise(
     task="the least number of random inputs",
     right=459,
     cases=((),),
-    # Nobody should fail to be understood for writing 458.2 in place of 458.21.
+    # 458.2 and 458.21 are the same slip.
     observe=lambda answer: round(float(answer), 1),
     mistakes=(
         Mistake(
             "a hundred",
             "each input misses with probability 0.99, so a hundred of them all miss "
-            "with 0.99 to the power 100: that is still more than one time in three",
+            "with a probability of 0.99 to the power 100, which is more than one third",
             100,
         ),
         Mistake(
             "ninety-nine",
-            "the chances do not add up: two inputs find it with 1 - 0.99², not 0.02",
+            "probabilities do not add up here: two inputs find the bug with a "
+            "probability of 1 - 0.99², which is a little less than 0.02",
             99,
         ),
         Mistake(
             "an even chance",
-            "so many find it one time in two; expected 99 times in 100",
+            "so many inputs find the bug with a probability of 0.5; expected 0.99",
             69,
         ),
         Mistake(
             "95 percent",
-            "so many find it 95 times in 100; expected 99",
+            "so many inputs find the bug with a probability of 0.95; expected 0.99",
             299,
         ),
         Mistake(
             "rounded down",
-            "nearly: with so many the chance is a little below 0.99, so one more",
+            "with 458 inputs the probability is a little below 0.99, so you need one "
+            "more",
             458,
         ),
         Mistake(
             "a part of an input",
-            "0.99 to that power is 0.01; but inputs are whole, and with fewer the "
-            "chance is too small",
+            "0.99 to that power is 0.01, but you can only draw a whole number of "
+            "inputs, and with fewer the probability is too small",
             458.2,
         ),
         Mistake(
             "one misses enough",
-            "that many find it with 0.9: of a hundred tries ten would fail, not one",
+            "so many inputs find the bug with a probability of 0.9; expected 0.99",
             230,
         ),
         Mistake(
             "the logarithm approximated",
-            "ln 0.99 is a little more than 0.01 below 0; take the logarithm itself",
+            "ln 0.99 is not exactly -0.01; compute the logarithm itself",
             461,
         ),
         Mistake(
+            "a guess near by",
+            "close; solve 0.99 to the power m = 0.01 for m, and round up",
+            460,
+        ),
+        Mistake(
             "a hundred hundreds",
-            "so many would find it for sure in practice; expected the fewest",
+            "so many find the bug nearly always; expected the smallest number with a "
+            "probability of at least 0.99",
             10_000,
         ),
     ),
-    reread=section("laws", "Experiment: how many inputs does it take?"),
-    praise="0.99 to the power 459 is the first below 0.01.",
+    reread=section("laws", "Deeper: do random inputs find bugs?"),
+    praise="459 is the first power of 0.99 that is below 0.01.",
 )
 
 
@@ -158,7 +166,7 @@ def _without_taking_back(numbers, fails):
 
 
 shrink = Exercise(
-    task="the input with every number at 0 that need not be there",
+    task="the array in which every number that is not needed is 0",
     right=_shrunk,
     names=("numbers", "fails"),
     cases=(
@@ -171,65 +179,66 @@ shrink = Exercise(
     mistakes=(
         Mistake(
             "all zeros",
-            "does it still fail? A smaller input that no longer fails shows nothing",
+            "all numbers are 0 now: does it still fail? Keep a 0 only if it does",
             lambda numbers, fails: np.zeros_like(numbers),
         ),
         Mistake(
             "nothing tried",
-            "that is the input as it came: try to set each number to 0",
+            "this is the array as it was given: try to set each number to 0",
             lambda numbers, fails: numbers,
         ),
         Mistake(
             "kept where it passes",
-            "you keep a 0 where the law then holds: keep it where the law still fails",
+            "you keep a 0 where `fails` becomes False: keep it where it is still True",
             lambda numbers, fails: _shrunk(numbers, lambda x: not fails(x)),
         ),
         Mistake(
             "one number only",
-            "after the first 0 that may stay the others want their turn too",
+            "you stop after the first 0 that is kept: try the other numbers too",
             _first_only,
         ),
         Mistake(
             "each tried alone",
-            "two numbers may each be spared, and not both: try the next 0 on the input "
-            "that is already smaller",
+            "each of two numbers may be unnecessary, but not both at once: try the "
+            "next 0 on the array that you already have",
             _one_by_one,
         ),
         Mistake(
             "given up at the first",
-            "one number is needed; those after it may still be spared",
+            "you stop at the first number that is needed: try those after it too",
             _without_taking_back,
         ),
         Mistake(
             "from the right",
-            "that is small too; go from left to right",
+            "this array is as small, but go from left to right",
             lambda numbers, fails: _shrunk(numbers, fails, order=-1),
         ),
         Mistake(
             "the smallest first",
-            "by size you may end elsewhere: take the numbers as they stand in the row",
+            "you begin with the smallest number: go from left to right",
             _smallest_first,
         ),
         Mistake(
             "one 0 too many",
-            "the last 0 you tried made it pass: put that number back, and go on",
+            "with the last 0 that you tried it no longer fails: restore that number, "
+            "and continue",
             _never_taken_back,
         ),
         Mistake(
             "numbers thrown away",
-            "a number that is not needed becomes 0 and keeps its place",
+            "a number that is not needed becomes 0, but the length stays the same",
             lambda numbers, fails: _shrunk(numbers, fails)[
                 _shrunk(numbers, fails) != 0
             ],
         ),
         Mistake(
             "into the input",
-            "the input is written into: work on a copy",
+            "the array that you were given is changed: work on a copy",
             _in_place,
         ),
     ),
     reread=section("laws", "By hand"),
-    praise="what is left is what the bug needs.",
+    praise="the numbers that are left are those that the failure needs.",
 )
 
 
@@ -247,9 +256,9 @@ class Subject:
     run : callable
         ``run(Q, K, V, mask, is_causal)``.
     right : bool
-        Whether a law should let it go.
+        Whether it should satisfy every law.
     tip : str
-        What to look at where a law judges it wrongly.
+        What to try if a law judges it wrongly.
     """
 
     name: str
@@ -319,14 +328,14 @@ def _float32(Q, K, V, mask, is_causal):
 
 
 _RIGHT = (
-    ("the NumPy version", _numpy, "it is that of the package"),
+    ("the NumPy version", _numpy, "it is the function of the package"),
     ("the version with loops", _loops, "the same numbers, from plain Python"),
     ("the einsum version", _einsum, "it sums in another order: compare with allclose"),
     ("the torch version", _torch, "it sums in another order: compare with allclose"),
     (
         "the float32 version",
         _float32,
-        "it is right to six digits, and that is as right as float32 can be",
+        "it is correct to six digits, and float32 cannot do better",
     ),
 )
 
@@ -356,24 +365,29 @@ _TIPS = {
 }
 
 
-@functools.cache
-def subjects():
-    """Return all versions, the right ones first."""
+# Right in plain calls, wrong in special ones that a law of a reader can make.
+CALLS = (
+    "softmax_over_axis_2", "mask_of_first_sequence", "causal_replaces_mask",
+    "causal_from_neither_corner", "window_of_256", "window_of_4096",
+    "drops_last_block", "drops_full_block", "remembers_the_mask", "clips_scores",
+)  # fmt: skip
+
+
+def as_subject(name, tip):
+    """Return the member of the zoo that has this name."""
     from mha import zoo  # only the grading needs it
 
-    def as_run(member):
-        def run(Q, K, V, mask, is_causal):
-            return member.attention(Q, K, V, mask, is_causal=is_causal)
+    def run(Q, K, V, mask, is_causal):
+        return getattr(zoo, name).attention(Q, K, V, mask, is_causal=is_causal)
 
-        return run
+    return Subject(name, run, False, tip)
 
+
+@functools.cache
+def subjects():
+    """Return the versions that laws are graded on, the correct ones first."""
     right = [Subject(name, run, True, tip) for name, run, tip in _RIGHT]
-    members = [getattr(zoo, slug) for slug in _TIPS]
-    wrong = [
-        Subject(member.name, as_run(member), False, _TIPS[member.name])
-        for member in members
-    ]
-    return tuple(right + wrong)
+    return tuple(right + [as_subject(name, tip) for name, tip in _TIPS.items()])
 
 
 def _near_sighted(Q, K, V, mask, is_causal):
@@ -384,8 +398,8 @@ def _near_sighted(Q, K, V, mask, is_causal):
 STRANGER = Subject("near_sighted", _near_sighted, False, "more than 64 tokens")
 
 
-def convicts(law, subject):
-    """Return why `law` convicts `subject`, or an empty text where it lets it go."""
+def broken_by(law, subject):
+    """Return how `subject` breaks `law`, or an empty text if it satisfies it."""
     try:
         with np.errstate(all="ignore"):
             answer = law(subject)
@@ -396,16 +410,16 @@ def convicts(law, subject):
         return "its assertion failed"
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a law that stops has not let anybody go
+    except BaseException as error:  # an error is no True
         return f"it stopped with {type(error).__name__}: {error}"
 
 
-def _convicted(laws, subject):
-    return any(convicts(law, subject) for law in laws)
+def _detected(laws, subject):
+    return any(broken_by(law, subject) for law in laws)
 
 
 class Grading(Exercise):
-    """Grade laws by whom they convict: the wrong, all of them, and nobody else."""
+    """Grade laws: wrong versions should break one, and correct ones none."""
 
     def judge(self, answer):
         """Return the `Verdict` on a list of laws."""
@@ -417,7 +431,7 @@ class Grading(Exercise):
             if not callable(law):
                 text = f"a law is a function of attend, got {reprlib.repr(law)}"
                 return Verdict("not yet", text)
-        table = [[convicts(law, s) for law in laws] for s in subjects()]
+        table = [[broken_by(law, s) for law in laws] for s in subjects()]
         outcomes = [np.array(any(row)) for row in table]
         wanted = [np.array(not s.right) for s in subjects()]
         if all(a == b for a, b in zip(outcomes, wanted, strict=True)):
@@ -429,14 +443,14 @@ class Grading(Exercise):
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
     def _of_same_verdicts(self, outcomes):
-        """Return the mistake that convicts the same ones."""
+        """Return the mistake whose laws are broken by the same versions."""
         found = tuple(map(bool, outcomes))
         return next((m for m in self.mistakes if found == _pattern(m.answer)), None)
 
 
 @functools.cache
 def _pattern(laws):
-    return tuple(_convicted(laws, subject) for subject in subjects())
+    return tuple(_detected(laws, subject) for subject in subjects())
 
 
 def _score(table):
@@ -446,35 +460,35 @@ def _score(table):
     n_right = sum(s.right for s in subjects())
     n_wrong = len(pairs) - n_right
     return (
-        f"{caught} of {n_wrong} wrong versions caught, "
-        f"{alarms} of {n_right} right ones accused"
+        f"{caught} of {n_wrong} wrong versions detected, "
+        f"{alarms} false alarms on {n_right} correct ones"
     )
 
 
 def _law_lines(laws, table):
-    """Yield, for each law, whom it alone convicts."""
+    """Yield, for each law, how many versions break it."""
     width = max(len(_name(law)) for law in laws)
     for k, law in enumerate(laws):
         dead = [s for s, row in zip(subjects(), table, strict=True) if row[k]]
         alarms = sum(s.right for s in dead)
         kills = len(dead) - alarms
-        yield f"  {_name(law):<{width}}  kills {kills:2}, false alarms {alarms}"
+        yield f"  {_name(law):<{width}}  detects {kills:2}, false alarms {alarms}"
 
 
 def _next_lines(laws, table):
-    """Yield one false alarm and one survivor, and what is expected of both."""
+    """Yield one false alarm and one version that is missed."""
     rows = list(zip(subjects(), table, strict=True))
-    yield "  expected  every wrong version caught, no right one accused"
+    yield "  expected  every wrong version detected, no false alarm"
     if alarm := next(((s, row) for s, row in rows if s.right and any(row)), None):
         subject, row = alarm
         k, why = next((k, why) for k, why in enumerate(row) if why)
-        text = f"{_name(laws[k])} accuses {subject.name}: {why} ({subject.tip})"
+        text = f"{_name(laws[k])} is broken by {subject.name}: {why} ({subject.tip})"
         yield _wrapped("alarm", text)
     if free := next((s for s, row in rows if not (s.right or any(row))), None):
         from mha import zoo
 
         wrong = getattr(zoo, free.name).wrong
-        yield _wrapped("at large", f"{free.name}. {wrong} Try {free.tip}.")
+        yield _wrapped("missed", f"{free.name}. {wrong} Try {free.tip}.")
 
 
 def _wrapped(head, text):
@@ -484,11 +498,14 @@ def _wrapped(head, text):
 
 
 def _farewell(laws):
-    if _convicted(laws, STRANGER):
-        return "And one that stands in no zoo, blind past 64 tokens: caught as well."
+    wrong_calls = [as_subject(name, tip="") for name in CALLS]
+    found = sum(_detected(laws, subject) for subject in wrong_calls)
+    calls = f"Of {len(CALLS)} wrong calls in the zoo they detect {found}."
+    if _detected(laws, STRANGER):
+        return f"{calls} They even detect an attention that is wrong beyond 64 tokens."
     return (
-        "One that stands in no zoo still walks free: right up to 64 tokens, and blind "
-        "beyond.\nIt will not be the only one."
+        f"{calls} An attention that is correct up to 64 tokens\n"
+        "and wrong beyond passes all of them, and there will be others."
     )
 
 
@@ -580,61 +597,62 @@ grade_laws = Grading(
     mistakes=(
         Mistake(
             "shapes only",
-            "nobody is caught: every one of them returns the right shape",
+            "no version is detected, because all of them return the right shape",
             (_shape,),
         ),
         Mistake(
-            "everybody accused",
-            "all are accused, right ones too: a law returns True where it holds",
+            "always broken",
+            "every version breaks it, the correct ones too: return True if it holds",
             (lambda attend: print(end=""),),
         ),
         Mistake(
             "upside down",
-            "it frees the wrong and accuses the right: True means that the law holds",
+            "correct versions break it and wrong ones satisfy it: return True if it "
+            "holds",
             (lambda attend: not _masked(attend),),
         ),
         Mistake(
             "exactly equal",
-            "two right programs round differently, so == tells them apart",
+            "two correct programs round differently, so compare with np.allclose",
             (lambda attend: _masked(attend, rtol=0, atol=0),),
         ),
         Mistake(
             "too strict",
-            "a tolerance below 1e-7 convicts what is as right as float32 can be",
+            "your tolerance is below 1e-7, so a correct program in float32 breaks it",
             (lambda attend: _masked(attend, rtol=0, atol=1e-12),),
         ),
         Mistake(
             "no mask",
-            "a comparison with the reference, and no mask in it: half of the zoo waits "
-            "behind masks",
+            "you compare with the reference, but without a mask: about half of the "
+            "versions go wrong only with masks",
             (_plain,),
         ),
         Mistake(
             "one mask, one head",
-            "a comparison on two axes: some go wrong only with heads or in a batch",
+            "you compare on two axes, but some go wrong only with heads or in a batch",
             (_masked,),
         ),
         Mistake(
             "no corners",
-            "a comparison on ordinary numbers: five bugs live in the corners",
+            "you compare on ordinary inputs, but some go wrong only on special ones",
             (_equals_reference,),
         ),
         Mistake(
             "rows only",
-            "the sum of a row is one law, and what sums to one may still lie elsewhere",
+            "weights that sum to one may still be wrong weights, so add other laws",
             (_rows,),
         ),
         Mistake(
             "the future only",
-            "a change of the future finds leaks; who scales wrongly leaks nothing",
+            "changing the future detects leaks, but a wrong scale is no leak",
             (_future,),
         ),
         Mistake(
             "NaN wanted",
-            "a token that may attend to nothing gets zeros here: NaN would spread",
+            "a token that may attend to nothing should get zeros here, not NaN",
             (_nan_wanted,),
         ),
     ),
-    reread=section("laws", "Experiment: how few laws are enough?"),
+    reread=section("laws", "The picture"),
     praise="",
 )

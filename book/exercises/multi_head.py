@@ -951,7 +951,7 @@ bug_hunt = Hunt(
 def _reply(letter, answer, verdict):
     """Return what is said to one accusation; the engine would give the answer away."""
     if verdict.passed:
-        text = "convicted"
+        text = "mistake found"
     elif verdict.mistake is None:
         text = f"{_slug(answer)} is not on the list; check.WANTED holds twelve"
     else:

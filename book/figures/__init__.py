@@ -10,9 +10,11 @@ from figures.board import board
 from figures.charts import bars, lines
 from figures.clocks import clocks
 from figures.collapse import collapse
+from figures.detected import detected
 from figures.diagrams import blocks, paths
 from figures.dragons import dragons
 from figures.exam import bugs, exam
+from figures.exceptions import exceptions
 from figures.fused import fused
 from figures.heads import heads
 from figures.histogram import histogram
@@ -35,13 +37,14 @@ from figures.sheet import sheet
 from figures.softmax import softmax
 from figures.steps import steps
 from figures.to_weights import to_weights
+from figures.turns import turns
 from figures.vectors import vectors
 from figures.walks import walks
 
 __all__ = [
-    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "dragons", "exam",
-    "fused", "heads", "histogram", "house", "kills", "lanes", "learned", "lines",
-    "many_heads", "marks", "masks", "moves", "offsets", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
-    "steps", "to_weights", "vectors", "walks",
+    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
+    "dragons", "exam", "exceptions", "fused", "heads", "histogram", "house", "kills",
+    "lanes", "learned", "lines", "many_heads", "marks", "masks", "moves", "offsets",
+    "one_head", "online", "paths", "plane", "points", "projections", "scale", "scores",
+    "shadows", "sheet", "softmax", "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip

@@ -417,7 +417,7 @@ def facts() -> dict[str, str]:
         "length": str(len(wrong["example"])),
         "expected": ", ".join(_row(found.expected[0])),
         "got": ", ".join(_row(found.got[0])),
-        "laws": str(len(laws.ALL)),
+        "laws": str(len(laws.ATTENTION)),
         "broken": str(reports[B]),
         "broken_other": str(reports[OTHER]),
         "worst": worst(),

@@ -8,7 +8,7 @@ const strongest = laws.reduce((best, _, l) => (catches(l) > catches(best) ? l : 
 const chosen = new Set(catches(strongest) < members.length ? [strongest] : []);
 const spot_ = { law: -1, member: -1 }; // where the reader is; −1 is the head of a row or column
 
-// the fewest laws that catch all: the version with the fewest enemies needs one of them
+// the fewest laws that detect all: the version that breaks fewest needs one of them
 function fewest(left, k) {
   if (!left.length) return true;
   const hardest = left.reduce((a, b) => (breaks(b).length < breaks(a).length ? b : a));
@@ -23,11 +23,11 @@ const heads = members.map((name) => cell("columnheader", { "aria-label": plain(n
 const lines = laws.map((name, l) => {
   const [more, law] = [html("small"), html("span", {}, plain(name))];
   const head = cell("rowheader", {}, law, more);
-  const cells = members.map((member, m) => cell("gridcell", killed[m][l] ? { class: "kill", "aria-label": "caught" } : { "aria-label": "missed" }, html("i")));
+  const cells = members.map((member, m) => cell("gridcell", killed[m][l] ? { class: "kill", "aria-label": "detected" } : { "aria-label": "missed" }, html("i")));
   return { head, more, cells, node: html("div", { role: "row", class: "law" }, head, ...cells) };
 });
 const corner = cell("columnheader", { class: "corner" }, "law");
-const grid = html("div", { role: "grid", class: "grid", style: `--n: ${members.length}`, "aria-label": "laws and the wrong versions they catch", "aria-multiselectable": "true" },
+const grid = html("div", { role: "grid", class: "grid", style: `--n: ${members.length}`, "aria-label": "laws and the wrong versions they detect", "aria-multiselectable": "true" },
   html("div", { role: "row", class: "heads" }, corner, ...heads), ...lines.map(({ node }) => node));
 const rows = [[corner, ...heads], ...lines.map(({ head, cells }) => [head, ...cells])];
 const where = (node) => {
@@ -49,7 +49,7 @@ function move(law, member) {
 
 function ask() {
   const { law, member } = spot_;
-  if (member < 0) asked.textContent = law < 0 ? "" : `${plain(laws[law])} catches ${catches(law)} of ${members.length}.`;
+  if (member < 0) asked.textContent = law < 0 ? "" : `${plain(laws[law])} detects ${catches(law)} of ${members.length}.`;
   else asked.textContent = `${plain(members[member])} breaks ${breaks(member).length}: ${breaks(member).map(plain).join(", ")}.`;
   if (member >= 0) say(asked.textContent);
 }
@@ -68,19 +68,19 @@ function draw() {
     node.classList.toggle("chosen", is);
     node.setAttribute("aria-selected", is);
     more.textContent = is ? "✓" : added ? `+${added}` : "";
-    head.setAttribute("aria-label", `${plain(laws[l])}, catches ${catches(l)}, ${is ? "chosen" : `${added} more`}`);
+    head.setAttribute("aria-label", `${plain(laws[l])}, detects ${catches(l)}, ${is ? "chosen" : `${added} more`}`);
   });
   members.forEach((name, m) => {
     rows.forEach((row) => row[m + 1].classList.toggle("caught", caught[m]));
-    heads[m].setAttribute("aria-label", `${plain(name)}: ${caught[m] ? "caught" : "not caught"}`);
+    heads[m].setAttribute("aria-label", `${plain(name)}: ${caught[m] ? "detected" : "not detected"}`);
   });
   root.dataset.left = left;
   bar.style.width = `${(100 * (members.length - left)) / members.length}%`;
-  count.textContent = `${members.length - left} of ${members.length} caught`;
+  count.textContent = `${members.length - left} of ${members.length} detected`;
   aim(left ? `${left} wrong ${left === 1 ? "version is" : "versions are"} left with ${chosen.size} ${chosen.size === 1 ? "law" : "laws"}.`
-    : chosen.size > least() ? `All are caught by ${chosen.size} laws. It can be done with ${best}.` : `All are caught by ${chosen.size} ${best === 1 ? "law" : "laws"}, and fewer cannot do it.`,
+    : chosen.size > least() ? `All are detected by ${chosen.size} laws. It can be done with ${best}.` : `All are detected by ${chosen.size} ${best === 1 ? "law" : "laws"}, and fewer cannot do it.`,
   !left && chosen.size <= least());
-  say(`${chosen.size} ${chosen.size === 1 ? "law" : "laws"} chosen, ${members.length - left} of ${members.length} wrong versions caught, ${left} left.`);
+  say(`${chosen.size} ${chosen.size === 1 ? "law" : "laws"} chosen, ${members.length - left} of ${members.length} wrong versions detected, ${left} left.`);
 }
 
 grid.addEventListener("keydown", (event) => {
@@ -110,8 +110,8 @@ const strip = heads[0].parentNode;
 strip.addEventListener("pointerdown", (event) => (strip.setPointerCapture(event.pointerId), event.preventDefault(), slide(event)));
 strip.addEventListener("pointermove", (event) => strip.hasPointerCapture(event.pointerId) && slide(event));
 
-mount(`catch all ${members.length} wrong versions with as few laws as you can. ${chosen.size ? "The strongest law is chosen; choose others" : "Choose laws"} by their rows.`,
-  html("div", { class: "dial" }, html("span", {}, "caught"), html("div", { class: "track" }, bar), count), grid, asked);
+mount(`detect all ${members.length} wrong versions with as few laws as you can. ${chosen.size ? "The law that detects most is chosen; choose others" : "Choose laws"} by their rows.`,
+  html("div", { class: "dial" }, html("span", {}, "detected"), html("div", { class: "track" }, bar), count), grid, asked);
 rows[1 + strongest][0].tabIndex = 0;
 spot_.law = strongest;
 draw();

@@ -9,9 +9,9 @@ from mha.view.base import View
 
 
 def kills(matrix: Any, *, alt: str) -> View:
-    """Show the kill table, to choose laws until every wrong version is caught.
+    """Show the kill table, to choose laws until every wrong version is detected.
 
-    It starts with the law that catches most.
+    It starts with the law that detects most.
 
     Parameters
     ----------
@@ -33,6 +33,6 @@ def kills(matrix: Any, *, alt: str) -> View:
     counts = dead.sum(axis=0)
     order = np.argsort(-counts, kind="stable")[:12]
     names = [matrix.columns[column].replace("_", " ") for column in order]
-    look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions caught"}
+    look: dict[str, Any] = {"alt": alt, "ylabel": "wrong versions detected"}
     heights = counts[order]
     return View(__file__, data, alt, lambda _: bars(heights, names, **look))

@@ -66,7 +66,7 @@ LIT = {
     "real_encoder": ALL,
     "laws": ALL,
     "long": "S A",
-    "since_2017": "X QKV S add_1 ffn add_2",
+    "since_2017": "X QKV S mask softmax add_1 ffn add_2",
 }
 
 

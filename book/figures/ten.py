@@ -56,18 +56,19 @@ def rows() -> tuple[Row, ...]:
     """
     stored = json.loads(STORE.read_text(encoding="utf-8"))["reverse"]
     members = [getattr(zoo, name) for name in NAMES]
-    found = laws.kill_matrix(members=members)
+    found = laws.kill_matrix(laws.ATTENTION, members)
     return tuple(Row(n, min(stored[n]), found.killed_by(n)) for n in NAMES)
 
 
 def alt() -> str:
     """Return what the emblem shows, in words."""
     counts = [str(len(row.broken)) for row in rows()[1:]]
+    n_laws = len(laws.ATTENTION)
     return (
         f"{len(rows())} attention layers in {len(rows())} rows. The accuracy of all of "
-        f"them on reversing letters is {worst()} when rounded to three decimals. Of "
-        f"{len(laws.ALL)} laws, correct attention breaks none, and the ten bugs break "
-        f"{', '.join(counts[:-1])} and {counts[-1]}, each another set."
+        f"them on reversing letters is {worst()} when rounded to three decimals. "
+        f"Correct attention breaks none of {n_laws} laws. The ten bugs break "
+        f"{', '.join(counts[:-1])} and {counts[-1]}, each a different set."
     )
 
 
@@ -171,7 +172,7 @@ def _columns(
 
 def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
     """Yield each chapter that has laws, and the middle of its columns."""
-    for chapter, group in groupby(laws.ALL, key=lambda law: law.chapter):
+    for chapter, group in groupby(laws.ATTENTION, key=lambda law: law.chapter):
         count = sum(1 for _ in group)
         yield str(chapter_number(chapter)), x + side * count / 2
         x += side * count + gap
@@ -179,7 +180,7 @@ def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
 
 def _places(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
     """Yield each law, and where its column begins."""
-    for _, group in groupby(laws.ALL, key=lambda law: law.chapter):
+    for _, group in groupby(laws.ATTENTION, key=lambda law: law.chapter):
         for law in group:
             yield law.slug, x
             x += side

@@ -10,10 +10,12 @@ True
 
 A report shows the smallest failing example of each broken law, and says which laws were
 not asked and why. It names a wrong version of `mha.zoo` where that gives the same wrong
-numbers. In a test of your own, one line does it, and the fixture needs no import::
+numbers. In a test of your own, one line does it::
 
-    def test_my_layer_satisfies_the_laws(assert_lawful):
-        assert_lawful(MyLayer(8, 2))
+    def test_my_layer_satisfies_the_laws():
+        laws.assert_lawful(MyLayer(8, 2))
+
+As a fixture it is there with ``pytest_plugins = ["mha.laws.fixture"]`` in conftest.py.
 
 What `check` cannot know is said in a word of `Conventions`, for example
 ``mask_true="hide"``. A design that breaks a law on purpose is declared, for example by

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from mha.laws._draw import SIZES, new_order, numbers, qkv_cases, token_cases
+from mha.laws._draw import SIZES, new_order, qkv_cases, rows, token_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import WIDTH, encoder_weights
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "dtype_is_kept", "inputs_stay_untouched", "key_order_is_free",
@@ -18,7 +18,7 @@ def follow_cases(rng):
     for case in token_cases(rng):
         yield case | {"order": new_order(rng, len(case["X"]))}
     for size in SIZES[1:]:
-        X = numbers(rng, 2, size.n_k, size.d, integers=size.integers)
+        X = rows(rng, size.n_k, size, 2)
         yield {"X": X, "order": new_order(rng, size.n_k)}
 
 
@@ -128,7 +128,7 @@ def untouched_cases(rng):
     cases=untouched_cases,
     equation="Q, K, V and M are the same before and after",
     chapter="attention",
-    reason="a result is returned, and nothing is written into what was lent",
+    reason="a function returns its result and leaves the caller's arrays as they are",
 )
 def inputs_stay_untouched(subject, Q, K, V, mask=None):
     given = {"Q": Q.copy(), "K": K.copy(), "V": V.copy()}
@@ -171,7 +171,7 @@ def dtype_cases(rng):
     cases=dtype_cases,
     equation="dtype(Y) = dtype(Q)",
     chapter="attention",
-    reason="a silent float64 doubles memory and time",
+    reason="float64 takes twice the memory of float32",
 )
 def dtype_is_kept(subject, Q, K, V, dtype, mask=None):
     Y = subject.attend(*(x.astype(dtype) for x in (Q, K, V)), mask)

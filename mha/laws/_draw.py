@@ -28,13 +28,13 @@ def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
     return drawn.astype(float)
 
 
-def rows(rng: Generator, n: int, size: Size) -> Array:
-    return numbers(rng, n, size.d, integers=size.integers)
+def rows(rng: Generator, n: int, size: Size, *leading: int) -> Array:
+    return numbers(rng, *leading, n, size.d, integers=size.integers)
 
 
-def qkv(rng: Generator, size: Size) -> Case:
+def qkv(rng: Generator, size: Size, *leading: int) -> Case:
     n_tokens = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
-    return {name: rows(rng, n, size) for name, n in n_tokens.items()}
+    return {name: rows(rng, n, size, *leading) for name, n in n_tokens.items()}
 
 
 def open_mask(rng: Generator, n_q: int, n_k: int) -> Array:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import WIDTH, Drawn, expected_encoder, silenced
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = [
     "batch_changes_nothing", "both_parts_write_on_one_stream",
@@ -57,7 +57,7 @@ def batch_changes_nothing(subject, X, layers):
     cases=cases,
     equation="encoder_train(X) = encoder_eval(X) where p = 0",
     chapter="encoder_layer",
-    reason="layer norm keeps no statistics of what it saw in training",
+    reason="layer norm keeps no statistics from training",
     level="encoder",
 )
 def training_mode_changes_nothing(subject, X, layers):
@@ -68,7 +68,7 @@ def training_mode_changes_nothing(subject, X, layers):
 
 
 @law(
-    "parts that write zeros let the token through",
+    "where both parts return zeros, the token passes through",
     cases=cases,
     equation="W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN_2(LN_1(X))",
     chapter="encoder_layer",
@@ -90,7 +90,7 @@ def _writing(layers):
 
 
 @law(
-    "what both parts write arrives at the end",
+    "what both parts add arrives in the output",
     cases=cases,
     equation="W_O = W_2 = 0 ⇒ Y = X + b_O + b_2, post-norm LN(LN(X + b_O) + b_2)",
     chapter="encoder_layer",
@@ -112,7 +112,7 @@ def meeting_cases(rng):
 
 
 @law(
-    "where attention writes nothing, no token notices another",
+    "where attention returns zeros, no token depends on another",
     cases=meeting_cases,
     equation="W_O = 0 ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
     chapter="encoder_layer",
@@ -166,7 +166,7 @@ def follow_cases(rng):
     cases=follow_cases,
     equation="encoder_{1,2}(X) = encoder_2(encoder_1(X))",
     chapter="encoder",
-    reason="layer l + 1 reads what layer l has written, with weights of its own",
+    reason="layer l + 1 reads the output of layer l, with weights of its own",
     level="encoder",
 )
 def layers_follow_each_other(subject, X, layers):

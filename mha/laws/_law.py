@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mha._arrays import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
 from mha.laws._report import ANSWER, Finding, Raised, in_chapter
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import Stack
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Array, Broke, NotApplicable, Subject
+from mha.laws.subjects.results import Broke, near
+from mha.laws.subjects.subject import Subject
 
 __all__ = ["Failure", "Law"]
 
@@ -297,10 +300,7 @@ def differs(
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
-    size = max(1.0, np.abs(expected).max(initial=0.0))
-    if np.allclose(got, expected, rtol=0, atol=within * size):
-        return None
-    return Failure(expected, got, where)
+    return None if near(expected, got, within) else Failure(expected, got, where)
 
 
 def weights_of(subject: Subject, Q: Array, K: Array, mask: Any = None) -> Array:

@@ -6,21 +6,20 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import qkv_cases
 from mha.laws._law import Failure, differs, law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn, expected_encoder
-from mha.laws.subjects.subject import NotApplicable
+from mha.laws.subjects.layer import FOUR
 
 __all__ = [
     "concat_is_a_sum", "equals_reference", "head_moves_its_own_slice",
     "head_owns_its_columns", "parameters_ignore_heads",
 ]  # fmt: skip
 
-NAMES = ("W_Q", "W_K", "W_V", "W_O")
-
 
 def layer_cases(rng):
     for n in (2, 3):
         case = {"X": rng.integers(-2, 3, (n, WIDTH)).astype(float)}
-        yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in NAMES}
+        yield case | {n: rng.integers(-2, 3, (WIDTH, WIDTH)) / 2 for n in FOUR}
 
 
 def _blocks():
@@ -65,7 +64,7 @@ def moves_cases(rng):
         X = rng.standard_normal((n, WIDTH)).round(1)
         three = (rng.standard_normal((3, WIDTH, WIDTH)) / 2).round(1)
         change = rng.standard_normal((WIDTH, WIDTH // HEADS)).round(1)
-        yield {"X": X, **dict(zip(NAMES[:3], three, strict=True)), "change": change}
+        yield {"X": X, **dict(zip(FOUR[:3], three, strict=True)), "change": change}
 
 
 @law(
@@ -73,12 +72,12 @@ def moves_cases(rng):
     cases=moves_cases,
     equation="∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
     chapter="output",
-    reason="before W_O the heads do not know of each other",
+    reason="before W_O no head depends on another",
     level="layer",
 )
 def head_moves_its_own_slice(subject, change, X, **weights):
     before = _concat(subject, X, **weights)
-    for name in ("W_Q", "W_K", "W_V"):
+    for name in FOUR[:3]:
         for r, block in enumerate(_blocks(), 1):
             W = weights[name].copy()
             W[:, block] += change
@@ -132,7 +131,7 @@ def count_cases(rng):
 
 
 @law(
-    "4 d² weights count, however many heads there are",
+    "4 d² weights matter, whatever the number of heads",
     cases=count_cases,
     equation="#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
     chapter="output",
@@ -143,7 +142,7 @@ def parameters_ignore_heads(subject, d_model, n, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d_model))
     # Small numbers: where one key has the whole weight, no query can move it.
-    weights = {name: rng.standard_normal((d_model, d_model)) / 3 for name in NAMES}
+    weights = {name: rng.standard_normal((d_model, d_model)) / 3 for name in FOUR}
     wanted = {h: 4 * d_model**2 for h in (1, HEADS)}
     used = {h: _used(subject, X, weights, h) for h in wanted}
     return None if used == wanted else Failure(_counted(wanted), _counted(used))
@@ -211,7 +210,7 @@ def _whole_layer(rng, shape):
     cases=reference_cases,
     equation="Y = Concat(head_1, …, head_h) W_O",
     chapter="multi_head",
-    reason="the same inputs and matrices leave nothing to choose",
+    reason="inputs and matrices determine the output",
 )
 def equals_reference(subject, mask=None, is_causal=False, **inputs):
     options = {"mask": mask, "is_causal": is_causal}

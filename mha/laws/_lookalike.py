@@ -15,14 +15,16 @@ from mha import zoo
 from mha._arrays import Array
 from mha.laws._law import Law
 from mha.laws._matrix import kill_matrix
-from mha.laws.subjects.encoder import with_places
+from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.subjects.encoder import shapes_of
+from mha.laws.subjects.layer import FOUR
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, NotApplicable, Subject, each_array
+from mha.laws.subjects.results import Broke, each_array, near
+from mha.laws.subjects.subject import Subject
 
 # Tokens, width of a head, heads: √d, d, √d_model, d_model, √n and n all differ. For an
 # odd number of heads PyTorch's encoder takes another path than for an even one.
 SIZES = ((5, 3, 2), (7, 2, 4), (4, 5, 2))
-FOUR = ("W_Q", "W_K", "W_V", "W_O")
 METHODS = {"attention": "attend", "layer": "layer", "encoder": "encode"}
 # Equal is what differs by no more; wrong is what differs by much more.
 EQUAL, WRONG = 1e-5, 1e-3
@@ -116,9 +118,7 @@ def _compared(known, member, setting, beside):
 def _differ(ours, theirs, tolerance):
     if ours is None or theirs is None or ours.shape != theirs.shape:
         return ours is not theirs
-    size = max(1.0, np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0))
-    near = {"rtol": 0, "atol": tolerance * size, "equal_nan": True}
-    return not np.allclose(ours, theirs, **near)
+    return not near(theirs, ours, tolerance, equal_nan=True)
 
 
 def _setting(subject):
@@ -239,10 +239,5 @@ def _probes_of(size, kind, causal, depth, takes_bias):
 
 
 def _drawn(rng, width, takes_bias):
-    """Return random weights of a layer, and of all that an encoder has around it."""
-    shapes: dict[str, Any] = dict.fromkeys(FOUR, (width, width))
-    shapes |= {"W_1": (width, 7), "W_2": (7, width), "b_1": 7}
-    vectors = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2"
-    shapes |= dict.fromkeys(vectors.split(), width)
-    weights = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
-    return with_places(weights, float, takes_bias)
+    weights = {name: rng.standard_normal(x) for name, x in shapes_of(width).items()}
+    return {x: W for x, W in weights.items() if takes_bias or not x.startswith("b")}

@@ -5,7 +5,7 @@ import numpy as np
 from mha.attention import scaled_dot_product_attention
 from mha.laws._draw import SIZES, numbers, qkv_cases, rows, token_cases
 from mha.laws._law import Failure, differs, law, weights_of
-from mha.laws.subjects.subject import NotApplicable
+from mha.laws.subjects.conventions import NotApplicable
 
 __all__ = [
     "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
@@ -53,7 +53,7 @@ def empty_cases(rng):
     cases=empty_cases,
     equation="M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
     chapter="masks",
-    reason="nothing to share out is 0, while 0/0 would be NaN and spread",
+    reason="an average of no values is taken as 0, while 0/0 would be NaN and spread",
 )
 def empty_rows_give_zero(subject, X, mask):
     modes = subject.all_modes()
@@ -100,7 +100,7 @@ def future_cases(rng):
     cases=future_cases,
     equation="∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
     chapter="masks",
-    reason="query i sees the keys 0 … i, itself included",
+    reason="query i attends to the keys 0 … i only, itself included",
 )
 def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
     """Change every token but the first; then ask what the first alone would get."""
@@ -134,7 +134,7 @@ def padding_cases(rng):
     cases=padding_cases,
     equation="attention([X; anything]) = attention(X) on the rows of X",
     chapter="masks",
-    reason="a key of weight 0 takes no share, whatever stands in it",
+    reason="a key of weight 0 adds nothing, whatever numbers it has",
 )
 def padding_changes_nothing(subject, X, padding, mask):
     if X.ndim == 3:
@@ -169,7 +169,7 @@ def self_only_cases(rng):
     cases=self_only_cases,
     equation="M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
     chapter="masks",
-    reason="one visible key takes the whole weight",
+    reason="a single visible key gets the weight 1",
 )
 def self_only_mask(subject, X, others, mask):
     Y = subject.attend(X, X, X, mask, heads=2)

@@ -14,8 +14,8 @@ from mha import zoo
 from mha.laws._all import ALL, WHOLE
 from mha.laws._calls import calls_agree
 from mha.laws._law import Law
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import NotApplicable
 
 __all__ = ["KillMatrix", "kill_matrix"]
 

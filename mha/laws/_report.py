@@ -153,7 +153,14 @@ def _text(value):
         return "\n".join(_text(part) for part in value)
     rows = [_row(row) for row in value]
     line = f"[{', '.join(rows)}]"
-    return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
+    if len(line) <= ROW:
+        return line
+    places = np.argwhere(value)
+    if len(places) > 2:
+        return "[" + ",\n ".join(rows) + "]"
+    # A matrix that shrinking has emptied is read faster in words.
+    kept = [f"{_number(value[i, j])} at [{i}, {j}]" for i, j in places]
+    return f"zeros of shape {value.shape}" + ", but " * bool(kept) + ", ".join(kept)
 
 
 def _row(x):

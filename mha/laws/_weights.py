@@ -51,7 +51,7 @@ def rows_cases(rng):
     cases=rows_cases,
     equation="Σ_j A[i, j] = 1",
     chapter="softmax",
-    reason="softmax shares out one unit among the keys, however large the scores",
+    reason="each exponential is divided by the sum of its row, whatever the scores",
 )
 def rows_sum_to_one(subject, Q, K, mask=None):
     total = weights_of(subject, Q, K, mask).sum(-1)
@@ -69,7 +69,7 @@ def hull_cases(rng):
     cases=hull_cases,
     equation="min_j V[j, c] ≤ Y[i, c] ≤ max_j V[j, c]",
     chapter="softmax",
-    reason="a weighted mean with shares that sum to one cannot leave the hull",
+    reason="a weighted average cannot leave the convex hull of what it averages",
 )
 def output_in_hull(subject, Q, K, V):
     Y = subject.attend(Q, K, V)
@@ -89,7 +89,7 @@ def constant_cases(rng):
     cases=constant_cases,
     equation="V[j] = v for all j ⇒ Y[i] = v",
     chapter="softmax",
-    reason="the mean of equal things is that thing",
+    reason="the weighted average of equal vectors is that vector",
 )
 def constant_values_stay(subject, Q, K, v, mask=None):
     Y = subject.attend(Q, K, np.tile(v, (len(K), 1)), mask)
@@ -106,7 +106,7 @@ def variance_cases(rng):
     cases=variance_cases,
     equation="Var(q · k / √d_k) = 1 for independent entries of mean 0, variance 1",
     chapter="scale",
-    reason="q · k adds d_k terms of variance 1, and √d_k takes exactly that away",
+    reason="q · k adds d_k terms of variance 1, and dividing by √d_k makes that 1",
 )
 def scores_keep_unit_variance(subject, d_k, n, seed):
     rng, deviations = np.random.default_rng(seed), []
@@ -135,7 +135,7 @@ def _first_head(subject, Q, K):
     cases=qkv_cases,
     equation="attention(Q, [K; K], [V; V]) = attention(Q, K, V)",
     chapter="scale",
-    reason="each key shares its weight with its twin, and no score knows the length",
+    reason="a key and its copy get half the weight each, and no score depends on n",
     sees_all=True,
     orderless=True,
 )

@@ -459,7 +459,7 @@ class attends_across_batch(Member, chapter="attention"):
 
 @exhibit
 class heads_averaged(Member, chapter="output"):
-    wrong = "The heads are averaged, and every slot of the concatenation gets the mean."
+    wrong = "The heads are averaged, and each is replaced by their mean."
 
     def merge(self, heads):
         return super().merge(0 * heads + heads.sum(-3, keepdims=True) / heads.shape[-3])

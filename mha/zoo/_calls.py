@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from mha.zoo import _attention
-from mha.zoo._arrays import _as_it_lies, _cast, _clip, _detached, _like, _softmax
+from mha.zoo._arrays import _as_it_lies, _cast, _clip, _detached, _exp, _like, _softmax
 from mha.zoo._attention import Member
 from mha.zoo._exhibit import exhibit
 
@@ -20,7 +20,7 @@ __all__ = [
     "groups_interleaved", "ignores_strides", "integer_mask_added",
     "mask_of_first_sequence", "remembers_the_mask", "returns_scores",
     "returns_unmasked_weights", "rounds_float32_scores", "softmax_over_axis_2",
-    "window_of_256", "window_of_4096",
+    "subtracts_one_maximum", "window_of_256", "window_of_4096",
 ]  # fmt: skip
 
 
@@ -183,6 +183,16 @@ class clips_scores(Member):
 
     def weights(self, S, scale, mask):
         return super().weights(_clip(S * scale, 50), 1.0, mask)
+
+
+@exhibit
+class subtracts_one_maximum(Member):
+    wrong = "The largest of all scores is subtracted, where each row needs its own."
+
+    def normalise(self, S):
+        E = _exp(S - S.max())
+        total = E.sum(-1, keepdims=True)
+        return E / (total + (total == 0))
 
 
 @exhibit

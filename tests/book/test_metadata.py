@@ -42,7 +42,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mha", folder / "mha", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "mha_pytest.py"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
     subprocess.run([sys.executable, "-c", build], cwd=folder, check=True, timeout=120)
@@ -57,7 +57,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     )
     inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     package = {path.relative_to(ROOT).as_posix() for path in files}
-    assert inside == package | {"mha_pytest.py"}
+    assert inside == package
     assert {Path(name).suffix for name in inside} >= {".js", ".css", ".mplstyle"}
     assert "mha/py.typed" in inside
 
@@ -65,11 +65,6 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
 def test_the_wheel_holds_neither_exercises_nor_the_tests(wheel):
     words = ("conftest", "exercises", "test_")
     assert [n for n in wheel.namelist() if any(word in n for word in words)] == []
-
-
-def test_pytest_finds_the_fixture_in_the_wheel_by_the_name_of_its_module(wheel):
-    (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
-    assert "[pytest11]\nmha_pytest = mha_pytest" in wheel.read(name).decode()
 
 
 def test_the_metadata_of_the_wheel_describe_the_package(wheel):

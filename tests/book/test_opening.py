@@ -11,9 +11,11 @@ pytest.importorskip("sphinx")
 import yaml
 from docutils import nodes
 
+from _data import designs
 from figures import strip as drawings
 from figures import thumbs
 from mha import laws, zoo
+from mha._chapters import CHAPTERS as SLUGS
 from tests.book import prediction
 from tests.book.load import ROOT, extension
 
@@ -194,6 +196,31 @@ def test_the_card_quotes_what_the_law_has_found(opening):
 def test_the_card_shows_the_law_that_is_named_for_the_chapter(opening):
     assert "The output is the sum of head times" in opening.card("output", "the-law")
     assert opening.SHOWN <= {law.slug for law in laws.ALL}
+
+
+LINKED = {"since_2017": (17, "17_since_2017.html")}
+
+
+def test_the_card_links_the_designs_that_break_its_law_on_purpose(opening):
+    html = opening.card("softmax", "the-law", LINKED)
+    link = '<a href="17_since_2017.html#the-law">chapter 17</a>'
+    assert opening.laws_of("softmax")[0] is laws.rows_sum_to_one
+    assert f"<p>Broken on purpose by attention sinks ({link}).</p>" in html
+    assert "on purpose" not in opening.card("softmax", "the-law")
+
+
+def test_the_card_links_exceptions_to_the_other_laws_of_a_chapter_too(opening):
+    exceptions = {
+        slug for slug in SLUGS if "on purpose" in opening.card(slug, None, LINKED)
+    }
+    assert {"softmax", "scale", "attention", "multi_head"} <= exceptions
+    assert "masks" not in exceptions
+
+
+def test_every_exception_is_a_law_and_every_design_has_a_name():
+    known = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
+    assert set(designs.NAMES) == set(designs.BREAKS)
+    assert {slug for slugs in designs.BREAKS.values() for slug in slugs} <= known
 
 
 def test_a_chapter_without_a_law_has_no_card(opening):

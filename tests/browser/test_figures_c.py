@@ -181,7 +181,7 @@ def test_without_the_rescaling_the_answer_is_another(show):  # noqa: F811
 
 # ------------------------------------------------------------------ kills
 
-# version a is caught by "one" alone, and so on; two laws are enough
+# version a is detected by "one" alone, and so on; two laws are enough
 TABLE = np.array([[0, 0, 0], [1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
 LARGER = laws.KillMatrix(("right", *"abcd"), ("one", "two_words", "three"), TABLE)
 
@@ -207,10 +207,10 @@ def test_laws_are_chosen_by_mouse_in_the_table_itself(show):  # noqa: F811
     assert figure.aim == "○ 1 wrong version is left with 2 laws."
     row(figure, "two words").click()
     assert figure.data("left") == "0"
-    assert figure.aim == "○ All are caught by 3 laws. It can be done with 2."
+    assert figure.aim == "○ All are detected by 3 laws. It can be done with 2."
     figure.root.get_by_role("row", name="three").get_by_role("gridcell").nth(1).click()
     assert figure.data("left") == "0"
-    assert figure.aim.startswith("✓ Reached. All are caught by 2 laws, and fewer")
+    assert figure.aim.startswith("✓ Reached. All are detected by 2 laws, and fewer")
 
 
 def test_laws_are_chosen_by_keyboard(show):  # noqa: F811
@@ -231,7 +231,7 @@ def test_a_version_tells_which_laws_it_breaks(show):  # noqa: F811
     figure.press("ArrowRight", "ArrowUp")
     assert figure.says == "b breaks 2: one, two."
     focused = figure.page.evaluate("document.activeElement.ariaLabel")
-    assert focused == "b: not caught"
+    assert focused == "b: not detected"
     figure.root.get_by_role("columnheader", name="a:").click()
     assert figure.says == "a breaks 1: one."
 

@@ -23,7 +23,7 @@ def broken(*mended):
     return {finding.law.slug for finding in report(*mended).broken}
 
 
-def test_lines_are_accepted_in_any_order_and_each_innocent_one_is_defended():
+def test_lines_are_accepted_in_any_order_and_each_correct_one_is_explained():
     prove(
         check.code_review,
         list(WRONG),
@@ -32,8 +32,8 @@ def test_lines_are_accepted_in_any_order_and_each_innocent_one_is_defended():
         [str(line) for line in WRONG],
         ", ".join(map(str, WRONG)),
         wrong_ways={
-            "line 19 accused": [[19], "19", (19, *WRONG)],
-            "line 9 accused": [9, [9, 6]],
+            "line 19 is correct": [[19], "19", (19, *WRONG)],
+            "line 9 is correct": [9, [9, 6]],
         },
     )
 
@@ -64,10 +64,10 @@ def test_a_reply_says_which_lines_are_right_and_how_many_are_missing(lines):
     text = check.code_review([*lines, 9]).text
     for line in lines:
         assert f"line {line}: yes" in text
-    assert "line 9: innocent" in text and "not found yet: 1" in text
+    assert "line 9 is correct" in text and "not found yet: 1" in text
 
 
-def test_mending_an_innocent_line_changes_nothing_and_the_source_is_numbered():
+def test_mending_a_correct_line_changes_nothing_and_the_source_is_numbered():
     layer = check.layer_in_review
     assert layer.mend(9, 19).source == layer.source
     changed = zip(
@@ -80,9 +80,9 @@ def test_mending_an_innocent_line_changes_nothing_and_the_source_is_numbered():
     assert repr(layer.mend(6, 10)) == "the layer, line 6 and 10 mended"
 
 
-def test_who_accuses_everybody_is_told_nothing_else():
+def test_a_list_of_all_lines_is_told_nothing_else():
     text = check.code_review(range(1, 27)).text
-    assert "you accuse 26 lines, and only 3 are wrong" in text
+    assert "you name 26 lines, but only 3 are wrong" in text
     assert "yes" not in text
 
 
@@ -95,7 +95,7 @@ def test_what_is_no_line_is_said_or_refused():
         assert "give the numbers of lines" in verdict.text
 
 
-def test_no_line_is_no_attempt_and_an_empty_line_is_innocent():
+def test_no_line_is_no_attempt_and_an_empty_line_is_correct():
     for nothing in (None, [], ()):
         assert check.code_review(nothing).status == "not attempted yet"
-    assert "nothing happens there" in check.code_review([7]).text
+    assert "nothing is computed there" in check.code_review([7]).text

@@ -222,7 +222,7 @@ def right_answers():
 
 
 @pytest.mark.parametrize("letter", LETTERS)
-def test_a_suspect_is_convicted_by_slug_sentence_or_member(letter):
+def test_a_mistake_is_found_by_slug_sentence_or_member(letter):
     slug = right_answers()[letter]
     member = getattr(zoo, slug)
     prove(suspect_exercise(letter), member, member.wrong, f" zoo.{slug} ")
@@ -263,7 +263,7 @@ def test_bug_hunt_waits_answers_each_letter_and_passes_with_six():
 
     verdict = check.bug_hunt(answers | {"C": None})
     assert verdict.status == "not yet" and "not accused yet: C" in verdict.text
-    assert verdict.text.count("convicted") == 5
+    assert verdict.text.count("mistake found") == 5
 
 
 def test_bug_hunt_answers_a_wrong_accusation_with_a_law_and_not_with_the_answer():

@@ -11,7 +11,7 @@ import mha
 import mha.nn
 from mha import laws, zoo
 from mha.laws.subjects import as_subject
-from mha.laws.subjects.subject import AdaptedLayer
+from mha.laws.subjects.layer import AdaptedLayer
 from tests.laws.reports import broken, unasked
 
 SEES_ALL = """

@@ -289,7 +289,10 @@ def test_an_option_of_an_encoder_layer_is_judged():
 def test_an_integer_that_is_no_size_is_taken_over():
     assert laws.masked_weights_are_zero.check(Window(8, 2, window=1)).holds is True
     assert laws.equals_reference.check(Window(8, 2, window=1)).holds is False
-    assert laws.check(Window(8, 2, window=200))
+    assert (
+        laws.silent_query_takes_the_mean.check(Window(8, 2, window=200)).holds is False
+    )
+    assert laws.check(Window(8, 2, window=6000))
 
 
 @pytest.mark.parametrize(
@@ -428,5 +431,9 @@ def test_layers_of_a_stack_that_differ_are_refused_by_name():
         laws.check(stack)
 
 
-def test_nothing_is_unasked_of_a_layer_that_masks():
-    assert unasked(laws.check(Attn(8, 2))) == []
+def test_only_what_it_has_no_argument_for_is_unasked_of_a_layer_that_masks():
+    assert unasked(laws.check(Attn(8, 2))) == [
+        "mask_and_causal_both_hide", "causal_corner",
+        "returned_weights_make_the_output", "float_masks_are_added",
+        "integer_masks_hide", "groups_share_their_keys",
+    ]  # fmt: skip

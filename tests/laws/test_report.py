@@ -292,11 +292,6 @@ def test_a_lawful_one_passes_with_its_conventions():
     assert "mask_inverted" in complaint(hides)
 
 
-def test_the_fixture_is_the_function(assert_lawful):
-    assert assert_lawful is laws.assert_lawful
-    assert_lawful(mha.multi_head_attention)
-
-
 TEST = """
 import numpy as np
 
@@ -311,25 +306,12 @@ def test_mine(assert_lawful):
 
 def test_in_somebodys_tests_the_trace_ends_in_their_line(pytester):
     """Nothing of the package is shown, and the first line says what broke."""
+    pytester.makeconftest('pytest_plugins = ["mha.laws.fixture"]')
     pytester.makepyfile(TEST)
-    result = pytester.runpytest_subprocess("-p", "mha_pytest", "-p", "no:xdist")
+    result = pytester.runpytest_subprocess("-p", "no:xdist")
     result.assert_outcomes(failed=1)
     shown = result.stdout.str()
     assert "    assert_lawful(mine)" in shown
     assert "_check.py" not in shown
     (first, *_) = [line for line in shown.splitlines() if line.startswith("E  ")]
     assert "AssertionError: mine: " in first and " broken, " in first
-
-
-def test_the_plugin_loads_nothing_before_it_is_asked(pytester):
-    pytester.makepyfile(
-        """
-        import sys
-
-        def test_nothing_is_loaded():
-            assert "mha_pytest" in sys.modules
-            assert not {"mha", "numpy", "torch"} & set(sys.modules)
-        """
-    )
-    options = ("-p", "mha_pytest", "-p", "no:xdist", "-p", "no:hypothesispytest")
-    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)

@@ -7,7 +7,8 @@ or an `Adapter`. A `Subject` answers the laws in NumPy, whatever it is underneat
 from mha.laws.subjects.adapter import Adapter
 from mha.laws.subjects.conventions import Conventions, NotApplicable
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, Subject, Trace
+from mha.laws.subjects.results import Broke
+from mha.laws.subjects.subject import Subject, Trace
 
 __all__ = [
     "Adapter", "Broke", "Conventions", "NotApplicable", "Subject", "Trace",

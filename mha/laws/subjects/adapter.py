@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mha.laws.subjects.conventions import MASK_LIKE, Conventions
-from mha.laws.subjects.subject import WEIGHTS_NAMES, holds_several
+from mha.laws.subjects.results import results_in
+from mha.laws.subjects.subject import WEIGHTS_NAMES
 
 __all__ = ["Adapter"]
 
@@ -136,10 +137,20 @@ class Adapter(Conventions):
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
         due = {name: BY_NAME.get(name) for name, must in self.accepts.items() if must}
-        if self.batch_first is not False:
-            return self.run(X, *others, **due | options)
-        tokens = 3 if self.kind == "attention" else 1
-        given = [x.swapaxes(0, 1) for x in (X, *others)[:tokens]]
-        result = self.run(*given, *others[tokens - 1 :], **due | options)
-        Y, *rest = result if holds_several(result) else [result]
-        return Y.swapaxes(0, 1), *rest
+        run = self.run
+        if self.batch_first is False:
+            run = swapped(run, (0, 1), 3 if self.kind == "attention" else 1)
+        return run(X, *others, **due | options)
+
+
+def swapped(
+    function: Callable[..., Any], axes: tuple[int, int], count: int
+) -> Callable[..., Any]:
+    """Return it with two axes swapped, in the first arguments and in the output."""
+
+    def call(*args, **options):
+        given = [x.swapaxes(*axes) for x in args[:count]]
+        Y, *rest = results_in(function(*given, *args[count:], **options))
+        return Y.swapaxes(*axes), *rest
+
+    return call

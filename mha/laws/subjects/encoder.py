@@ -4,7 +4,6 @@ A law asks for the output of `encode(X, layers, n_heads, mask)`. The laws of att
 are asked too: tokens are framed so that norms cannot change them beyond recovery.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,8 +14,9 @@ import numpy.typing as npt
 
 from mha._arrays import Array
 from mha.encoder import encoder
-from mha.laws.subjects.conventions import EPS
-from mha.laws.subjects.subject import Broke, Layer, NotApplicable, expect_shape
+from mha.laws.subjects.conventions import EPS, NotApplicable
+from mha.laws.subjects.layer import FOUR, Layer
+from mha.laws.subjects.results import Broke, expect_shape
 
 __all__ = ["encoder_weights"]
 
@@ -25,7 +25,6 @@ Weights = dict[str, Array]
 WIDTH, HEADS, HIDDEN = 6, 2, 7
 # The two numbers of the frame stand far apart, and no token outweighs them.
 FRAME = 64.0
-MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
 # What may stay in a layer whose two parts write nothing.
 LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
@@ -57,11 +56,15 @@ def encoder_weights(seed: int, n_layers: int = 1) -> list[Weights]:
     return [_draw(rng) for _ in range(n_layers)]
 
 
+def shapes_of(width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all weights of a layer."""
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(FOUR, (width, width))
+    shapes |= {"W_1": (width, HIDDEN), "W_2": (HIDDEN, width), "b_1": (HIDDEN,)}
+    return shapes | dict.fromkeys(VECTORS, (width,))
+
+
 def _draw(rng):
-    shapes: dict[str, Any] = dict.fromkeys(MATRICES[:4], (WIDTH, WIDTH))
-    shapes |= {"W_1": (WIDTH, HIDDEN), "W_2": (HIDDEN, WIDTH), "b_1": HIDDEN}
-    shapes |= dict.fromkeys(VECTORS, WIDTH)
-    weights = {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
+    weights = {name: rng.standard_normal(x) / 2 for name, x in shapes_of(WIDTH).items()}
     # A gain near 0 would hide what the norm did.
     gains = {f"gain_{i}": 1 + abs(weights[f"gain_{i}"]) for i in (1, 2)}
     return {name: W.round(1) for name, W in (weights | gains).items()}
@@ -119,25 +122,13 @@ class Stack(Layer):
     # Calls what is underneath; each kind of encoder does it in its own way.
     run_encoder: Callable[..., Array]
 
-    @property
-    def takes_batch(self) -> bool:
-        return self._remember("batch", self._reads_batches)
-
-    def _reads_batches(self):
-        try:
-            self.encode(
-                np.linspace(-1, 1, 6 * WIDTH).reshape(2, 3, WIDTH), encoder_weights(0)
-            )
-        except Broke:
-            return False
-        return True
-
     def with_places(self, weights: Weights, dtype: npt.DTypeLike) -> Weights:
-        """Return the weights that the subject has a place for."""
-        return with_places(weights, dtype, self.takes_bias)
-
-    def options(self, mask, is_causal, shape):
-        return super().options(mask, is_causal, shape) | dict(self.mode.settings)
+        """Return the weights in this dtype, without biases if it has none."""
+        return {
+            name: W.astype(dtype, copy=False)
+            for name, W in weights.items()
+            if self.takes_bias or not name.startswith("b")
+        }
 
     @property
     def norm_first(self) -> bool:
@@ -206,12 +197,11 @@ class Stack(Layer):
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
         # All names are there, for a reader that takes none of them to be optional.
-        layer = {"W_1": np.zeros((width, HIDDEN)), "W_2": np.zeros((HIDDEN, width))}
-        layer |= {name: np.zeros(width) for name in VECTORS} | {"b_1": np.zeros(HIDDEN)}
+        layer = {name: np.zeros(shape) for name, shape in shapes_of(width).items()}
         layer |= dict.fromkeys(("gain_1", "gain_2"), np.ones(width))
         for name, W in weights.items():
             wide = layer[name] = np.zeros((width,) * W.ndim, W.dtype)
-            wide[tuple(map(slice, W.shape))] = W * factor if name in MATRICES[:3] else W
+            wide[tuple(map(slice, W.shape))] = W * factor if name in FOUR[:3] else W
         layer = self.with_places(layer, X.dtype)
         Y = self.run_encoder(framed, [layer], heads, options)
         expect_shape(Y, framed.shape)
@@ -227,7 +217,7 @@ class Stack(Layer):
         what it brings home, in another frame and among more heads, must be the same.
         """
         X, eye = np.array([[1.0, -2.0]])[(None,) * self.lead], np.eye(2)
-        weights = dict.fromkeys(MATRICES[:4], eye)
+        weights = dict.fromkeys(FOUR, eye)
         writing = weights | {"W_O": 0 * eye, "b_O": X.reshape(2)}
         options = self.options(None, False, (1, 1))
         try:
@@ -259,18 +249,6 @@ class StackFunction(Stack):
             return [self]
         return [self.with_settings(norm_first=pre) for pre in (False, True)]
 
-    def with_settings(self, **settings: Any) -> Self:
-        """Return a twin that is called with these arguments too."""
-        merged = tuple((dict(self.mode.settings) | settings).items())
-        return self.but(mode=dataclasses.replace(self.mode, settings=merged))
-
-    def all_modes(self) -> list[Self]:
-        return [
-            variant.but(mode=dataclasses.replace(variant.mode, gradients=gradients))
-            for variant in self.variants()
-            for gradients in (False, True)[: 1 + self.tensors]
-        ]
-
     def trained_and_not(self) -> list[Self]:
         if "training" not in self.accepts:
             return super().trained_and_not()
@@ -279,15 +257,6 @@ class StackFunction(Stack):
     def run_encoder(self, X, layers, n_heads, options):
         weights = layers if self.many else layers[0]
         return self.call(self.target, X, weights, n_heads, **options)
-
-
-def with_places(weights: Weights, dtype: npt.DTypeLike, takes_bias: bool) -> Weights:
-    """Return the weights in this dtype, without biases where there is no place."""
-    return {
-        name: W.astype(dtype, copy=False)
-        for name, W in weights.items()
-        if takes_bias or not name.startswith("b")
-    }
 
 
 def expected_encoder(

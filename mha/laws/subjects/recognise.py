@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mha.laws.subjects import subject as functions
 from mha.laws.subjects import tensors
-from mha.laws.subjects.adapter import Adapter
-from mha.laws.subjects.conventions import BY_NAME, MASK_LIKE, Conventions
-from mha.laws.subjects.encoder import StackFunction
-from mha.laws.subjects.subject import (
-    Broke,
+from mha.laws.subjects.adapter import Adapter, swapped
+from mha.laws.subjects.conventions import (
+    BY_NAME,
+    MASK_LIKE,
+    Conventions,
     NotApplicable,
-    Subject,
-    WrongShape,
-    holds_several,
 )
+from mha.laws.subjects.encoder import StackFunction
+from mha.laws.subjects.layer import AdaptedLayer, Attention, LayerFunction
+from mha.laws.subjects.results import Broke, WrongShape
+from mha.laws.subjects.subject import Subject, Trace
 from mha.laws.subjects.twins import refuse
 from mha.zoo import Exhibit
 
@@ -65,10 +65,10 @@ def _as_subject(target, said):
 
 def _as_function(target, name, said):
     accepts, needs_mask = _parameters(target)
-    kind: Any = functions.Attention
+    kind: Any = Attention
     least, leads, options = 3, (0, 2, 1), {}
     if any(p in FIRST_OF_LAYER for p in accepts):
-        kind, least, leads = functions.LayerFunction, 6, (0, 1)
+        kind, least, leads = LayerFunction, 6, (0, 1)
     if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
         kind, least, leads = StackFunction, 3, (0, 1)
         options = {"many": accepts[1] == "layers"}
@@ -83,7 +83,7 @@ def _as_function(target, name, said):
 
 
 def _as_adapted(adapter, said):
-    kinds = {"attention": functions.Attention, "layer": functions.AdaptedLayer}
+    kinds = {"attention": Attention, "layer": AdaptedLayer}
     kind: Any = kinds.get(adapter.kind, StackFunction)
     lead = int(adapter.batch_first is not None)
     name = adapter.name or _name(adapter.run)
@@ -108,7 +108,7 @@ def _told(subject, said):
     if subject.kind == "attention":
         subject.lead = 2 if four_axes else subject.lead
         if said.layout == "bnhd":
-            subject.target = _heads_behind(subject.target)
+            subject.target = swapped(subject.target, (1, 2), 3)
     elif said.layout:
         raise ValueError(f"layout is for attention functions, {subject.name} is none")
     elif subject.kind == "encoder" and (said.n_kv_heads or "16" in str(said.dtype)):
@@ -120,17 +120,6 @@ def _told(subject, said):
         # Large numbers stand around the small ones that are seen through norms.
         subject.said = Conventions(tolerance=1e-3).joined(said)
     return subject
-
-
-def _heads_behind(function):
-    """Return a function of (b, h, n, d) that calls one of (b, n, h, d)."""
-
-    def call(*tokens, **options):
-        result = function(*(x.swapaxes(1, 2) for x in tokens), **options)
-        Y, *rest = result if holds_several(result) else [result]
-        return Y.swapaxes(1, 2), *rest
-
-    return call
 
 
 def _as_module(target, name, torch, said):
@@ -187,7 +176,7 @@ def _first_that_runs(*subjects):
             others.insert(0, subject)
             break
     if others:
-        others[0].trace = functions.Trace()
+        others[0].trace = Trace()
         return others[0]
     texts = {name: _furthest(errors[name]) for name in errors if errors[name]}
     what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"

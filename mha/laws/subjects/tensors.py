@@ -6,6 +6,7 @@ It is looked up among the modules that are loaded: a tensor has loaded it.
 import contextlib
 import copy
 import functools
+import itertools
 import re
 import sys
 from types import MappingProxyType
@@ -14,15 +15,11 @@ from typing import Any
 import numpy as np
 
 from mha.laws.subjects import twins
+from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.subject import (
-    Broke,
-    Layer,
-    Mode,
-    NotApplicable,
-    Trace,
-    each_array,
-)
+from mha.laws.subjects.layer import Layer
+from mha.laws.subjects.results import Broke, each_array
+from mha.laws.subjects.subject import Mode, Trace
 
 
 def _fill(part, weight, bias):
@@ -86,12 +83,13 @@ class _Built:
         return [self.but(mode=Mode(training=training)) for training in self.modes]
 
     def all_modes(self):
-        weights = (False, True) if self.weights_name else (None,)
+        name = self.weights_name
+        ways = [((name, asked),) for asked in (False, True)] if name else [()]
         return [
-            self.but(mode=Mode(training, gradients, w, self.weights_name))
+            self.but(mode=Mode(training, gradients, settings))
             for training, gradients in ((True, True), (False, True), (False, False))
             if training in self.modes
-            for w in weights
+            for settings in ways
         ]
 
     def _settle(self):
@@ -136,9 +134,10 @@ class _Built:
                 f"its {self.later.lost[0]} holds numbers that fit no other size"
             )
         # Without its dropout two calls in train mode must agree; else it is not asked.
-        calls = [list(self._answers(twins.silence(twin), None)) for _ in range(2)]
-        if any(twins.difference(x, y) for (_, x), (_, y) in zip(*calls, strict=True)):
-            self.modes = (False,)
+        silent = twins.silence(twin)
+        for x in self._tokens():
+            if twins.difference(*(self._answer(silent, x, True) for _ in range(2))):
+                self.modes = (False,)
 
     def _copied(self):
         """Return a copy, with what a call has left in it cut off from its gradients."""
@@ -151,24 +150,28 @@ class _Built:
             what = str(error).partition(".")[0]
             raise TypeError(f"it keeps what cannot be copied ({what})") from error
 
-    def _answers(self, module, seed=0):
+    def _answers(self, module):
         """Yield what it gives to the same tokens, in all modes, with a mask or none."""
-        X = np.random.default_rng(0).standard_normal((1, 3, self.width))
         mask = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], bool)
         calls = ((None, False), (mask, False), (None, True))
-        for training in (False, True) if seed is not None else (True,):
-            variant = self.but(mode=Mode(training), trace=Trace())
-            run = functools.partial(variant.forward, module.train(training))
-            for x in (X, X[0])[: 1 + (self.kind == "layer")]:
-                for m, causal in calls if seed is not None else calls[:1]:
-                    if seed is not None:
-                        sys.modules["torch"].default_generator.manual_seed(seed)
-                    where = f"{variant.mode}{', with a mask' * (m is not None)}"
-                    try:
-                        options = variant.options(m, causal, (3, 3))
-                        yield where, variant.call(run, x, **options)
-                    except (Broke, NotApplicable) as why:
-                        yield where, str(why)
+        for training, x in itertools.product((False, True), self._tokens()):
+            for m, causal in calls:
+                sys.modules["torch"].default_generator.manual_seed(0)
+                where = f"{Mode(training)}{', with a mask' * (m is not None)}"
+                yield where, self._answer(module, x, training, m, causal)
+
+    def _tokens(self):
+        X = np.random.default_rng(0).standard_normal((1, 3, self.width))
+        return (X, X[0]) if self.kind == "layer" else (X,)
+
+    def _answer(self, module, x, training, mask=None, is_causal=False):
+        """Return what it gives, or what it raises."""
+        variant = self.but(mode=Mode(training), trace=Trace())
+        run = functools.partial(variant.forward, module.train(training))
+        try:
+            return variant.call(run, x, **variant.options(mask, is_causal, (3, 3)))
+        except (Broke, NotApplicable) as why:
+            return str(why)
 
     def twin(self, dtype, **sizes):
         """Return a fresh module of another size: the given one is never touched."""
@@ -310,6 +313,8 @@ class TorchModule(Module):
 class EncoderModule(_Built, Stack):
     """An EncoderLayer or Encoder of `mha.nn`."""
 
+    # Every module has these, where a function must be tried.
+    norm_first, takes_bias = False, True
     instead = "a laws.Adapter that builds and runs it"
     load_heads = staticmethod(_load_attention)
     # Ours, and what PyTorch calls the same parts.
@@ -327,32 +332,23 @@ class EncoderModule(_Built, Stack):
         self.layers = getattr(target, "layers", None)
         self.first = target if self.layers is None else self.layers[0]
         self.depth = 1 if self.layers is None else 2
+        self.linear = getattr(self.first, self.names["W_1"])
+        self.width = self.linear.in_features
+        self.takes_bias = self.linear.bias is not None
+        self.norm_first = self.first.norm_first
         self.final_norm = getattr(target, self.names["final_norm"], None) is not None
         super().__init__(target, *args, **options)
 
     @property
-    def width(self):
-        return getattr(self.first, self.names["W_1"]).in_features
+    def eps(self):
+        return getattr(self.first, self.names["norm_1"]).eps
 
     def own_sizes(self):
-        """Return its sizes."""
         heads = getattr(self.first, self.names["attention"])
         n_heads = getattr(heads, "n_heads", getattr(heads, "num_heads", 1))
         counts = {"n_layers": 1 if self.layers is None else len(self.layers)}
-        d_ff = getattr(self.first, self.names["W_1"]).out_features
-        return [counts | {"d_model": self.width, "n_heads": n_heads, "d_ff": d_ff}]
-
-    @property
-    def takes_bias(self):
-        return getattr(self.first, self.names["W_1"]).bias is not None
-
-    @property
-    def norm_first(self):
-        return self.first.norm_first
-
-    @property
-    def eps(self):
-        return getattr(self.first, self.names["norm_1"]).eps
+        sizes = {"d_model": self.width, "n_heads": n_heads}
+        return [counts | sizes | {"d_ff": self.linear.out_features}]
 
     def build(self, n_layers, d_model, n_heads, d_ff):
         first, counts = self.first, () if self.layers is None else (n_layers,)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mha.laws.subjects.results import near
+
 WIDTHS = "d_model embed_dim dim hidden_size n_embd width d_in d_out d".split()
 COUNTS = "n_heads num_heads heads n_head nhead num_attention_heads h".split()
 KEY_COUNTS = "n_kv_heads num_kv_heads num_key_value_heads".split()
@@ -176,8 +178,7 @@ def difference(ours: Any, theirs: Any) -> str:
         return "" if len(errors) == 2 else f"only one answers, {errors[0]}"
     if ours.shape != theirs.shape:
         return f"shape {theirs.shape} in place of {ours.shape}"
-    size = np.abs(np.nan_to_num(ours)).max(initial=1.0)
-    if np.allclose(ours, theirs, rtol=0, atol=1e-6 * size, equal_nan=True):
+    if near(ours, theirs, 1e-6, equal_nan=True):
         return ""
     with np.errstate(all="ignore"):
         return f"up to {np.abs(ours - theirs).max():.3g}"

@@ -1,0 +1,221 @@
+"""Sphinx extension: the tables of the page for teachers.
+
+``{teach} plan`` becomes the plan of a course. Each line of it is a week: slugs of
+chapters, a bar, and what happens in class. The last week also takes the chapters that
+no line names. ``{teach} minutes`` says how long each section takes, and
+``{teach} outcomes`` what a student can do after each chapter. All minutes are those of
+comfort.py, and the rest is read from the notebooks, so these tables follow the book.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from comfort import (
+    EXERCISE,
+    PREDICTION,
+    chapter,
+    exact_minutes,
+    exercises,
+    is_deeper,
+    predictions,
+)
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+# The sections of a chapter, and what the table calls them.
+COLUMNS = {
+    "The question": "question", "By hand": "by hand", "The picture": "picture",
+    "The equation": "equation", "The step in the package": "step", "Check": "check",
+    "Break it": "break it", "The law": "law", "In practice": "practice",
+    "Deeper": "deeper", "On your own": "exercises",
+}  # fmt: skip
+OTHER = "other"
+FREE = {"What you can now say", "Sources"}  # nothing to plan for
+TASK = re.compile(r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*)?")
+PLAN = ("week", "chapters", "in class", "reading", "predictions, exercises", "hours")
+OUTCOMES = ("chapter", "what a student can do", "exercises")
+logger = logging.getLogger(__name__)
+
+
+class Table(nodes.General, nodes.Element):
+    """A place for a table that needs what all chapters know of themselves."""
+
+
+class Teach(SphinxDirective):
+    """``{teach} plan``, ``{teach} minutes`` or ``{teach} outcomes``."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Return the nodes of the table, or of its place."""
+        if self.arguments[0] != "outcomes":
+            return [Table(kind=self.arguments[0], lines=list(self.content))]
+        lines = markdown(OUTCOMES, outcomes(self.env))
+        box = nodes.container()
+        where = self.get_source_info()[0]
+        self.state.nested_parse(StringList(lines, where), self.content_offset, box)
+        return box.children
+
+
+def markdown(head, rows):
+    """Return the lines of a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+# What a student can do
+
+
+def outcomes(env):
+    """Yield a row for each chapter in the table of contents."""
+    for page in sorted(env.found_docs):
+        if name := chapter(page):
+            path = Path(env.doc2path(page))
+            env.note_dependency(str(path))
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            texts = ["".join(c["source"]) for c in cells if c["cell_type"] != "code"]
+            promise = " ".join(texts[0].split("\n\n")[1].split())
+            tasks = [task(*found) for found in TASK.findall("\n\n".join(texts))]
+            say = "#what-you-can-now-say" if tasks else ""
+            link = f"[{int(name[:2])}]({name}.ipynb{say})"
+            yield link, promise, "; ".join(tasks) or "none"
+
+
+def task(number, title, time):
+    """Return an exercise in a few words.
+
+    Examples
+    --------
+    >>> task("4.1", "Predict a row", "Warm-up, 5 minutes")
+    '4.1 Predict a row (warm-up, 5)'
+    """
+    time = time.lower().replace(" minutes", "")
+    return f"{number} {title} ({time})" if time else f"{number} {title}"
+
+
+# How long it takes
+
+
+def measure(app, tree):
+    """Note how long each section of a chapter takes, beside the other facts."""
+    page = app.env.docname
+    if not chapter(page):
+        return
+    spent = {}
+    for section in tree.findall(nodes.section):
+        title = section[0].astext()
+        if not isinstance(section.parent, nodes.section) or EXERCISE.match(title):
+            continue
+        if isinstance(section.parent.parent, nodes.section) or title in FREE:
+            continue
+        column = COLUMNS.get(title.partition(":")[0], OTHER)
+        spent[column] = spent.get(column, 0) + minutes_of(section, column)
+    app.env.metadata[page]["lesson"] = spent
+
+
+def minutes_of(section, column):
+    """Return how long a section takes in class or at home, not rounded."""
+    if column == COLUMNS["On your own"]:
+        return sum(exercises(section))
+    folded = sum(exact_minutes(node) for node in section.findall(is_deeper))
+    return exact_minutes(section) + folded + PREDICTION * predictions(section)
+
+
+def fill_in(app, tree, docname):
+    """Put the tables in their places, when all chapters have been read."""
+    for place in list(tree.findall(Table)):
+        make = {"plan": plan, "minutes": lessons}[place["kind"]]
+        place.replace_self(make(app, docname, place["lines"]))
+
+
+def pages(app):
+    """Return ``{slug: page}`` of the chapters, in order."""
+    return {name[3:]: p for p in sorted(app.env.found_docs) if (name := chapter(p))}
+
+
+def plan(app, docname, lines):
+    """Return the table of the weeks."""
+    known = pages(app)
+    weeks = [line.partition("|") for line in lines if line.strip()]
+    weeks = [(slugs.split(), text.strip()) for slugs, _, text in weeks]
+    named = [slug for slugs, _ in weeks for slug in slugs]
+    for slug in named:
+        if slug not in known:
+            logger.warning("teach: no chapter is called %r", slug, location=docname)
+    weeks[-1][0].extend(slug for slug in known if slug not in named)
+    rows = []
+    for number, (slugs, text) in enumerate(weeks, start=1):
+        facts = [app.env.metadata[known[s]] for s in slugs if s in known]
+        read = sum(each["minutes"] for each in facts)
+        rest = sum(each["minutes_with_all"] for each in facts) - read
+        links = [link(app, docname, known[s]) for s in slugs if s in known]
+        spent = [f"{read} min", f"{rest} min", f"{(read + rest) / 60:.1f}"]
+        rows.append([str(number), links, text, *spent])
+    return table(PLAN, rows)
+
+
+def lessons(app, docname, lines):
+    """Return the table of the sections."""
+    spent = {page: app.env.metadata[page]["lesson"] for page in pages(app).values()}
+    spent = {page: each for page, each in spent.items() if {*each} != {OTHER}}
+    columns = [*COLUMNS.values(), OTHER]
+    columns = [c for c in columns if any(c in each for each in spent.values())]
+    rows = []
+    for page, each in spent.items():
+        cells = [str(max(1, round(each[c]))) if c in each else "" for c in columns]
+        rows.append([[link(app, docname, page)], *cells])
+    made = table(("chapter", *columns), rows)
+    return nodes.container(
+        "", made, classes=["minutes"]
+    )  # narrow columns, see book.css
+
+
+def link(app, docname, page):
+    """Return a link to a chapter, which says its number."""
+    target = app.builder.get_relative_uri(docname, page)
+    text = str(int(chapter(page)[:2]))
+    title = app.env.titles[page].astext()
+    return nodes.reference(text, text, refuri=target, internal=True, reftitle=title)
+
+
+def table(head, rows):
+    """Return a table; a cell is a text, or a list of links."""
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    group += nodes.thead("", row(head))
+    group += nodes.tbody("", *map(row, rows))
+    return nodes.table("", group, classes=["colwidths-auto"])
+
+
+def row(cells):
+    """Return one row of a table."""
+    made = nodes.row()
+    for cell in cells:
+        if not cell:
+            made += nodes.entry()
+            continue
+        paragraph = nodes.paragraph()
+        for count, part in enumerate([cell] if isinstance(cell, str) else cell):
+            paragraph += [nodes.Text(", ")] if count else []
+            paragraph += nodes.Text(part) if isinstance(part, str) else part
+        made += nodes.entry("", paragraph)
+    return made
+
+
+def always(app, env):
+    """Write the page again whenever a chapter may have changed."""
+    return [page for page in env.found_docs if page == "book/teaching"]
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_node(Table)
+    app.add_directive("teach", Teach)
+    app.connect("doctree-read", measure)
+    app.connect("doctree-resolved", fill_in, priority=400)
+    app.connect("env-updated", always)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
