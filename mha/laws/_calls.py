@@ -110,7 +110,7 @@ def batch_mask_cases(rng):
     for h, size in ((1, Size(1, 2, 2)), (3, Size(5, 7, 2))):
         # Padding first: some are told lengths, and can be asked nothing else.
         padding = np.arange(size.n_k) < [[[[size.n_k - 1]]], [[[size.n_k]]]]
-        yield _drawn_in(rng, 2, h, size) | {"mask": padding}
+        yield qkv(rng, size, 2, h) | {"mask": padding}
         for rows in (1, size.n_q):
             shown = open_mask(rng, rows, size.n_k)
             both = np.stack([shown, np.roll(shown, 1, -1)])
