@@ -20,8 +20,8 @@ from mha import (
     softmax,
     zoo,
 )
+from mha.laws import NotApplicable
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import NotApplicable
 from mha.plot.marks import SERIF
 from mha.plot.palette import ink_on
 

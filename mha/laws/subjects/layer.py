@@ -145,19 +145,19 @@ class Layer(Subject):
             # Where heads are fewer than groups, some stand there twice.
             heads = np.resize(range(start, min(start + groups, n_heads)), groups)
             share = 1 / each / np.bincount(heads)[np.repeat(heads, each)]
-            part = {}
+            share, part = np.repeat(share, d_k)[:, None], {}
             for name, W in weights.items():
                 chosen = heads if name[-1] in "KV" else np.repeat(heads, each)
                 block = (chosen[:, None] * d_k + np.arange(d_k)).ravel()
                 if name == "W_O":
-                    W = W[block] * np.repeat(share, d_k)[:, None].astype(W.dtype)
-                elif name != "b_O":
-                    W = W[..., block]
+                    W = _widened(W[block] * share.astype(W.dtype), width)
+                elif name == "b_O":
+                    W = _widened(W * (start == 0), width)
+                elif W.ndim == 2:
+                    W = _widened(W[:, block].T, width).T
                 else:
-                    W = W * (start == 0)
-                if W.ndim == 2 and name != "W_O":
-                    W = _widened(W.T, width).T
-                part[name] = _widened(W, width) if name[-1] == "O" else W
+                    W = W[block]
+                part[name] = W
             names = dict(zip(("X_k", "X_v"), tokens[1:], strict=False))
             given = tokens[0], part, each * groups, mask
             Y = self.layer(*given, is_causal=is_causal, **names)
