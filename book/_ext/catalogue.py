@@ -1,4 +1,7 @@
-"""Sphinx extension: the laws and the wrong versions, listed from the package itself."""
+"""Sphinx extension: the laws, the wrong versions and the layers that were tried."""
+
+import json
+from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -6,6 +9,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from mha import laws, zoo
 from mha._chapters import chapter_number
+
+LAYERS = Path(__file__).parents[1] / "_data" / "public_layers.json"
 
 
 def table(head, rows):
@@ -27,8 +32,21 @@ def zoo_rows():
         yield member.wrong, seen, f"`{member.name}`"
 
 
+def layer_rows():
+    """Yield what the table of the layers says of each."""
+    for row in json.loads(LAYERS.read_text(encoding="utf-8"))["layers"]:
+        home = " ".join(filter(None, (row["library"], row["version"])))
+        layer = f"{home} `{row['layer']}`" if home else row["layer"]
+        said = f"said `{row['says']}`" if row["says"] else ""
+        broken = [f"`{slug}`" for slug in row["broken"]]
+        broken += [f"`{slug}` (declared)" for slug in row["declared"]]
+        what = ", ".join(filter(None, (layer, row["mode"], said)))
+        counts = row["lines"], row["held"], len(row["not asked"])
+        yield what, *counts, ", ".join(broken) or "none"
+
+
 class Catalogue(SphinxDirective):
-    """``{catalogue} laws`` or ``{catalogue} zoo`` becomes a table."""
+    """``{catalogue} laws``, ``zoo`` or ``layers`` becomes a table."""
 
     required_arguments = 1
 
@@ -36,6 +54,9 @@ class Catalogue(SphinxDirective):
         """Return the nodes of the table."""
         if self.arguments[0] == "laws":
             lines = table(["chapter", "law", "in `mha.laws`"], law_rows())
+        elif self.arguments[0] == "layers":
+            head = ["layer", "lines", "hold", "not asked", "broken"]
+            lines = table(head, layer_rows())
         else:
             lines = table(
                 ["what was done wrong", "seen in public", "in `mha.zoo`"], zoo_rows()

@@ -47,6 +47,9 @@ def _unless_refused(what, call, *args, **options):
     try:
         return call(*args, **options)
     except Broke as error:
+        if error.__cause__ is None:
+            # It raised nothing, and what it returned is no answer.
+            raise
         raise NotApplicable(f"it refuses {what}: {error}") from error
 
 
@@ -77,13 +80,13 @@ def batch_cases(rng):
 def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    attention = subject.kind == "attention"
-    if not (subject.takes_heads if attention else subject.takes_batch):
+    heads = subject.takes_heads
+    if not (heads or subject.takes_batch):
         raise NotApplicable("it reads one sequence at a time")
-    Q, K, V = (Q, K, V) if attention else (Q[:, 0], K[:, 0], V[:, 0])
+    Q, K, V = (Q, K, V) if heads else (Q[:, 0], K[:, 0], V[:, 0])
     ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
     Y = ask() if mask is None else _unless_refused(f"a mask of shape {shape}", ask)
-    reduced = mask if mask is None or attention else mask[:, 0]
+    reduced = mask if mask is None or heads else mask[:, 0]
     correct = _correct(subject, Q, K, V, mask=reduced)
     for i in np.ndindex(Q.shape[:-2]):
         own = None if mask is None else mask[i[0], 0]
@@ -105,6 +108,9 @@ def batches_and_heads_stay_apart(subject, Q, K, V):
 
 def batch_mask_cases(rng):
     for h, size in ((1, Size(1, 2, 2)), (3, Size(5, 7, 2))):
+        # Padding first: some are told lengths, and can be asked nothing else.
+        padding = np.arange(size.n_k) < [[[[size.n_k - 1]]], [[[size.n_k]]]]
+        yield qkv(rng, size, 2, h) | {"mask": padding}
         for rows in (1, size.n_q):
             shown = open_mask(rng, rows, size.n_k)
             both = np.stack([shown, np.roll(shown, 1, -1)])
@@ -481,6 +487,8 @@ def groups_share_their_keys(subject, n, seed):
     if n_kv is None:
         raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
     _not_an_encoder(subject, "its groups are asked about as a whole")
+    if n > 1 and subject.said.positional:
+        raise NotApplicable("the order of its tokens counts (positional=True)")
     rng, n_heads, d = np.random.default_rng(seed), 2 * n_kv, 2
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, d) for h in (n_heads, n_kv, n_kv))

@@ -234,6 +234,8 @@ class Law:
                 warnings.simplefilter("ignore")
                 verdict = self.judge(subject, **case)
         except Broke as error:
+            if isinstance(error.__cause__, NotImplementedError):
+                raise NotApplicable(f"it is not made for this: {error}") from error
             text = Raised(error.text) if error.__cause__ else error.text
             return Failure(ANSWER, text, error.where)
         if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):

@@ -23,8 +23,8 @@ COUNTED = {
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 TRIED = {
-    "said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": "",
-    "others": "never handed: ",
+    "said": "", "lengths": "lengths ", "batches": "batches of ", "masks": "masks ",
+    "dtypes": "", "others": "never handed: ",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 

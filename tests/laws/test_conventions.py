@@ -340,10 +340,118 @@ def test_a_tolerance_forgives_what_is_smaller_and_nothing_else():
     assert not laws.check(told(zoo.no_scale, tolerance=0.001))
 
 
+def first_length_for_all(Q, K, V, valid_lens=None):
+    first = None if valid_lens is None else np.repeat(valid_lens[:1], len(Q))
+    return counts(Q, K, V, first)
+
+
+def first_mask_for_all(Q, K, V, mask=None):
+    _b, _n, _d = Q.shape
+    return attend(Q, K, V, None if mask is None else mask[:1])
+
+
+@pytest.mark.parametrize("target", [first_length_for_all, first_mask_for_all])
+def test_a_function_of_a_batch_without_heads_is_asked_about_its_batch(target):
+    assert "batch_masks_reach_their_own" in broken(laws.check(target))
+
+
+def test_a_function_of_one_sequence_is_not_asked_about_a_batch():
+    one = lambda Q, K, V: attend(Q, K, V) if Q.ndim == 2 else Q[0]  # noqa: E731
+    assert "batches_and_heads_stay_apart" in unasked(laws.check(one))
+
+
+def in_float32(query, key, value, attn_mask=None):
+    given = query.float(), key.float(), value.float()
+    S = given[0] @ given[1].mT / query.shape[-1] ** 0.5
+    if attn_mask is not None:
+        S = S.masked_fill(~attn_mask, -torch.inf)
+    return S.softmax(-1).nan_to_num().to(query.dtype) @ value
+
+
+@pytest.mark.parametrize("words", [{"dtype": "float32"}, {"tolerance": 1e-4}])
+def test_digits_that_float32_does_not_have_are_not_asked(words):
+    lost = {"every_dtype_gives_the_numbers"}
+    assert lost <= set(broken(laws.check(in_float32)))
+    assert not broken(laws.check(in_float32, **words))
+
+
+def for_all_heads(X, weights, n_heads, mask=None):
+    mask = None if mask is None else mask[:, None] != 0
+    return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=mask)
+
+
+def test_a_mask_of_numbers_has_the_axes_that_are_said():
+    given = laws.Adapter(for_all_heads, batch_first=True, mask_shape="bqk")
+    report = laws.check(given)
+    assert not broken(report) and "integer_masks_hide" not in unasked(report)
+
+
+def test_the_report_says_which_axes_the_masks_had():
+    given = laws.Adapter(for_all_heads, batch_first=True)
+    assert "; masks b1qk; " in laws.check(given).inputs
+    assert "; masks bqk; " in laws.check(given, mask_shape="bqk").inputs
+
+
+def of_another_shape(Q, K, V, mask=None):
+    return attend(Q, K, V) if mask is None or mask.ndim == 2 else attend(Q, K, V)[None]
+
+
+def test_an_answer_of_another_shape_is_no_refusal():
+    assert "batch_masks_reach_their_own" in broken(laws.check(of_another_shape))
+
+
+def turned(X, weights, n_heads, mask=None):
+    """Turn each query and each key by its position, as rotary positions do."""
+    _b, n, _d = X.shape
+    weights, Y = dict(weights), 0
+    d_k = weights["W_Q"].shape[1] // n_heads
+    heads = np.arange(n_heads) * weights["W_K"].shape[1] // d_k // n_heads
+    turn = np.exp(1j * np.arange(n))[:, None]
+    for r, group in enumerate(heads):
+        Q, K, V = (
+            X @ weights[name][:, i * d_k : (i + 1) * d_k]
+            for name, i in (("W_Q", r), ("W_K", group), ("W_V", group))
+        )
+        S = ((Q * turn) @ (K * turn).conj().mT).real / d_k**0.5
+        W = weights["W_O"][r * d_k : (r + 1) * d_k]
+        Y = Y + mha.masked_softmax(S, mask if mask is None else mask[:, 0]) @ V @ W
+    return Y
+
+
+def test_groups_of_turned_keys_are_not_compared_with_keys_that_are_not_turned():
+    given = laws.Adapter(turned, batch_first=True, n_kv_heads=2, positional=True)
+    report = laws.check(given, breaks=["equals_reference"], because="rotary positions")
+    assert "groups_share_their_keys" not in broken(report) + unasked(report)
+
+
+def without_slopes(query, key, value):
+    if query.requires_grad:
+        raise NotImplementedError("no backward on this device")
+    return F.scaled_dot_product_attention(query, key, value)
+
+
+def test_to_be_not_implemented_is_no_mistake():
+    report = laws.check(without_slopes)
+    assert not broken(report) and "gradients_are_slopes" in unasked(report)
+
+
 def test_lengths_are_asked_of_padding_only():
     report = laws.check(counts)
     assert "padding_changes_nothing" not in unasked(report)
-    assert {"self_only_mask", "empty_rows_give_zero"} <= set(unasked(report))
+    assert {"self_only_mask", "future_leaves_past_alone"} <= set(unasked(report))
+
+
+def first_keys_with_minus_1e9(Q, K, V, valid_lens=None):
+    S = Q @ K.swapaxes(1, 2) / Q.shape[-1] ** 0.5
+    if valid_lens is not None:
+        S = np.where(np.arange(K.shape[1]) < valid_lens[:, None, None], S, -1e9)
+    return mha.softmax(S) @ V
+
+
+def test_a_sequence_of_length_0_is_asked_about_too():
+    report = laws.check(first_keys_with_minus_1e9)
+    assert broken(report) == ["empty_rows_give_zero"]
+    assert not broken(laws.check(counts))
 
 
 # Refusals

@@ -94,9 +94,9 @@ def test_a_right_function_has_three_blocks():
 
 def test_what_was_tried_is_said_in_words():
     report = laws.check(mha.multi_head_attention, only=["rows_sum_to_one"], seed=4)
-    report.tried.update(lengths=[1, 2, 3, 5, 7, 8], batches=[1, 2], dtypes=["float64"])
+    report.tried.update(lengths=[1, 2, 3, 5, 7, 8], batches=[1, 2], masks=["b1qk"])
     assert report.inputs == (
-        "lengths 1 to 3, 5, 7, 8; batches of 1, 2; float64; seed 4"
+        "lengths 1 to 3, 5, 7, 8; batches of 1, 2; masks b1qk; float64; seed 4"
     )
 
 

@@ -32,10 +32,11 @@ OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 
 @dataclass
 class Trace:
-    """What was tried: how many tokens and sequences, and in which dtypes."""
+    """What was tried: how many tokens and sequences, which axes of masks and dtypes."""
 
     lengths: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
+    masks: set[str] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
 
 
@@ -77,9 +78,8 @@ class Subject:
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
-        # Floats are handed over in this dtype, and masks as they are if `raw` says so.
+        # Floats are handed over in this dtype.
         self.cast: str | None = None
-        self.translates = True
         # A mask of one row stays so, unless it goes through an adapter.
         self.spreads = False
         # What one call gave, and what a module has besides its arguments.
@@ -150,8 +150,8 @@ class Subject:
         return Y.shape[:-1] == shape[:-1]
 
     def raw(self, Q: Array, K: Array, V: Array, mask: Array, **options: Any) -> Array:
-        """Attend under a mask that is handed over as it is, floats or integers."""
-        return self.but(translates=False).attend(Q, K, V, mask, **options)
+        """Attend under a mask of numbers: only its axes are those that were said."""
+        return self.attend(Q, K, V, mask, **options)
 
     def attend_with_weights(
         self, Q: Array, K: Array, V: Array, mask: Array | None = None
@@ -253,7 +253,7 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         name = self.mask_name or ""
-        if self.translates and options.get(name) is not None:
+        if options.get(name) is not None:
             options = options | {name: self._mask_for(args, options)}
         if not self.borrows:
             args, options = each_array([[*args], options], np.ndarray.copy, {})
@@ -302,6 +302,7 @@ class Subject:
             default = "bhqk"
         if not self.spreads and mask.shape[-2] == 1:
             default = default.replace("q", "1")
+        self.trace.masks.add(self.said.mask_shape or default)
         return self.said.mask_of(mask, (batch, heads, *lengths), default, X.dtype)
 
     def _note(self, args, options):
