@@ -80,13 +80,13 @@ def batch_cases(rng):
 def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    attention = subject.kind == "attention"
-    if not (subject.takes_heads if attention else subject.takes_batch):
+    heads = subject.kind == "attention" and subject.takes_heads
+    if not heads and not subject.takes_sequences:
         raise NotApplicable("it reads one sequence at a time")
-    Q, K, V = (Q, K, V) if attention else (Q[:, 0], K[:, 0], V[:, 0])
+    Q, K, V = (Q, K, V) if heads else (Q[:, 0], K[:, 0], V[:, 0])
     ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
     Y = ask() if mask is None else _unless_refused(f"a mask of shape {shape}", ask)
-    reduced = mask if mask is None or attention else mask[:, 0]
+    reduced = mask if mask is None or heads else mask[:, 0]
     correct = _correct(subject, Q, K, V, mask=reduced)
     for i in np.ndindex(Q.shape[:-2]):
         alone = subject.attend(

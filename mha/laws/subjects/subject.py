@@ -165,6 +165,11 @@ class Subject:
         """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
         return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
 
+    @property
+    def takes_sequences(self) -> bool:
+        """Whether (batch, n, d) is what it is made for; by chance more answer to it."""
+        return self.takes_batch and (self.kind != "attention" or self.lead == 1)
+
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
         try:
