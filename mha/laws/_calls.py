@@ -338,8 +338,12 @@ def every_length_alike(subject, q, keys, n, seed):
     return Failure(correct[worst], got[worst], f"{where}, query {worst + 1}")
 
 
+# d_v = d_k = n_k, so that the values may be unit vectors wherever a scale is read from.
+SQUARE = tuple(Size(n_q, n_k, n_k) for n_q, n_k, *_ in SIZES[:3])
+
+
 def float_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         bias, shown = numbers(rng, *size[:2]), open_mask(rng, *size[:2])
         yield qkv(rng, size) | {"mask": np.where(shown, bias, -np.inf)}
 
@@ -354,11 +358,17 @@ def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
     opens = [np.full_like(mask, x) for x in (0, 1)]
     opens = opens[: 1 + (subject.said.mask_true == "hide")]
-    return _number_mask(subject, Q, K, V, mask, opens, np.exp(mask))
+    ask = _asking(subject, "floats", Q, K, V, opens)
+    A = weights_of(subject, Q, K) * np.exp(mask)
+    total = A.sum(-1, keepdims=True)
+    if not total.all():
+        raise NotApplicable("it is always causal, and then a token sees nothing")
+    correct = _correct(subject, Q, K, V, mask=mask)
+    return _agree(A / total @ V, ask(mask), correct, "a mask of floats")
 
 
 def integer_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         yield qkv(rng, size) | {"mask": open_mask(rng, *size[:2]).astype(int)}
 
 
@@ -372,29 +382,24 @@ def integer_masks_hide(subject, Q, K, V, mask):
     if subject.said.mask_true == "added":
         raise NotApplicable("its masks are added")
     hides = int(subject.said.mask_true == "hide")
-    opens = [np.full_like(mask, 1 - hides)]
-    return _number_mask(subject, Q, K, V, mask ^ hides, opens, mask)
+    ask = _asking(subject, "integers", Q, K, V, [np.full_like(mask, 1 - hides)])
+    own = subject.attend(Q, K, V, mask == 1)
+    correct = _correct(subject, Q, K, V, mask=mask == 1)
+    return _agree(own, ask(mask ^ hides), correct, "a mask of integers")
 
 
-def _number_mask(subject, Q, K, V, given, opens, factor):
-    """Compare what a mask does with what it must do, if open ones do nothing."""
+def _asking(subject, numbers, Q, K, V, opens):
+    """Return how it is asked under a mask of numbers, if open ones do nothing."""
     if subject.said.mask_shape == "lengths":
         raise NotApplicable("it reads lengths, and no mask")
-    what = f"a mask of {'floats' if given.dtype.kind == 'f' else 'integers'}"
-    ask = partial(_unless_refused, what, subject.raw, Q, K, V)
+    what = f"a mask of {numbers}"
+    ask = partial(_unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(open_)) for open_ in opens):
         raise NotApplicable(
             f"it is not made for {what}: one that hides nothing hides keys"
         )
-    A = weights_of(subject, Q, K) * factor
-    total = A.sum(-1, keepdims=True)
-    if not total.all():
-        raise NotApplicable("it is always causal, and then a token sees nothing")
-    mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
-    return _agree(
-        A / total @ V, ask(given), _correct(subject, Q, K, V, mask=mask), what
-    )
+    return ask
 
 
 @law(

@@ -232,7 +232,7 @@ def _probes_of(size, kind, causal, depth, takes_bias):
     beside += [partial(across, is_causal=True)] * (not causal)
     for m in masks * (kind != "encoder"):
         for added in (np.where(m, rng.random(m.shape), -np.inf), m.astype(int)):
-            beside.append(lambda s, m=added: s.raw(*three, m))
+            beside.append(lambda s, m=added: s.attend(*three, m))
         beside.append(lambda s, m=m: s.attend_with_weights(*three, m)[1])
         beside.append(lambda s, m=m: np.stack(s.slopes(*three, m, three[0])))
     yield from (Probe(size, f, f in beside) for f in (*ask, *beside))

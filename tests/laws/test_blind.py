@@ -1,10 +1,6 @@
 """Bugs that somebody wrote who had read the README alone, in small."""
 
-import math
-
 import numpy as np
-import pytest
-import torch
 
 import mha
 from mha import laws
@@ -12,6 +8,7 @@ from tests.laws.reports import broken
 
 
 def weights(Q, K, mask=None):
+    mask = mask == 1 if mask is not None and mask.dtype.kind == "i" else mask
     return mha.scaled_dot_product_attention(Q, K, K, mask, return_weights=True)[1]
 
 
@@ -33,3 +30,20 @@ def test_a_function_of_sequences_is_asked_about_a_batch():
 
     assert "batches_and_heads_stay_apart" in found(values_of_all)
     assert found(mask_of_the_first) == {"batch_masks_reach_their_own"}
+
+
+def test_an_integer_mask_is_held_against_the_bool_mask_of_the_same_function():
+    def scale_of_v(Q, K, V, mask=None):
+        Q = Q * (K.shape[-1] / V.shape[-1]) ** 0.5
+        return weights(Q, K, mask) @ V
+
+    def loop(Q, K, V, mask=None):
+        masks = [None] * len(Q) if mask is None else mask
+        return np.stack(
+            [weights(q, k, m) @ v for q, k, v, m in zip(Q, K, V, masks, strict=True)]
+        )
+
+    both = "integer_masks_hide", "float_masks_are_added"
+    for function, said in ((scale_of_v, {}), (loop, {}), (loop, {"mask_shape": "bqk"})):
+        report = laws.check(function, both, **said)
+        assert [f.verdict for f in report.findings] == ["holds", "holds"]
