@@ -309,9 +309,14 @@ def _all_silent(subject, V):
 
 
 def length_cases(rng):
-    for n in (3, 63, 64, 65, 127, 128, 129, 257):
-        case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
-        yield case | {"n": n, "seed": int(rng.integers(1000))}
+    hidden = {"": (3, 63, 64, 65, 127, 128, 129, 257)}
+    hidden |= dict.fromkeys(("padding", "a mask"), (40, 65, 130, 258))
+    hidden |= {"is_causal=True": (33, 65, 129, 258)}
+    for hides, lengths in hidden.items():
+        for n in lengths:
+            case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
+            case |= {"n": n, "seed": int(rng.integers(1000))}
+            yield case | ({"hides": hides} if hides else {})
 
 
 @law(
@@ -321,19 +326,36 @@ def length_cases(rng):
     reason="a score depends on its own key, and softmax on all keys alike",
     orderless=True,
 )
-def every_length_alike(subject, q, keys, n, seed):
-    V, kind = np.random.default_rng(seed).standard_normal((n, 2)), np.arange(n) % 2
-    pair = subject.attend(np.tile(q, (2, 1)), keys, np.eye(2))[-1]
-    n_q = 1 if n > 129 and _one_query(subject) else n
-    A = np.tile(pair[kind], (n_q, 1))
-    A = np.tril(A) if subject.always_causal else A
-    Q, K = np.tile(q, (n_q, 1)), keys[kind]
-    got, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
-    where = f"K repeats the two keys, {n} tokens"
+def every_length_alike(subject, q, keys, n, seed, hides=""):
+    failure = _at_length(subject, q, keys, n, seed, hides)
+    if failure is None or not hides or not _at_length(subject, q, keys, 5, seed, hides):
+        return failure
+    raise NotApplicable(f"with {hides} it is wrong at every length")
+
+
+def _at_length(subject, q, keys, n, seed, hides):
+    rng, kind = np.random.default_rng(seed), np.arange(n) % 2
+    V, pair = (
+        rng.standard_normal((n, 2)),
+        subject.attend(q.repeat(2, 0), keys, np.eye(2)),
+    )
+    n_q = n if hides or n <= 129 or not _one_query(subject) else 1
+    causal, options = subject.always_causal or "causal" in hides, {}
+    seen = np.tri(n_q, n, dtype=bool) if causal else np.ones((n_q, n), bool)
+    if hides.startswith("is"):
+        options = {"is_causal": True}
+    elif hides:
+        square = (rng.random((n, n)) < 0.5) | np.eye(n, dtype=bool)
+        mask = square if hides == "a mask" else np.arange(n)[None] < n - n // 5
+        seen, options = seen & mask, {"mask": mask}
+    A, Q, K = pair[-1][kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
+    got = subject.attend(Q, K, V, **options)
+    where = f"K repeats the two keys, {n} tokens{', ' * bool(hides)}{hides}"
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
     if failure is None:
         return None
     # The row that is off most says enough.
+    correct = _correct(subject, Q, K, V, **options)
     worst = abs(correct - got).max(-1).argmax()
     return Failure(correct[worst], got[worst], f"{where}, query {worst + 1}")
 

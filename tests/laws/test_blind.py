@@ -47,3 +47,24 @@ def test_an_integer_mask_is_held_against_the_bool_mask_of_the_same_function():
     for function, said in ((scale_of_v, {}), (loop, {}), (loop, {"mask_shape": "bqk"})):
         report = laws.check(function, both, **said)
         assert [f.verdict for f in report.findings] == ["holds", "holds"]
+
+
+def test_masks_are_asked_where_blocks_end():
+    def mask_of_the_first_keys(Q, K, V, mask=None):
+        if mask is not None and K.shape[-2] > 128:
+            mask = mask | (np.arange(K.shape[-2]) >= 128)
+        return weights(Q, K, mask) @ V
+
+    def causal_in_chunks(Q, K, V, mask=None, is_causal=False):
+        chunks = np.split(np.arange(len(Q)), range(32, len(Q), 32))
+        past = np.tri(32, len(K), dtype=bool)
+
+        def seen(i):
+            m = None if mask is None else np.broadcast_to(mask, (len(Q), len(K)))[i]
+            causal = past[: len(i)] if is_causal else None
+            return causal if m is None else m if causal is None else m & causal
+
+        return np.concatenate([weights(Q[i], K, seen(i)) @ V for i in chunks])
+
+    for function in mask_of_the_first_keys, causal_in_chunks:
+        assert found(function) == {"every_length_alike"}
