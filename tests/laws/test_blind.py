@@ -68,3 +68,18 @@ def test_masks_are_asked_where_blocks_end():
 
     for function in mask_of_the_first_keys, causal_in_chunks:
         assert found(function) == {"every_length_alike"}
+
+
+def test_nothing_is_named_for_a_dtype_or_a_written_input_alone():
+    def in_float64(Q, K, V, mask=None):
+        K, V = K.astype(float), V[: len(K) // 129 * 129 or len(K)]
+        return weights(Q, K[: len(V)], mask) @ V
+
+    def writes(Q, K, V, mask=None):
+        K /= 1 + 1e-9
+        return weights(Q, K, mask) @ V
+
+    for function in in_float64, writes:
+        report = laws.check(function)
+        assert report.broken
+        assert report.likeness is None
