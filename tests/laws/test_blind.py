@@ -83,3 +83,14 @@ def test_nothing_is_named_for_a_dtype_or_a_written_input_alone():
         report = laws.check(function)
         assert report.broken
         assert report.likeness is None
+
+
+def test_a_mask_with_an_empty_row_stays_as_it_is():
+    def opens_empty_rows(Q, K, V, mask=None):
+        if mask is None:
+            return weights(Q, K) @ V
+        empty = ~mask.any(-1)
+        mask[empty] = True
+        return np.where(empty[..., None], 0, weights(Q, K, mask) @ V)
+
+    assert found(opens_empty_rows) == {"inputs_stay_untouched"}
