@@ -22,6 +22,7 @@ __all__ = [
 
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
+WHOLE = {"int64": 1e-5}
 COARSE = ("float16", "bfloat16")
 TWO = Size(2, 2, 2)
 LONG = 4099  # the first prime behind a window of 4096
@@ -488,7 +489,7 @@ def large_scores_stay_exact(subject, offset):
 
 @law(
     "every dtype gives the numbers, as near as it can",
-    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION],
+    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION | WHOLE],
     equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
     reason="digits that the dtype has must not be lost on the way",
     orderless=True,
@@ -497,14 +498,15 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
     _not_an_encoder(subject, "its norms stand between it and its attention")
     if subject.said.dtype and dtype != subject.said.dtype:
         raise NotApplicable(f"it takes {subject.said.dtype}")
+    if dtype in WHOLE and (subject.kind != "attention" or subject.said.scale):
+        raise NotApplicable("integers are asked of plain attention")
     correct = _correct(subject, Q, K, V)
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
     ask = subject.but(cast=dtype).attend
-    return differs(
-        correct, _unless_refused(dtype, ask, Q, K, V), dtype, PRECISION[dtype]
-    )
+    within = (PRECISION | WHOLE)[dtype]
+    return differs(correct, _unless_refused(dtype, ask, Q, K, V), dtype, within)
 
 
 @law(

@@ -94,3 +94,15 @@ def test_a_mask_with_an_empty_row_stays_as_it_is():
         return np.where(empty[..., None], 0, weights(Q, K, mask) @ V)
 
     assert found(opens_empty_rows) == {"inputs_stay_untouched"}
+
+
+def test_integers_are_refused_or_give_the_numbers():
+    def in_the_dtype_of_q(Q, K, V, mask=None):
+        return (weights(Q, K, mask) @ V).astype(Q.dtype)
+
+    def refuses(Q, K, V, mask=None):
+        assert Q.dtype.kind == "f"
+        return in_the_dtype_of_q(Q, K, V, mask)
+
+    assert found(in_the_dtype_of_q) == {"every_dtype_gives_the_numbers"}
+    assert found(refuses) == set()
