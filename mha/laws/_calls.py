@@ -464,7 +464,30 @@ def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
         failure = _agree(first, kept, correct, f"the first answer, after {name}")
         if failure := failure or _agree(first, again, correct, f"after {name}"):
             return failure
-    return None
+    return None if mask is None else _second_mask(subject, longer)
+
+
+def _second_mask(subject, X):
+    """Ask about the future after the past; hidden keys behind make a shape of its own.
+
+    Hiding them may be broken by itself: then the first mask shows it, too.
+    """
+    n, past = len(X), np.tri(len(X), dtype=bool)
+
+    def ask(mask, more):
+        tokens = np.concatenate([X, X[:more]])
+        rows = np.concatenate([mask, mask[:more]])
+        shown = np.pad(rows, [(0, 0), (0, more)])
+        return subject.attend(tokens, tokens, tokens, shown)[:n]
+
+    first, second, again = ask(past, 0).copy(), ask(past.T, 0).copy(), ask(past, 0)
+    if differs(first, ask(past, 2)):
+        return None
+    correct = [_correct(subject, X, X, X, mask=m) for m in (past, past.T)]
+    where = f"after one of the same shape ({n}, {n})"
+    return _agree(ask(past.T, 1), second, correct[1], f"mask j ≥ i, {where}") or _agree(
+        first, again, correct[0], f"mask j ≤ i, {where}"
+    )
 
 
 @law(

@@ -106,3 +106,17 @@ def test_integers_are_refused_or_give_the_numbers():
 
     assert found(in_the_dtype_of_q) == {"every_dtype_gives_the_numbers"}
     assert found(refuses) == set()
+
+
+def test_a_mask_that_is_kept_by_its_shape_is_memory_and_nothing_else():
+    kept = {}
+
+    def cached(Q, K, V, mask=None):
+        mask = mask if mask is None else kept.setdefault(mask.shape, mask.copy())
+        return weights(Q, K, mask) @ V
+
+    for seed in range(3):
+        report = laws.check(cached, seed=seed)
+        assert broken(report) == ["calls_do_not_remember"]
+        assert "a call remembers the calls before it" in report.unasked
+        assert "after one of the same shape" in report.broken[0].why
