@@ -81,8 +81,8 @@ def batch_cases(rng):
 def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    heads = subject.kind == "attention" and subject.takes_heads
-    if not heads and not subject.takes_sequences:
+    heads = subject.takes_heads
+    if not subject.takes_batches:
         raise NotApplicable("it reads one sequence at a time")
     Q, K, V = (Q, K, V) if heads else (Q[:, 0], K[:, 0], V[:, 0])
     ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
@@ -123,7 +123,20 @@ def batch_mask_cases(rng):
     reason="M of shape (batch, 1, n_q, n_k) says for each sequence what is padding",
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
-    return _part_by_part(subject, Q, K, V, mask)
+    failure = _part_by_part(subject, Q, K, V, mask)
+    if failure or not subject.padding_name:
+        return failure
+    # The last key of the second sequence is padding, and the first is seen by all.
+    mask = mask | (np.arange(K.shape[-2]) == 0)
+    mask[1, ..., -1] = False
+    Q, K, V = (Q, K, V) if subject.takes_heads else (Q[:, 0], K[:, 0], V[:, 0])
+    own, got = (x.attend(Q, K, V, mask) for x in (subject, subject.but(splits=True)))
+    correct = _correct(
+        subject, Q, K, V, mask=mask if subject.takes_heads else mask[:, 0]
+    )
+    return _agree(
+        own, got, correct, f"its padding handed over as {subject.padding_name}"
+    )
 
 
 def both_cases(rng):

@@ -94,7 +94,7 @@ def check(
     )
     broken = tuple(f.law for f in findings if f.holds is False)
     tried = {name: sorted(x) for name, x in vars(subject.trace).items()}
-    tried["others"] = list(subject.other_masks)
+    tried["others"] = subject.never_handed
     tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
     return Report(
         subject.name, findings, partial(lookalike, subject, broken), seed, because,
