@@ -310,9 +310,14 @@ def silent_query_takes_the_mean(subject, n_k, seed):
         if (time.process_time() - began) * (n_k / 257) ** 2 > SECONDS:
             raise NotApplicable(f"{n_k} queries would take too long")
         V = V.astype("float32")
-    Y, counts = _all_silent(subject, V), np.arange(1, n_k + 1)[:, None]
-    means = V.cumsum(0) / counts if subject.always_causal else V.mean(0) + 0 * V
-    return differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    Y, sums = _all_silent(subject, V), V.cumsum(0, dtype=float)
+    counts = np.arange(1, n_k + 1)[:, None]
+    means = sums / counts if subject.always_causal else sums[-1:] / n_k + 0 * sums
+    failure = differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    if failure or differs(means, Y) is None:
+        return failure
+    worst = abs(means - Y).max(-1).argmax()
+    return Failure(means[worst], Y[worst], f"query {worst + 1} of {n_k}")
 
 
 def _all_silent(subject, V):

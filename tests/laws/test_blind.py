@@ -155,3 +155,13 @@ def test_what_was_never_handed_over_is_told():
         )
 
     assert "never handed: dropout_p, scale;" in repr(laws.check(with_dropout))
+
+
+def test_a_causal_buffer_that_ends_is_found_wherever_it_ends():
+    def buffered(X, weights, n_heads):
+        i, j = np.ogrid[: len(X), : len(X)]
+        past = (j <= i) | ((i >= 2048) & (j >= 2048))
+        return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=past)
+
+    adapter = laws.Adapter(buffered, causal="built in")
+    assert found(adapter) == {"silent_query_takes_the_mean"}
