@@ -22,7 +22,7 @@ __all__ = [
 
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
-WHOLE = {"int64": 1e-5}
+WHOLE = {"int64": 1e-5}  # or refused, which is no mistake
 COARSE = ("float16", "bfloat16")
 TWO = Size(2, 2, 2)
 LONG = 4099  # the first prime behind a window of 4096
@@ -129,14 +129,11 @@ def batch_masks_reach_their_own(subject, Q, K, V, mask):
     # The last key of the second sequence is padding, and the first is seen by all.
     mask = mask | (np.arange(K.shape[-2]) == 0)
     mask[1, ..., -1] = False
-    Q, K, V = (Q, K, V) if subject.takes_heads else (Q[:, 0], K[:, 0], V[:, 0])
+    due, where = mask, f"its padding handed over as {subject.padding_name}"
+    if not subject.takes_heads:
+        Q, K, V, due = (x[:, 0] for x in (Q, K, V, mask))
     own, got = (x.attend(Q, K, V, mask) for x in (subject, subject.but(splits=True)))
-    correct = _correct(
-        subject, Q, K, V, mask=mask if subject.takes_heads else mask[:, 0]
-    )
-    return _agree(
-        own, got, correct, f"its padding handed over as {subject.padding_name}"
-    )
+    return _agree(own, got, _correct(subject, Q, K, V, mask=due), where)
 
 
 def both_cases(rng):
@@ -354,10 +351,8 @@ def every_length_alike(subject, q, keys, n, seed, hides=""):
 
 def _at_length(subject, q, keys, n, seed, hides):
     rng, kind = np.random.default_rng(seed), np.arange(n) % 2
-    V, pair = (
-        rng.standard_normal((n, 2)),
-        subject.attend(q.repeat(2, 0), keys, np.eye(2)),
-    )
+    pair = subject.attend(q.repeat(2, 0), keys, np.eye(2))[-1]
+    V = rng.standard_normal((n, 2))
     n_q = n if hides or n <= 129 or not _one_query(subject) else 1
     causal, options = subject.always_causal or "causal" in hides, {}
     seen = np.tri(n_q, n, dtype=bool) if causal else np.ones((n_q, n), bool)
@@ -367,7 +362,7 @@ def _at_length(subject, q, keys, n, seed, hides):
         square = (rng.random((n, n)) < 0.5) | np.eye(n, dtype=bool)
         mask = square if hides == "a mask" else np.arange(n)[None] < n - n // 5
         seen, options = seen & mask, {"mask": mask}
-    A, Q, K = pair[-1][kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
+    A, Q, K = pair[kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
     got = subject.attend(Q, K, V, **options)
     where = f"K repeats the two keys, {n} tokens{', ' * bool(hides)}{hides}"
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
