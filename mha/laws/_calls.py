@@ -24,6 +24,7 @@ __all__ = [
 
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
+WHOLE = {"int64": 1e-5}  # or refused, which is no mistake
 COARSE = ("float16", "bfloat16")
 TWO = Size(2, 2, 2)
 LONG = 4099  # the first prime behind a window of 4096
@@ -81,7 +82,7 @@ def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
     heads = subject.takes_heads
-    if not (heads or subject.takes_batch):
+    if not subject.takes_batches:
         raise NotApplicable("it reads one sequence at a time")
     Q, K, V = (Q, K, V) if heads else (Q[:, 0], K[:, 0], V[:, 0])
     ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
@@ -124,7 +125,17 @@ def batch_mask_cases(rng):
     reason="M of shape (batch, 1, n_q, n_k) says for each sequence what is padding",
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
-    return _part_by_part(subject, Q, K, V, mask)
+    failure = _part_by_part(subject, Q, K, V, mask)
+    if failure or not subject.padding_name:
+        return failure
+    # The last key of the second sequence is padding, and the first is seen by all.
+    mask = mask | (np.arange(K.shape[-2]) == 0)
+    mask[1, ..., -1] = False
+    due, where = mask, f"its padding handed over as {subject.padding_name}"
+    if not subject.takes_heads:
+        Q, K, V, due = (x[:, 0] for x in (Q, K, V, mask))
+    own, got = (x.attend(Q, K, V, mask) for x in (subject, subject.but(splits=True)))
+    return _agree(own, got, _correct(subject, Q, K, V, mask=due), where)
 
 
 def both_cases(rng):
@@ -296,9 +307,14 @@ def silent_query_takes_the_mean(subject, n_k, seed):
         if (time.process_time() - began) * (n_k / 257) ** 2 > SECONDS:
             raise NotApplicable(f"{n_k} queries would take too long")
         V = V.astype("float32")
-    Y, counts = _all_silent(subject, V), np.arange(1, n_k + 1)[:, None]
-    means = V.cumsum(0) / counts if subject.always_causal else V.mean(0) + 0 * V
-    return differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    Y, sums = _all_silent(subject, V), V.cumsum(0, dtype=float)
+    counts = np.arange(1, n_k + 1)[:, None]
+    means = sums / counts if subject.always_causal else sums[-1:] / n_k + 0 * sums
+    failure = differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    if failure or differs(means, Y) is None:
+        return failure
+    worst = abs(means - Y).max(-1).argmax()
+    return Failure(means[worst], Y[worst], f"query {worst + 1} of {n_k}")
 
 
 def _all_silent(subject, V):
@@ -309,9 +325,14 @@ def _all_silent(subject, V):
 
 
 def length_cases(rng):
-    for n in (3, 63, 64, 65, 127, 128, 129, 257):
-        case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
-        yield case | {"n": n, "seed": int(rng.integers(1000))}
+    hidden = {"": (3, 63, 64, 65, 127, 128, 129, 257)}
+    hidden |= dict.fromkeys(("padding", "a mask"), (40, 65, 130, 258))
+    hidden |= {"is_causal=True": (33, 65, 129, 258)}
+    for hides, lengths in hidden.items():
+        for n in lengths:
+            case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
+            case |= {"n": n, "seed": int(rng.integers(1000))}
+            yield case | ({"hides": hides} if hides else {})
 
 
 @law(
@@ -321,25 +342,44 @@ def length_cases(rng):
     reason="a score depends on its own key, and softmax on all keys alike",
     orderless=True,
 )
-def every_length_alike(subject, q, keys, n, seed):
-    V, kind = np.random.default_rng(seed).standard_normal((n, 2)), np.arange(n) % 2
-    pair = subject.attend(np.tile(q, (2, 1)), keys, np.eye(2))[-1]
-    n_q = 1 if n > 129 and _one_query(subject) else n
-    A = np.tile(pair[kind], (n_q, 1))
-    A = np.tril(A) if subject.always_causal else A
-    Q, K = np.tile(q, (n_q, 1)), keys[kind]
-    got, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
-    where = f"K repeats the two keys, {n} tokens"
+def every_length_alike(subject, q, keys, n, seed, hides=""):
+    failure = _at_length(subject, q, keys, n, seed, hides)
+    if failure is None or not hides or not _at_length(subject, q, keys, 5, seed, hides):
+        return failure
+    raise NotApplicable(f"with {hides} it is wrong at every length")
+
+
+def _at_length(subject, q, keys, n, seed, hides):
+    rng, kind = np.random.default_rng(seed), np.arange(n) % 2
+    pair = subject.attend(q.repeat(2, 0), keys, np.eye(2))[-1]
+    V = rng.standard_normal((n, 2))
+    n_q = n if hides or n <= 129 or not _one_query(subject) else 1
+    causal, options = subject.always_causal or "causal" in hides, {}
+    seen = np.tri(n_q, n, dtype=bool) if causal else np.ones((n_q, n), bool)
+    if hides.startswith("is"):
+        options = {"is_causal": True}
+    elif hides:
+        square = (rng.random((n, n)) < 0.5) | np.eye(n, dtype=bool)
+        mask = square if hides == "a mask" else np.arange(n)[None] < n - n // 5
+        seen, options = seen & mask, {"mask": mask}
+    A, Q, K = pair[kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
+    got = subject.attend(Q, K, V, **options)
+    where = f"K repeats the two keys, {n} tokens{', ' * bool(hides)}{hides}"
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
     if failure is None:
         return None
     # The row that is off most says enough.
+    correct = _correct(subject, Q, K, V, **options)
     worst = abs(correct - got).max(-1).argmax()
     return Failure(correct[worst], got[worst], f"{where}, query {worst + 1}")
 
 
+# d_v = d_k = n_k, so that the values may be unit vectors wherever a scale is read from.
+SQUARE = tuple(Size(n_q, n_k, n_k) for n_q, n_k, *_ in SIZES[:3])
+
+
 def float_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         bias, shown = numbers(rng, *size[:2]), open_mask(rng, *size[:2])
         yield qkv(rng, size) | {"mask": np.where(shown, bias, -np.inf)}
 
@@ -354,11 +394,17 @@ def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
     opens = [np.full_like(mask, x) for x in (0, 1)]
     opens = opens[: 1 + (subject.said.mask_true == "hide")]
-    return _number_mask(subject, Q, K, V, mask, opens, np.exp(mask))
+    ask = _asking(subject, "floats", Q, K, V, opens)
+    A = weights_of(subject, Q, K) * np.exp(mask)
+    total = A.sum(-1, keepdims=True)
+    if not total.all():
+        raise NotApplicable("it is always causal, and then a token sees nothing")
+    correct = _correct(subject, Q, K, V, mask=mask)
+    return _agree(A / total @ V, ask(mask), correct, "a mask of floats")
 
 
 def integer_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         yield qkv(rng, size) | {"mask": open_mask(rng, *size[:2]).astype(int)}
 
 
@@ -372,27 +418,24 @@ def integer_masks_hide(subject, Q, K, V, mask):
     if subject.said.mask_true == "added":
         raise NotApplicable("its masks are added")
     hides = int(subject.said.mask_true == "hide")
-    opens = [np.full_like(mask, 1 - hides)]
-    return _number_mask(subject, Q, K, V, mask ^ hides, opens, mask)
+    ask = _asking(subject, "integers", Q, K, V, [np.full_like(mask, 1 - hides)])
+    own = subject.attend(Q, K, V, mask == 1)
+    correct = _correct(subject, Q, K, V, mask=mask == 1)
+    return _agree(own, ask(mask ^ hides), correct, "a mask of integers")
 
 
-def _number_mask(subject, Q, K, V, given, opens, factor):
-    """Compare what a mask does with what it must do, if open ones do nothing."""
+def _asking(subject, numbers, Q, K, V, opens):
+    """Return how it is asked under a mask of numbers, if open ones do nothing."""
     if subject.said.mask_shape == "lengths":
         raise NotApplicable("it reads lengths, and no mask")
-    what = f"a mask of {'floats' if given.dtype.kind == 'f' else 'integers'}"
-    ask = partial(_unless_refused, what, subject.raw, Q, K, V)
+    what = f"a mask of {numbers}"
+    ask = partial(_unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(open_)) for open_ in opens):
-        why = "one that hides nothing hides keys"
-        raise NotApplicable(f"it is not made for {what}: {why}")
-    A = weights_of(subject, Q, K) * factor
-    total = A.sum(-1, keepdims=True)
-    if not total.all():
-        raise NotApplicable("it is always causal, and then a token sees nothing")
-    mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
-    correct = _correct(subject, Q, K, V, mask=mask)
-    return _agree(A / total @ V, ask(given), correct, what)
+        raise NotApplicable(
+            f"it is not made for {what}: one that hides nothing hides keys"
+        )
+    return ask
 
 
 @law(
@@ -434,7 +477,30 @@ def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
         failure = _agree(first, kept, correct, f"the first answer, after {name}")
         if failure := failure or _agree(first, again, correct, f"after {name}"):
             return failure
-    return None
+    return None if mask is None else _second_mask(subject, longer)
+
+
+def _second_mask(subject, X):
+    """Ask about the future after the past; hidden keys behind make a shape of its own.
+
+    Hiding them may be broken by itself: then the first mask shows it, too.
+    """
+    n, past = len(X), np.tri(len(X), dtype=bool)
+
+    def ask(mask, more):
+        tokens = np.concatenate([X, X[:more]])
+        rows = np.concatenate([mask, mask[:more]])
+        shown = np.pad(rows, [(0, 0), (0, more)])
+        return subject.attend(tokens, tokens, tokens, shown)[:n]
+
+    first, second, again = ask(past, 0).copy(), ask(past.T, 0).copy(), ask(past, 0)
+    if differs(first, ask(past, 2)):
+        return None
+    correct = [_correct(subject, X, X, X, mask=m) for m in (past, past.T)]
+    where = f"after one of the same shape ({n}, {n})"
+    return _agree(ask(past.T, 1), second, correct[1], f"mask j ≥ i, {where}") or _agree(
+        first, again, correct[0], f"mask j ≤ i, {where}"
+    )
 
 
 @law(
@@ -459,7 +525,7 @@ def large_scores_stay_exact(subject, offset):
 
 @law(
     "every dtype gives the numbers, as near as it can",
-    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION],
+    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION | WHOLE],
     equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
     reason="digits that the dtype has must not be lost on the way",
     orderless=True,
@@ -468,12 +534,15 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
     _not_an_encoder(subject, "its norms stand between it and its attention")
     if subject.said.dtype and dtype != subject.said.dtype:
         raise NotApplicable(f"it takes {subject.said.dtype}")
+    if dtype in WHOLE and (subject.kind != "attention" or subject.said.scale):
+        raise NotApplicable("integers are asked of plain attention")
     correct = _correct(subject, Q, K, V)
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
-    Y = _unless_refused(dtype, subject.but(cast=dtype).attend, Q, K, V)
-    return differs(correct, Y, dtype, PRECISION[dtype])
+    ask = subject.but(cast=dtype).attend
+    within = (PRECISION | WHOLE)[dtype]
+    return differs(correct, _unless_refused(dtype, ask, Q, K, V), dtype, within)
 
 
 @law(

@@ -26,18 +26,20 @@ from mha.laws.subjects.results import Broke, each_array
 Weights = dict[str, Array]
 Options = dict[str, Any]
 
+PADDING = "key_padding_mask"
 WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 
 
 @dataclass
 class Trace:
-    """What was tried: how many tokens and sequences, which axes of masks and dtypes."""
+    """What was tried: tokens, sequences, axes of masks, dtypes and arguments."""
 
     lengths: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     masks: set[str] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Subject:
         needs_mask: bool = False, lead: int = 0,
     ) -> None:  # fmt: skip
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
+        self.order = tuple(accepts)
+        # What was handed in.
         self.source: Any = target
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
@@ -82,6 +86,8 @@ class Subject:
         self.cast: str | None = None
         # A mask of one row stays so, unless it goes through an adapter.
         self.spreads = False
+        # Whether keys that nobody may attend to go through an argument of their own.
+        self.splits = False
         # What one call gave, and what a module has besides its arguments.
         self.gradients: list[Array] = []
         self.weights: Array | None = None
@@ -99,13 +105,26 @@ class Subject:
 
     @property
     def unread_masks(self) -> list[str]:
-        """Arguments that look like a mask, where none is handed over anywhere."""
-        return [] if self.mask_name else self.other_masks
+        """Arguments that look like a mask, and are never handed anything."""
+        known = {self.mask_name, self.padding_name}
+        return sorted(filter(MASK_LIKE.search, self.accepts - known))
 
     @property
-    def other_masks(self) -> list[str]:
-        """Arguments that look like a mask, and are never handed anything."""
-        return sorted(filter(MASK_LIKE.search, self.accepts - {self.mask_name}))
+    def padding_name(self) -> str | None:
+        """What takes padding beside the mask, where it is known what True means."""
+        beside = PADDING in self.accepts and self.mask_name not in (None, PADDING)
+        clear = beside and self.said.mask_true in ("attend", "hide")
+        return PADDING if clear and self.takes_batches else None
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
+        return self.takes_heads or self.takes_sequences
+
+    @property
+    def never_handed(self) -> list[str]:
+        """Arguments that were never handed anything."""
+        return [x for x in self.order if x not in self.trace.handed]
 
     @property
     def why_no_mask(self) -> str:
@@ -141,6 +160,11 @@ class Subject:
         """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
         return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
 
+    @property
+    def takes_sequences(self) -> bool:
+        """Whether (batch, n, d) is what it is made for; by chance more answer to it."""
+        return self.takes_batch and (self.kind != "attention" or self.lead == 1)
+
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
         try:
@@ -148,10 +172,6 @@ class Subject:
         except (Broke, NotApplicable):
             return False
         return Y.shape[:-1] == shape[:-1]
-
-    def raw(self, Q: Array, K: Array, V: Array, mask: Array, **options: Any) -> Array:
-        """Attend under a mask of numbers: only its axes are those that were said."""
-        return self.attend(Q, K, V, mask, **options)
 
     def attend_with_weights(
         self, Q: Array, K: Array, V: Array, mask: Array | None = None
@@ -253,6 +273,8 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         name = self.mask_name or ""
+        if self.splits:
+            options = self._split(options)
         if options.get(name) is not None:
             options = options | {name: self._mask_for(args, options)}
         if not self.borrows:
@@ -276,6 +298,15 @@ class Subject:
             # It kept the dtype; a law sees the one in which it asked.
             answer = answer.astype(args[0].dtype)
         return answer
+
+    def _split(self, options):
+        """Hand keys that a whole sequence may not attend to over as its padding."""
+        name, mask = self.mask_name, options[self.mask_name]
+        shown = mask.any((1, 2))
+        rest = mask | ~shown[:, None, None]
+        options = {x: y for x, y in options.items() if x != name}
+        options |= {} if rest.all() and not self.needs_mask else {name: rest}
+        return options | {PADDING: ~shown if self.said.mask_true == "hide" else shown}
 
     def _sizes(self, args, options):
         """Return how many sequences, queries and keys there are in one call."""
@@ -307,9 +338,12 @@ class Subject:
 
     def _note(self, args, options):
         batch, *lengths = self._sizes(args, options)
-        self.trace.batches.add(batch)
-        self.trace.lengths.update(lengths)
-        self.trace.dtypes.add(self.cast or str(args[0].dtype))
+        trace = self.trace
+        trace.batches.add(batch)
+        trace.lengths.update(lengths)
+        trace.dtypes.add(self.cast or str(args[0].dtype))
+        # An adapter tells the arguments with a meaning only, and all by name.
+        trace.handed |= {*self.order[: len(args) * (not self.spreads)], *options}
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
