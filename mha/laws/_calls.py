@@ -83,16 +83,19 @@ def _part_by_part(subject, Q, K, V, mask=None):
     attention = subject.kind == "attention"
     if not (subject.takes_heads if attention else subject.takes_batch):
         raise NotApplicable("it reads one sequence at a time")
-    Q, K, V = (Q, K, V) if attention else (Q[:, 0], K[:, 0], V[:, 0])
-    ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
-    Y = ask() if mask is None else _unless_refused(f"a mask of shape {shape}", ask)
-    reduced = mask if mask is None or attention else mask[:, 0]
-    correct = _correct(subject, Q, K, V, mask=reduced)
-    for i in np.ndindex(Q.shape[:-2]):
-        alone = subject.attend(
-            Q[i], K[i], V[i], None if mask is None else mask[i[0], 0]
-        )
-        if failure := _agree(alone, Y[i], correct[i], f"part {list(i)} of the batch"):
+    three, heads = (Q, K, V), 1 if attention or mask is None else mask.shape[1]
+    given = three if attention else [x[:, 0] for x in three]
+    ask = partial(subject.attend, *given, mask, heads=heads)
+    Y = ask() if mask is None else _unless_refused(f"a mask of shape {mask.shape}", ask)
+    if not attention:
+        three = tuple(x[:, :1].repeat(heads, 1) for x in three)
+        Y = Y.reshape(*Y.shape[:-1], heads, -1).swapaxes(1, 2)
+    correct = _correct(subject, *three, mask=mask)
+    for b, r in np.ndindex(Y.shape[:2]):
+        own = None if mask is None else mask[b, r % mask.shape[1]]
+        alone = subject.attend(*(x[b, r] for x in three), own)
+        where = f"part [{b}, {r}] of the batch"
+        if failure := _agree(alone, Y[b, r], correct[b, r], where):
             return failure
     return None
 
@@ -108,18 +111,19 @@ def batches_and_heads_stay_apart(subject, Q, K, V):
 
 
 def batch_mask_cases(rng):
-    for h, size in ((1, Size(1, 2, 2)), (3, Size(5, 7, 2))):
-        for rows in (1, size.n_q):
+    for b, h, size in ((2, 1, Size(1, 2, 2)), (5, 3, Size(5, 7, 2))):
+        for heads, rows in ((1, 1), (1, size.n_q), (max(h, 2), size.n_q)):
             shown = open_mask(rng, rows, size.n_k)
-            both = np.stack([shown, np.roll(shown, 1, -1)])
-            yield _drawn_in(rng, 2, h, size) | {"mask": both[:, None]}
+            turned = [np.roll(shown, i, -1) for i in range(b * heads)]
+            mask = np.reshape(turned, (b, heads, rows, -1))
+            yield _drawn_in(rng, b, max(h, heads), size) | {"mask": mask}
 
 
 @law(
-    "every sequence of a batch gets its own mask",
+    "every sequence of a batch, and every head, gets its own mask",
     cases=batch_mask_cases,
-    equation="attention(Q, K, V, M)[b, r] = attention(Q[b, r], K[b, r], V[b, r], M[b])",
-    reason="M of shape (batch, 1, n_q, n_k) says for each sequence what is padding",
+    equation="attention(Q, K, V, M)[i] = attention(Q[i], K[i], V[i], M[i]), i = b, r",
+    reason="M of shape (batch, heads, n_q, n_k) has a mask for each part of the batch",
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
     return _part_by_part(subject, Q, K, V, mask)
@@ -310,26 +314,29 @@ def _all_silent(subject, V):
 
 def length_cases(rng):
     for n in (3, 63, 64, 65, 127, 128, 129, 257):
-        case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
+        # The last key is the loudest: a running maximum grows in the last block.
+        keys = np.concatenate([numbers(rng, 2, 2), [[3.0, 2.0]]])
+        case = {"q": np.array([[1.0, 2.0]]), "keys": keys}
         yield case | {"n": n, "seed": int(rng.integers(1000))}
 
 
 @law(
     "keys count alike at every length, also where blocks end",
     cases=length_cases,
-    equation="K[j] = k_{j mod 2} ⇒ A[i, j] / A[i, 0] = A₂[i, j mod 2] / A₂[i, 0]",
+    equation="K[j] = k_{c(j)} ⇒ A[i, j] / A[i, 0] = A₃[i, c(j)] / A₃[i, 0]",
     reason="a score depends on its own key, and softmax on all keys alike",
     orderless=True,
 )
 def every_length_alike(subject, q, keys, n, seed):
     V, kind = np.random.default_rng(seed).standard_normal((n, 2)), np.arange(n) % 2
-    pair = subject.attend(np.tile(q, (2, 1)), keys, np.eye(2))[-1]
+    kind[-1] = 2
+    three = subject.attend(np.tile(q, (3, 1)), keys, np.eye(3))[-1]
     n_q = 1 if n > 129 and _one_query(subject) else n
-    A = np.tile(pair[kind], (n_q, 1))
+    A = np.tile(three[kind], (n_q, 1))
     A = np.tril(A) if subject.always_causal else A
     Q, K = np.tile(q, (n_q, 1)), keys[kind]
     got, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
-    where = f"K repeats the two keys, {n} tokens"
+    where = f"K repeats two keys and ends with the third, {n} tokens"
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
     if failure is None:
         return None

@@ -312,6 +312,8 @@ class Subject:
             heads = X.shape[1] if X.ndim == 4 else 1
         batch = len(X) if X.ndim > 2 else 1
         mask = mask[:, None] if mask.ndim == 3 else mask
+        # A module does not tell how many, and a mask of its own for each does.
+        heads = max((heads, *mask.shape[1:-2]))
         sizes = batch, heads, X.shape[-2], self._keys(args, options).shape[-2]
         letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
         default = letters.get(X.ndim, "b1qk")
@@ -600,7 +602,8 @@ class Layer(Subject):
                     W = _widened(W.T, width).T
                 part[name] = _widened(W, width) if name[-1] == "O" else W
             names = dict(zip(("X_k", "X_v"), tokens[1:], strict=False))
-            given = tokens[0], part, each * groups, mask
+            own = _for_heads(mask, np.repeat(heads, each))
+            given = tokens[0], part, each * groups, own
             Y = self.layer(*given, is_causal=is_causal, **names)
             total = total + Y[..., : weights["W_O"].shape[1]]
         return total
@@ -624,8 +627,15 @@ class Layer(Subject):
             block = slice(third * d, (third + 1) * d)
             three[name][block] = np.tile(weights[name], 3)
             three["W_O"][block, block] = weights["W_O"]
+        mask = _for_heads(mask, np.arange(3 * n_heads) % n_heads)
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
+
+
+def _for_heads(mask, heads):
+    """Return the masks of these heads, if each has its own."""
+    several = mask is not None and mask.ndim == 4 and mask.shape[1] > 1
+    return mask[:, heads] if several else mask
 
 
 def _widened(x, width):
