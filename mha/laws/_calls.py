@@ -466,25 +466,32 @@ def large_scores_stay_exact(subject, offset):
     return _agree(expected, got, np.array([[0.75, 0.25]] * 2)[seeing], where, 1e-4)
 
 
+def dtype_cases(rng):
+    for dtype in PRECISION:
+        case = qkv(rng, SIZES[2]) | {"dtype": dtype}
+        yield case
+        # A large number that hides may have no room in few bits.
+        yield case | {"mask": open_mask(rng, *SIZES[2][:2])}
+
+
 @law(
     "every dtype gives the numbers, as near as it can",
-    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION],
+    cases=dtype_cases,
     equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
     reason="digits that the dtype has must not be lost on the way",
     orderless=True,
 )
-def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
+def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
     _not_an_encoder(subject, "its norms stand between it and its attention")
     if subject.said.dtype and dtype != subject.said.dtype:
         raise NotApplicable(f"it takes {subject.said.dtype}")
-    correct = _correct(subject, Q, K, V)
+    correct = _correct(subject, Q, K, V, mask=mask)
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
-    if differs(correct, subject.attend(Q, K, V), within=near):
+    if differs(correct, subject.attend(Q, K, V, mask), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
     ask = subject.but(cast=dtype).attend
-    return differs(
-        correct, _unless_refused(dtype, ask, Q, K, V), dtype, PRECISION[dtype]
-    )
+    Y = _unless_refused(dtype, ask, Q, K, V, mask)
+    return differs(correct, Y, dtype, PRECISION[dtype])
 
 
 @law(

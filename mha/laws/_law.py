@@ -295,6 +295,9 @@ def differs(
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
+    if np.isnan(expected).any():
+        # What was expected came from the subject itself.
+        return Failure("numbers", "NaN", where)
     size = max(1.0, np.abs(expected).max(initial=0.0))
     if np.allclose(got, expected, rtol=0, atol=within * size):
         return None

@@ -1,11 +1,10 @@
-"""Layers with one slip each that a user wrote who knew the laws from the README only."""
+"""Layers with one slip each, by a user who knew the laws from the README only."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from mha import laws
@@ -71,6 +70,16 @@ def masks_of_the_first_two(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     ])  # fmt: skip
 
 
+def lost_in_half(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """(1 - mask) * -1e9 is 0 * -inf in float16, which is NaN."""
+    q, k, v = three(X, W_Q, W_K, W_V, n_heads)
+    s = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is None:
+        return merged(s.softmax(-1) @ v) @ W_O
+    s = s + (1 - mask.to(s.dtype)) * torch.tensor(-1e9, dtype=s.dtype)
+    return merged(s.softmax(-1) * mask.any(-1, keepdim=True) @ v) @ W_O
+
+
 # Laws
 
 
@@ -80,7 +89,15 @@ def masks_of_the_first_two(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
         (stale_denominator, "every_length_alike"),
         (FirstHeadsMask(8, 2), "batch_masks_reach_their_own"),
         (masks_of_the_first_two, "batch_masks_reach_their_own"),
+        (lost_in_half, "every_dtype_gives_the_numbers"),
     ],
 )
 def test_the_slip_breaks_one_law(layer, law):
     assert broken(laws.check(layer)) == [law]
+
+
+def test_nan_is_never_expected():
+    report = laws.check(lost_in_half, dtype="float16")
+    assert len(report.broken) > 3
+    assert not any(np.isnan(f.expected).any() for f in report.broken
+                   if not isinstance(f.expected, str))  # fmt: skip
