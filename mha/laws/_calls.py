@@ -9,6 +9,7 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
 from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
+from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn
 from mha.laws.subjects.subject import Broke, NotApplicable
 
 __all__ = [
@@ -198,6 +199,7 @@ def slope_cases(rng):
         mask = open_mask(rng, size.n_q, size.n_k)
         mask[:, -1], mask[:, 0] = False, True
         yield case | {"mask": mask}
+    yield {"n": 3, "seed": int(rng.integers(1000))}
 
 
 @law(
@@ -206,32 +208,63 @@ def slope_cases(rng):
     equation="∂L/∂x = (L(x + h) − L(x − h)) / 2h, and exactly 0 for a hidden key",
     reason="training follows the slopes, so they must be those of this output",
 )
-def gradients_are_slopes(subject, Q, K, V, direction, mask=None):
+def gradients_are_slopes(subject, **case):
     _not_coarse(subject, "slopes")
-    if subject.said.n_kv_heads and subject.kind == "layer":
-        raise NotApplicable("keys that a group shares have the slopes of all its heads")
-    slopes = subject.slopes(Q, K, V, mask, direction)
-    if not any(slope.any() for slope in slopes):
-        raise NotApplicable("no gradient flows through it at all")
-    given = {"Q": Q, "K": K, "V": V}
-    for name, got in zip("QKV", slopes, strict=True):
-        wanted = _differences(subject, given, name, direction, mask)
-        if failure := differs(wanted, got, f"gradient of {name}", 1e-3):
-            return failure
-        if mask is not None and name != "Q" and (hidden := got[~mask.any(0)]).any():
+    grouped = subject.kind == "layer" and subject.said.n_kv_heads
+    # Norms or shared keys stand between Q, K, V and the output: X is asked.
+    whole = subject.kind == "encoder" or bool(grouped)
+    if not subject.tensors:
+        raise NotApplicable("its gradients are out of reach")
+    if ("seed" in case) != whole:
+        raise NotApplicable("another kind of case asks it")
+    if "seed" in case:
+        return _slopes_of_tokens(subject, **case)
+    mask, direction = case.pop("mask", None), case.pop("direction")
+    slopes = subject.slopes(*case.values(), mask, direction)
+    ask = partial(subject.attend, mask=mask)
+    if failure := _not_slopes(ask, case, slopes, direction):
+        return failure
+    unseen = slice(0) if mask is None else ~mask.any(0)
+    for name, slope in zip("KV", slopes[1:], strict=True):
+        if (hidden := slope[unseen]).any():
             return Failure("exactly 0", f"{abs(hidden).max():.1e}", f"{name}, hidden")
     return None
 
 
-def _differences(subject, given, name, direction, mask, h=1e-3):
-    slopes = np.zeros_like(given[name])
-    for i in np.ndindex(slopes.shape):
-        step = np.zeros_like(slopes)
-        step[i] = h
-        ends = [subject.attend(**given | {name: given[name] + s}, mask=mask)
-                for s in (step, -step)]  # fmt: skip
-        slopes[i] = ((ends[0] - ends[1]) * direction).sum() / (2 * h)
-    return slopes
+def _slopes_of_tokens(subject, n, seed):
+    rng = np.random.default_rng(seed)
+    if subject.kind == "encoder":
+        # The feed-forward part, which bends, is silent.
+        drawn = Drawn(seed, subject.depth)
+        layers = [w | {"W_2": 0 * w["W_2"]} for w in drawn.draw()]
+        X, given, method = rng.standard_normal((n, WIDTH)), (layers, HEADS), "encode"
+        subject.log["tokens"] = f"{HEADS} heads, {drawn!r} with W_2 = 0"
+    else:
+        X, weights, _, n_heads = _grouped(rng, n, subject.said.n_kv_heads)
+        given, method = (weights, n_heads), "layer"
+
+    def ask(X, subject=subject):
+        return getattr(subject, method)(X, *given)
+
+    direction = rng.standard_normal(X.shape)
+    slope = subject.backwards(partial(ask, X), direction)[0]
+    return _not_slopes(ask, {"X": X}, [slope.reshape(-1, *X.shape)[0]], direction)
+
+
+def _not_slopes(ask, given, slopes, direction, h=1e-3):
+    """Compare gradients with central differences."""
+    if not any(slope.any() for slope in slopes):
+        raise NotApplicable("no gradient flows through it at all")
+    for (name, x), got in zip(given.items(), slopes, strict=True):
+        wanted = np.zeros_like(x)
+        for i in np.ndindex(x.shape):
+            step = np.zeros_like(x)
+            step[i] = h
+            ends = [ask(**given | {name: x + s}) for s in (step, -step)]
+            wanted[i] = ((ends[0] - ends[1]) * direction).sum() / (2 * h)
+        if failure := differs(wanted, got, f"gradient of {name}", 1e-3):
+            return failure
+    return None
 
 
 @law(
@@ -506,19 +539,26 @@ def groups_share_their_keys(subject, n, seed):
         raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
     _not_an_encoder(subject, "its groups are asked about as a whole")
     rng, n_heads, d = np.random.default_rng(seed), 2 * n_kv, 2
+    where = f"{n_heads} heads, {n_kv} of keys"
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, d) for h in (n_heads, n_kv, n_kv))
         shared = [np.repeat(x, 2, axis=1) for x in (K, V)]
-        Y, correct = subject.attend(Q, K, V), _correct(subject, Q, *shared)
-        return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
-    X, width = numbers(rng, n, n_heads * d), n_heads * d
-    weights = {f"W_{x}": numbers(rng, width, width) / 2 for x in "QO"}
-    narrow = {f"W_{x}": numbers(rng, width, n_kv, d) / 2 for x in "KV"}
-    wide, narrow = (
-        {name: np.repeat(W, each, 1).reshape(width, -1) for name, W in narrow.items()}
-        for each in (2, 1)
-    )
+        return differs(_correct(subject, Q, *shared), subject.attend(Q, K, V), where)
+    X, narrow, wide, _ = _grouped(rng, n, n_kv, d)
     options = {"is_causal": True} if subject.always_causal else {}
-    correct = multi_head_attention(X, n_heads=n_heads, **weights, **wide, **options)
-    Y = subject.layer(X, weights | narrow, n_heads)
-    return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
+    correct = multi_head_attention(X, n_heads=n_heads, **wide, **options)
+    return differs(correct, subject.layer(X, narrow, n_heads), where)
+
+
+def _grouped(rng, n, n_kv, d=2):
+    """Return tokens, weights with few heads of keys and with all, how many heads."""
+    width = 2 * n_kv * d
+    X = numbers(rng, n, width)
+    weights = {f"W_{x}": numbers(rng, width, width) / 2 for x in "QO"}
+    few = {f"W_{x}": numbers(rng, width, n_kv, d) / 2 for x in "KV"}
+    narrow, wide = (
+        weights
+        | {name: W.repeat(each, 1).reshape(width, -1) for name, W in few.items()}
+        for each in (1, 2)
+    )
+    return X, narrow, wide, 2 * n_kv

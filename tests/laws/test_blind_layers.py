@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from mha import laws
@@ -80,6 +81,33 @@ def lost_in_half(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     return merged(s.softmax(-1) * mask.any(-1, keepdim=True) @ v) @ W_O
 
 
+def deaf_keys(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Grouped-query attention whose keys are detached, so that W_K never learns."""
+    d = W_Q.shape[1] // n_heads
+    q, k, v = (cut(X @ W, W.shape[1] // d) for W in (W_Q, W_K, W_V))
+    each = n_heads // k.shape[-3]
+    k, v = (x.repeat_interleave(each, -3) for x in (k.detach(), v))
+    return merged(attend(q, k, v, mask)) @ W_O
+
+
+def encoder_layer(X, weights, n_heads, mask=None, detach=False):
+    four = [weights[f"W_{x}"] for x in "QKV"]
+    q, k, v = three(X, *four, n_heads)
+    k = k.detach() if detach else k
+    X = X + merged(attend(q, k, v, mask)) @ weights["W_O"]
+    X = F.layer_norm(X, X.shape[-1:], weights["gain_1"])
+    X = X + torch.relu(X @ weights["W_1"]) @ weights["W_2"]
+    return F.layer_norm(X, X.shape[-1:], weights["gain_2"])
+
+
+def deaf_encoder(X, weights, n_heads, mask=None):
+    return encoder_layer(X, weights, n_heads, mask, detach=True)
+
+
+def as_encoder(run):
+    return laws.Adapter(run, kind="encoder_layer")
+
+
 # Laws
 
 
@@ -94,6 +122,22 @@ def lost_in_half(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 )
 def test_the_slip_breaks_one_law(layer, law):
     assert broken(laws.check(layer)) == [law]
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [(deaf_keys, {"n_kv_heads": 2}), (as_encoder(deaf_encoder), {})],
+)
+def test_keys_that_never_learn_are_found_in_groups_and_in_encoders(layer, said):
+    report = laws.check(layer, **said)
+    assert broken(report) == ["gradients_are_slopes"]
+    assert report.broken[0].why == "gradient of X"
+
+
+def test_an_encoder_of_torch_is_asked_about_its_gradients():
+    assert laws.gradients_are_slopes.check(as_encoder(encoder_layer)).holds
+    theirs = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    assert laws.gradients_are_slopes.check(theirs).holds
 
 
 def test_nan_is_never_expected():

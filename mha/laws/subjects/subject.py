@@ -197,17 +197,12 @@ class Subject:
         self, Q: Array, K: Array, V: Array, mask: Array | None, direction: Array
     ) -> list[Array]:
         """Return the gradients of sum(Y * direction) for Q, K and V, one head."""
-        if not self.tensors or self.kind == "encoder":
-            raise NotApplicable("its gradients are out of reach")
-        if self.cast not in (None, "float64"):
-            raise NotApplicable("gradients are compared in float64")
-        mode = replace(self.mode, gradients=True)
-        twin = self.but(mode=mode, direction=direction, slope_at={})
-        twin.attend(Q.copy(), K.copy(), V.copy(), mask)
+        given = Q.copy(), K.copy(), V.copy(), mask
+        slope_at = self.backwards(lambda twin: twin.attend(*given), direction)
         slopes, start = [], 0
         for key, x in zip(self.slope_keys, (Q, K, V), strict=True):
             # What the laws gave stands first in what was handed over.
-            slope = twin.slope_at[key]
+            slope = slope_at[key]
             slope = slope[(0,) * (slope.ndim - x.ndim)]
             slopes.append(slope[..., : x.shape[-2], start : start + x.shape[-1]])
             if key == 0 and self.kind == "attention":
@@ -215,6 +210,19 @@ class Subject:
             # A wide token carries all three, one beside the other.
             start += x.shape[-1] if self.slope_keys == (0, 0, 0) else 0
         return slopes
+
+    def backwards(
+        self, ask: Callable[[Self], Array], direction: Array
+    ) -> dict[Any, Array]:
+        """Return what arrives at each argument when sum(Y * direction) goes back."""
+        if not self.tensors:
+            raise NotApplicable("its gradients are out of reach")
+        if self.cast not in (None, "float64"):
+            raise NotApplicable("gradients are compared in float64")
+        mode = replace(self.mode, gradients=True)
+        twin = self.but(mode=mode, direction=direction, slope_at={})
+        ask(twin)
+        return twin.slope_at
 
     @property
     def slope_keys(self) -> tuple[Any, Any, Any]:
