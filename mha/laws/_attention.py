@@ -119,8 +119,14 @@ def _weights_with(subject, X, W_Q, W_K):
 def untouched_cases(rng):
     for case in qkv_cases(rng):
         n = len(case["Q"])
-        masked = {"mask": np.tri(n, dtype=bool)} if "mask" in case else {}
-        yield {name: case[name][:n] for name in "QKV"} | masked
+        given = {name: case[name][:n] for name in "QKV"}
+        if "mask" not in case:
+            yield given
+            continue
+        for empty in (n, -1):
+            mask = np.tri(n, dtype=bool)
+            mask[empty:] = False
+            yield given | {"mask": mask}
 
 
 @law(
@@ -137,7 +143,8 @@ def inputs_stay_untouched(subject, Q, K, V, mask=None):
     if subject.kind == "encoder":
         return _encoder_untouched(subject.borrowing(), given)
     before = {name: x.copy() for name, x in given.items()}
-    subject.borrowing().attend(**given)
+    for _ in range(2):
+        subject.borrowing().attend(**given)
     return _changed(given, before)
 
 

@@ -23,6 +23,7 @@ __all__ = [
 
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
+WHOLE = {"int64": 1e-5}
 COARSE = ("float16", "bfloat16")
 TWO = Size(2, 2, 2)
 LONG = 4099  # the first prime behind a window of 4096
@@ -81,19 +82,23 @@ def batch_cases(rng):
 def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    attention = subject.kind == "attention"
-    if not (subject.takes_heads if attention else subject.takes_batch):
+    heads = subject.kind == "attention" and subject.takes_heads
+    if not heads and not subject.takes_sequences:
         raise NotApplicable("it reads one sequence at a time")
-    three, heads = (Q, K, V), 1 if attention or mask is None else mask.shape[1]
-    given = three if attention else [x[:, 0] for x in three]
-    ask = partial(subject.attend, *given, mask, heads=heads)
+    n_heads = 1 if mask is None else mask.shape[1]
+    if n_heads > 1 and subject.kind == "attention" and not heads:
+        raise NotApplicable("it knows no heads")
+    three = Q, K, V
+    given = three if heads else tuple(x[:, 0] for x in three)
+    ask = partial(subject.attend, *given, mask, heads=n_heads)
     Y = ask() if mask is None else _unless_refused(f"a mask of shape {mask.shape}", ask)
-    if not attention:
-        three = tuple(x[:, :1].repeat(heads, 1) for x in three)
-        Y = Y.reshape(*Y.shape[:-1], heads, -1).swapaxes(1, 2)
+    if not heads:
+        three = Q[:, :1], K[:, :1], V[:, :1]
+        three = tuple(x.repeat(n_heads, 1) for x in three)
+        Y = Y.reshape(*Y.shape[:-1], n_heads, -1).swapaxes(1, 2)
     correct = _correct(subject, *three, mask=mask)
     for b, r in np.ndindex(Y.shape[:2]):
-        own = None if mask is None else mask[b, r % mask.shape[1]]
+        own = None if mask is None else mask[b, r % n_heads]
         alone = subject.attend(*(x[b, r] for x in three), own)
         where = f"part [{b}, {r}] of the batch"
         if failure := _agree(alone, Y[b, r], correct[b, r], where):
@@ -346,11 +351,16 @@ def _all_silent(subject, V):
 
 
 def length_cases(rng):
-    for n in (3, 63, 64, 65, 127, 128, 129, 257):
-        # The last key is the loudest: a running maximum grows in the last block.
-        keys = np.concatenate([numbers(rng, 2, 2), [[3.0, 2.0]]])
-        case = {"q": np.array([[1.0, 2.0]]), "keys": keys}
-        yield case | {"n": n, "seed": int(rng.integers(1000))}
+    hidden = {"": (3, 63, 64, 65, 127, 128, 129, 257)}
+    hidden |= dict.fromkeys(("padding", "a mask"), (40, 65, 130, 258))
+    hidden |= {"is_causal=True": (33, 65, 129, 258)}
+    for hides, lengths in hidden.items():
+        for n in lengths:
+            # The last key is the loudest: a running maximum grows in the last block.
+            keys = np.concatenate([numbers(rng, 2, 2), [[3.0, 2.0]]])
+            case = {"q": np.array([[1.0, 2.0]]), "keys": keys}
+            case |= {"n": n, "seed": int(rng.integers(1000))}
+            yield case | ({"hides": hides} if hides else {})
 
 
 @law(
@@ -360,26 +370,45 @@ def length_cases(rng):
     reason="a score depends on its own key, and softmax on all keys alike",
     orderless=True,
 )
-def every_length_alike(subject, q, keys, n, seed):
-    V, kind = np.random.default_rng(seed).standard_normal((n, 2)), np.arange(n) % 2
-    kind[-1] = 2
-    three = subject.attend(np.tile(q, (3, 1)), keys, np.eye(3))[-1]
-    n_q = 1 if n > 129 and _one_query(subject) else n
-    A = np.tile(three[kind], (n_q, 1))
-    A = np.tril(A) if subject.always_causal else A
-    Q, K = np.tile(q, (n_q, 1)), keys[kind]
-    got, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)
+def every_length_alike(subject, q, keys, n, seed, hides=""):
+    failure = _at_length(subject, q, keys, n, seed, hides)
+    if failure is None or not hides or not _at_length(subject, q, keys, 5, seed, hides):
+        return failure
+    raise NotApplicable(f"with {hides} it is wrong at every length")
+
+
+def _at_length(subject, q, keys, n, seed, hides):
+    rng, kind = np.random.default_rng(seed), np.arange(n) % 2
+    kind[-1], V = 2, rng.standard_normal((n, 2))
+    three = subject.attend(q.repeat(3, 0), keys, np.eye(3))
+    n_q = n if hides or n <= 129 or not _one_query(subject) else 1
+    causal, options = subject.always_causal or "causal" in hides, {}
+    seen = np.tri(n_q, n, dtype=bool) if causal else np.ones((n_q, n), bool)
+    if hides.startswith("is"):
+        options = {"is_causal": True}
+    elif hides:
+        square = (rng.random((n, n)) < 0.5) | np.eye(n, dtype=bool)
+        mask = square if hides == "a mask" else np.arange(n)[None] < n - n // 5
+        seen, options = seen & mask, {"mask": mask}
+    A, Q, K = three[-1][kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
+    got = subject.attend(Q, K, V, **options)
     where = f"K repeats two keys and ends with the third, {n} tokens"
+    where += f", {hides}" * bool(hides)
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
     if failure is None:
         return None
     # The row that is off most says enough.
+    correct = _correct(subject, Q, K, V, **options)
     worst = abs(correct - got).max(-1).argmax()
     return Failure(correct[worst], got[worst], f"{where}, query {worst + 1}")
 
 
+# d_v = d_k = n_k, so that the values may be unit vectors wherever a scale is read from.
+SQUARE = tuple(Size(n_q, n_k, n_k) for n_q, n_k, *_ in SIZES[:3])
+
+
 def float_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         bias, shown = numbers(rng, *size[:2]), open_mask(rng, *size[:2])
         yield qkv(rng, size) | {"mask": np.where(shown, bias, -np.inf)}
 
@@ -394,11 +423,17 @@ def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
     opens = [np.full_like(mask, x) for x in (0, 1)]
     opens = opens[: 1 + (subject.said.mask_true == "hide")]
-    return _number_mask(subject, Q, K, V, mask, opens, np.exp(mask))
+    ask = _asking(subject, "floats", Q, K, V, opens)
+    A = weights_of(subject, Q, K) * np.exp(mask)
+    total = A.sum(-1, keepdims=True)
+    if not total.all():
+        raise NotApplicable("it is always causal, and then a token sees nothing")
+    correct = _correct(subject, Q, K, V, mask=mask)
+    return _agree(A / total @ V, ask(mask), correct, "a mask of floats")
 
 
 def integer_mask_cases(rng):
-    for size in SIZES[:3]:
+    for size in SQUARE:
         yield qkv(rng, size) | {"mask": open_mask(rng, *size[:2]).astype(int)}
 
 
@@ -412,29 +447,24 @@ def integer_masks_hide(subject, Q, K, V, mask):
     if subject.said.mask_true == "added":
         raise NotApplicable("its masks are added")
     hides = int(subject.said.mask_true == "hide")
-    opens = [np.full_like(mask, 1 - hides)]
-    return _number_mask(subject, Q, K, V, mask ^ hides, opens, mask)
+    ask = _asking(subject, "integers", Q, K, V, [np.full_like(mask, 1 - hides)])
+    own = subject.attend(Q, K, V, mask == 1)
+    correct = _correct(subject, Q, K, V, mask=mask == 1)
+    return _agree(own, ask(mask ^ hides), correct, "a mask of integers")
 
 
-def _number_mask(subject, Q, K, V, given, opens, factor):
-    """Compare what a mask does with what it must do, if open ones do nothing."""
+def _asking(subject, numbers, Q, K, V, opens):
+    """Return how it is asked under a mask of numbers, if open ones do nothing."""
     if subject.said.mask_shape == "lengths":
         raise NotApplicable("it reads lengths, and no mask")
-    what = f"a mask of {'floats' if given.dtype.kind == 'f' else 'integers'}"
-    ask = partial(_unless_refused, what, subject.raw, Q, K, V)
+    what = f"a mask of {numbers}"
+    ask = partial(_unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(open_)) for open_ in opens):
         raise NotApplicable(
             f"it is not made for {what}: one that hides nothing hides keys"
         )
-    A = weights_of(subject, Q, K) * factor
-    total = A.sum(-1, keepdims=True)
-    if not total.all():
-        raise NotApplicable("it is always causal, and then a token sees nothing")
-    mask = np.log(factor, where=factor > 0, out=np.full(factor.shape, -np.inf))
-    return _agree(
-        A / total @ V, ask(given), _correct(subject, Q, K, V, mask=mask), what
-    )
+    return ask
 
 
 @law(
@@ -476,7 +506,30 @@ def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
         failure = _agree(first, kept, correct, f"the first answer, after {name}")
         if failure := failure or _agree(first, again, correct, f"after {name}"):
             return failure
-    return None
+    return None if mask is None else _second_mask(subject, longer)
+
+
+def _second_mask(subject, X):
+    """Ask about the future after the past; hidden keys behind make a shape of its own.
+
+    Hiding them may be broken by itself: then the first mask shows it, too.
+    """
+    n, past = len(X), np.tri(len(X), dtype=bool)
+
+    def ask(mask, more):
+        tokens = np.concatenate([X, X[:more]])
+        rows = np.concatenate([mask, mask[:more]])
+        shown = np.pad(rows, [(0, 0), (0, more)])
+        return subject.attend(tokens, tokens, tokens, shown)[:n]
+
+    first, second, again = ask(past, 0).copy(), ask(past.T, 0).copy(), ask(past, 0)
+    if differs(first, ask(past, 2)):
+        return None
+    correct = [_correct(subject, X, X, X, mask=m) for m in (past, past.T)]
+    where = f"after one of the same shape ({n}, {n})"
+    return _agree(ask(past.T, 1), second, correct[1], f"mask j ≥ i, {where}") or _agree(
+        first, again, correct[0], f"mask j ≤ i, {where}"
+    )
 
 
 @law(
@@ -500,7 +553,7 @@ def large_scores_stay_exact(subject, offset):
 
 
 def dtype_cases(rng):
-    for dtype in PRECISION:
+    for dtype in PRECISION | WHOLE:
         case = qkv(rng, SIZES[2]) | {"dtype": dtype}
         yield case
         # A large number that hides may have no room in few bits.
@@ -518,13 +571,16 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
     _not_an_encoder(subject, "its norms stand between it and its attention")
     if subject.said.dtype and dtype != subject.said.dtype:
         raise NotApplicable(f"it takes {subject.said.dtype}")
+    if dtype in WHOLE and (subject.kind != "attention" or subject.said.scale):
+        raise NotApplicable("integers are asked of plain attention")
     correct = _correct(subject, Q, K, V, mask=mask)
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V, mask), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
     ask = subject.but(cast=dtype).attend
+    within = (PRECISION | WHOLE)[dtype]
     Y = _unless_refused(dtype, ask, Q, K, V, mask)
-    return differs(correct, Y, dtype, PRECISION[dtype])
+    return differs(correct, Y, dtype, within)
 
 
 @law(

@@ -18,8 +18,11 @@ __all__ = ["assert_lawful", "check"]
 Laws = Iterable[Law | str]
 
 
-# The law without which no other says anything.
-CALLS_AGREE, DIFFER = "calls_agree", "two calls on the same input differ"
+# The laws without which no other says anything; nothing is called before the first.
+FIRST = {
+    "calls_do_not_remember": "a call remembers the calls before it",
+    "calls_agree": "two calls on the same input differ",
+}
 
 
 def check(
@@ -100,13 +103,14 @@ def check(
 
 
 def _ask(subject, laws, seed):
-    """Return the findings; where no number comes twice, one law alone is asked."""
-    first = [law.check(subject, seed) for law in laws if law.slug == CALLS_AGREE]
-    known = {finding.law: finding for finding in first}
-    if [finding.verdict for finding in first] == ["broken"]:
-        silent = Finding(laws[0], None, why=DIFFER, subject=subject.name, seed=seed)
-        known |= {law: replace(silent, law=law) for law in laws if law not in known}
-    return [known[x] if x in known else x.check(subject, seed) for x in laws]
+    """Return the findings; what is said first may leave the others unasked."""
+    known = {}
+    for law in sorted(laws, key=lambda law: law.slug not in FIRST):
+        known[law] = law.check(subject, seed)
+        if law.slug in FIRST and known[law].verdict == "broken":
+            silent = Finding(law, None, why=FIRST[law.slug], subject=subject.name)
+            return [known.get(x, replace(silent, law=x, seed=seed)) for x in laws]
+    return [known[x] for x in laws]
 
 
 def assert_lawful(

@@ -17,7 +17,7 @@ from mha.laws._law import Law
 from mha.laws._matrix import kill_matrix
 from mha.laws.subjects.encoder import with_places
 from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.subject import Broke, NotApplicable, Subject, each_array
+from mha.laws.subjects.subject import Broke, NotApplicable, Subject
 
 # Tokens, width of a head, heads: √d, d, √d_model, d_model, √n and n all differ. For an
 # odd number of heads PyTorch's encoder takes another path than for an even one.
@@ -186,16 +186,6 @@ def _probes_of(size, kind, causal, depth, takes_bias):
         method = getattr(subject, METHODS[kind])
         return method(*given, *rest, mask, is_causal=is_causal, **others)
 
-    def dtype(subject, mask):
-        small = each_array([some, [*rest[kind]]], lambda x: x.astype("f"), {})
-        return output(subject, small[0], mask, rest=small[1]).itemsize
-
-    def written(subject, mask):
-        copies = [x.copy() for x in (*some, mask)]
-        output(subject.borrowing(), copies[:-1], copies[-1])
-        changes = zip(copies, (*some, mask), strict=True)
-        return [np.abs(new.astype(float) - old).sum() for new, old in changes]
-
     def across(subject, **options):
         """Let fewer queries ask; a layer gets tokens of their own for that."""
         if kind == "encoder" or (kind == "layer" and not subject.other_names):
@@ -228,11 +218,10 @@ def _probes_of(size, kind, causal, depth, takes_bias):
         loud = [some[0].copy(), *some[1:]]
         loud[0][1] = by * some[:2][-1][0]
         ask += [partial(output, given=loud, mask=m) for m in (None, alone)]
-    beside = [partial(f, mask=m) for f in (dtype, written) for m in masks]
-    beside += [partial(across, is_causal=True)] * (not causal)
+    beside: list[Any] = [partial(across, is_causal=True)] * (not causal)
     for m in masks * (kind != "encoder"):
         for added in (np.where(m, rng.random(m.shape), -np.inf), m.astype(int)):
-            beside.append(lambda s, m=added: s.raw(*three, m))
+            beside.append(lambda s, m=added: s.attend(*three, m))
         beside.append(lambda s, m=m: s.attend_with_weights(*three, m)[1])
         beside.append(lambda s, m=m: np.stack(s.slopes(*three, m, three[0])))
     yield from (Probe(size, f, f in beside) for f in (*ask, *beside))

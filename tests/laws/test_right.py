@@ -19,7 +19,7 @@ NAMES = ("W_Q", "W_K", "W_V")
 
 def double_loop(Q, K, V):
     """One query and one key at a time: no batch, no mask, no weights, no gradients."""
-    Y = np.zeros((len(Q), V.shape[1]), Q.dtype)
+    Y = np.zeros((len(Q), V.shape[1]), np.result_type(Q, np.float16))
     for i, query in enumerate(Q):
         scores = []
         for key in K:
@@ -34,7 +34,7 @@ def double_loop(Q, K, V):
 
 def loop_with_a_mask(Q, K, V, mask=None):
     """The same with a mask of bool, read entry by entry."""
-    Y = np.zeros((len(Q), V.shape[1]), Q.dtype)
+    Y = np.zeros((len(Q), V.shape[1]), np.result_type(Q, np.float16))
     for i in range(len(Q)):
         seen = [j for j in range(len(K)) if mask is None or mask[i % len(mask)][j]]
         if seen:
@@ -51,7 +51,7 @@ def _softmax(S):
 
 def hidden_by_index(Q, K, V, mask=None):
     """NumPy's `S[~mask] = -inf`, for bool and for one sequence only."""
-    S = Q @ K.T / np.sqrt(K.shape[1]).astype(Q.dtype)
+    S = Q @ K.T / math.sqrt(K.shape[1])
     if mask is not None:
         S[~np.broadcast_to(mask, S.shape)] = -np.inf
     return _softmax(S) @ V
@@ -59,8 +59,8 @@ def hidden_by_index(Q, K, V, mask=None):
 
 def hidden_by_where(Q, K, V, mask=None):
     """NumPy's `where`, which reads every number but 0 as True."""
-    S = Q @ K.swapaxes(-1, -2) / np.sqrt(K.shape[-1]).astype(Q.dtype)
-    S = S if mask is None else np.where(mask, S, -np.inf).astype(Q.dtype)
+    S = Q @ K.swapaxes(-1, -2) / math.sqrt(K.shape[-1])
+    S = S if mask is None else np.where(mask, S, -np.inf).astype(S.dtype)
     return _softmax(S) @ V
 
 
@@ -81,6 +81,63 @@ def filled_and_zeroed(query, key, value, attn_mask=None):
 @torch.no_grad()
 def without_gradients(Q, K, V):
     return F.scaled_dot_product_attention(Q, K, V)
+
+
+def sequences(Q, K, V, mask=None):
+    """NumPy for (batch, n, d) and nothing else."""
+    _b, _n, _d = Q.shape
+    return hidden_by_where(Q, K, V, mask)
+
+
+def one_by_one(Q, K, V, mask=None):
+    """A loop over the batch, with a mask for each sequence."""
+    masks = [None] * len(Q) if mask is None else mask
+    return np.stack(
+        [hidden_by_where(*given) for given in zip(Q, K, V, masks, strict=True)]
+    )
+
+
+def online(Q, K, V, mask=None, block=4):
+    """Blocks of keys, with a running maximum and a running sum."""
+    n_q, n_k, Q = len(Q), len(K), Q.astype(np.result_type(Q, np.float16))
+    top, total = np.full(n_q, -np.inf, Q.dtype), np.zeros(n_q, Q.dtype)
+    Y = np.zeros((n_q, V.shape[-1]), Q.dtype)
+    for start in range(0, n_k, block):
+        at = slice(start, start + block)
+        S = Q @ K[at].T / math.sqrt(Q.shape[-1])
+        if mask is not None:
+            S = np.where(np.broadcast_to(mask, (n_q, n_k))[:, at], S, -np.inf)
+        new = np.maximum(top, S.max(-1)).astype(Q.dtype)
+        safe = np.where(np.isfinite(new), new, 0)
+        E, shrink = np.exp(S - safe[:, None]), np.exp(top - safe)
+        total, top = total * shrink + E.sum(-1), new
+        Y = Y * shrink[:, None] + E @ V[at]
+    return Y / np.where(total > 0, total, 1)[:, None]
+
+
+def with_every_option(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+    need_weights=False,
+):  # fmt: skip
+    """PyTorch's signature; the mask is of booleans."""
+    scale = query.size(-1) ** -0.5 if scale is None else scale
+    S = torch.einsum("bhqd,bhkd->bhqk", query * scale, key)
+    if is_causal:
+        S = S.masked_fill(~torch.ones(S.shape[-2:], dtype=torch.bool).tril(), -math.inf)
+    if attn_mask is not None:
+        S = S.masked_fill(~attn_mask, -math.inf)
+    A = torch.nan_to_num(S.softmax(-1))
+    Y = F.dropout(A, dropout_p) @ value
+    return (Y, A) if need_weights else Y
+
+
+def lengths(q, k, v, valid_lens=None):
+    """NumPy, (b, n, h, d), padding by lengths."""
+    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    keep = None
+    if valid_lens is not None:
+        keep = (np.arange(k.shape[2]) < valid_lens[:, None])[:, None, None]
+    return hidden_by_where(q, k, v, keep).swapaxes(1, 2)
 
 
 def on_three_axes(Q, K, V):
@@ -148,6 +205,12 @@ RIGHT = {
     "filled and zeroed": filled_and_zeroed,
     "without gradients": without_gradients,
     "on three axes": on_three_axes,
+    "sequences": sequences,
+    "one by one": one_by_one,
+    "one by one, as said": as_function(one_by_one, mask_shape="bqk", batch_first=True),
+    "online": online,
+    "with every option": with_every_option,
+    "lengths": as_function(lengths, layout="bnhd"),
     "always causal": as_function(always_causal, causal="built in"),
     "causal layer": laws.Adapter(causal_layer, batch_first=True, causal="built in"),
     "refuses strides": laws.Adapter(refuses_strides, batch_first=True),

@@ -170,9 +170,9 @@ def test_numpy_has_no_bfloat16(three):
         subject.but(cast="bfloat16").attend(*three)
 
 
-def test_a_raw_mask_arrives_as_it_is(three):
+def test_a_mask_of_numbers_arrives_as_it_is(three):
     added = np.where(np.arange(5) < 3, 0.0, -np.inf) * np.ones((3, 1))
     subject = as_subject(F.scaled_dot_product_attention)
     np.testing.assert_allclose(
-        subject.raw(*three, added), subject.attend(*three, added == 0)
+        subject.attend(*three, added), subject.attend(*three, added == 0)
     )

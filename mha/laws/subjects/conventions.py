@@ -160,9 +160,9 @@ class Conventions:
     def mask_of(
         self, mask: Array, sizes: tuple[int, ...], default: str, dtype: Any
     ) -> Array:
-        """Return a mask of booleans, as it is handed over; `sizes` are b, h, n_q, n_k.
+        """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k.
 
-        It is the same object where there is nothing to translate.
+        Numbers are not translated, and nothing is copied that may stay as it is.
         """
         letters = self.mask_shape or default
         whole = np.broadcast_to(mask, sizes)
@@ -178,6 +178,8 @@ class Conventions:
         shape = tuple(size[letter] for letter in letters)
         whole = mask if mask.size == whole.size else whole.copy()
         mask = mask if mask.shape == shape else whole.reshape(shape)
+        if mask.dtype != bool:
+            return mask
         if self.mask_true == "added":
             return np.where(mask, 0.0, -np.inf).astype(dtype)
         return ~mask if self.mask_true == "hide" else mask

@@ -101,9 +101,8 @@ class Subject:
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
         self.mode, self.borrows = Mode(), False
-        # Floats are handed over in this dtype, and masks as they are if `raw` says so.
+        # Floats are handed over in this dtype.
         self.cast: str | None = None
-        self.translates = True
         # A mask of one row stays so, unless it goes through an adapter.
         self.spreads = False
         # What one call gave, and what a module has besides its arguments.
@@ -165,6 +164,11 @@ class Subject:
         """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
         return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
 
+    @property
+    def takes_sequences(self) -> bool:
+        """Whether (batch, n, d) is what it is made for; by chance more answer to it."""
+        return self.takes_batch and (self.kind != "attention" or self.lead == 1)
+
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
         try:
@@ -172,10 +176,6 @@ class Subject:
         except (Broke, NotApplicable):
             return False
         return Y.shape[:-1] == shape[:-1]
-
-    def raw(self, Q: Array, K: Array, V: Array, mask: Array, **options: Any) -> Array:
-        """Attend under a mask that is handed over as it is, floats or integers."""
-        return self.but(translates=False).attend(Q, K, V, mask, **options)
 
     def attend_with_weights(
         self, Q: Array, K: Array, V: Array, mask: Array | None = None
@@ -280,7 +280,7 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         name = self.mask_name or ""
-        if self.translates and options.get(name) is not None:
+        if options.get(name) is not None:
             options = options | {name: self._mask_for(args, options)}
         if not self.borrows:
             args, options = each_array([[*args], options], _copied, {})
