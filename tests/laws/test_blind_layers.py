@@ -148,3 +148,24 @@ def test_nan_is_never_expected():
     assert len(report.broken) > 3
     assert not any(np.isnan(f.expected).any() for f in report.broken
                    if not isinstance(f.expected, str))  # fmt: skip
+
+
+def test_an_example_says_how_the_layer_was_called():
+    def over_heads(X, W_Q, W_K, W_V, W_O, n_heads):
+        q, k, v = three(X, W_Q, W_K, W_V, n_heads)
+        return merged((q @ k.mT / k.shape[-1] ** 0.5).softmax(-3) @ v) @ W_O
+
+    finding = laws.rows_sum_to_one.check(over_heads)
+    assert "called with 3 heads on tokens [Q, K, V] of width 6" in finding.setup
+
+    def tiled(X, W_Q, W_K, W_V, W_O, n_heads):
+        d = W_Q.shape[1] // n_heads
+        q, k, v = (cut(X @ W, W.shape[1] // d) for W in (W_Q, W_K, W_V))
+        turns = [1] * (k.ndim - 3) + [n_heads // k.shape[-3], 1, 1]
+        return merged(attend(q, k.repeat(turns), v.repeat(turns))) @ W_O
+
+    report = laws.check(tiled, only=["equals_reference"], n_kv_heads=2)
+    setup = report.broken[0].setup
+    assert setup.startswith(
+        "called with 4 heads, 2 of keys, X filled with 0 to width 12"
+    )

@@ -592,6 +592,10 @@ class Layer(Subject):
             each *= 2
         width, total = each * groups * d_k, 0
         tokens = [_widened(x, width) for x in (X, *others)]
+        self.log["call"] = (
+            f"called with {each * groups} heads, {groups} of keys, X filled with 0 to "
+            f"width {width}: each head\nhas the keys of a group to itself"
+        )
         for start in range(0, n_heads, groups):
             # Where heads are fewer than groups, some stand there twice.
             heads = np.resize(range(start, min(start + groups, n_heads)), groups)
@@ -635,6 +639,11 @@ class Layer(Subject):
             block = slice(third * d, (third + 1) * d)
             three[name][block] = np.tile(weights[name], 3)
             three["W_O"][block, block] = weights["W_O"]
+        padded = ", mask filled with True" * (mask is not None and n_q < n_k)
+        self.log["call"] = (
+            f"called with {3 * n_heads} heads on tokens [Q, K, V] of width {3 * d}, of "
+            f"which\neach matrix reads its part{padded}"
+        )
         mask = _for_heads(mask, np.arange(3 * n_heads) % n_heads)
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
