@@ -265,10 +265,13 @@ class Report:
         """What it behaves like, in words, and the evidence."""
         if self.likeness is None:
             return ""
-        member, compared, wrong = self.likeness
+        member, compared, wrong, others = self.likeness
         head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
         same = f"the same answers on {compared} inputs, {wrong} of them wrong"
-        return f"{head}\n    {member.wrong}\n    evidence: {same}"
+        text = f"{head}\n    {member.wrong}\n    evidence: {same}"
+        left = [f.law.slug for f in self.broken if f.law.slug in others]
+        first = "it does not explain "
+        return text + f"\n{_indented([first + left[0], *left[1:]])}" if left else text
 
     @property
     def complaint(self) -> str:

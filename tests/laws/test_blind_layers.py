@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from mha import laws
+from mha import laws, zoo
 from tests.laws.reports import broken
 
 
@@ -169,3 +169,16 @@ def test_an_example_says_how_the_layer_was_called():
     assert setup.startswith(
         "called with 4 heads, 2 of keys, X filled with 0 to width 12"
     )
+
+
+def test_a_name_says_what_it_does_not_explain():
+    def two_slips(Q, K, V, mask=None):
+        Y = zoo.mask_ignored.attention(Q, K, V, mask)
+        return Y * (1.5 if Q.shape[-2] > 60 else 1)
+
+    report = laws.check(two_slips)
+    assert report.looks_like is zoo.mask_ignored
+    left = report.likely.partition("it does not explain ")[2]
+    assert "every_length_alike" in left
+    assert "padding_changes_nothing" not in left
+    assert "it does not explain" not in laws.check(zoo.mask_ignored).likely
