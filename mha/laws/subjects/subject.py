@@ -54,6 +54,7 @@ class Trace:
     """What was tried: how many tokens and sequences, and in which dtypes."""
 
     lengths: set[int] = field(default_factory=set)
+    longer: dict[str, list[int]] = field(default_factory=dict)
     batches: set[int] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
 
