@@ -190,3 +190,52 @@ def test_the_report_says_which_laws_tried_long_sequences():
     tried = " ".join(report.inputs.split())
     assert tried.startswith("lengths 1 to 3, 5, 7; longer: every_length_alike ")
     assert "63 to 65 127 to 129 257" in tried.replace("127 to 130", "127 to 129")
+
+
+class Cross(nn.Module):
+    """Other tokens must be given; a slip projects the values from the keys."""
+
+    def __init__(self, d_model, n_heads, slip=False):
+        super().__init__()
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            setattr(self, name, nn.Linear(d_model, d_model))
+        self.n_heads, self.slip = n_heads, slip
+
+    def forward(self, query, key, value, mask=None):
+        value = key if self.slip else value
+        given = (self.W_Q(query), self.W_K(key), self.W_V(value))
+        return self.W_O(merged(attend(*(cut(x, self.n_heads) for x in given), mask)))
+
+
+def crossing(X, weights, n_heads, key, value, mask=None, slip=False):
+    value = key if slip else value
+    given = X @ weights["W_Q"], key @ weights["W_K"], value @ weights["W_V"]
+    return merged(attend(*(cut(x, n_heads) for x in given), mask)) @ weights["W_O"]
+
+
+def crossing_from_keys(X, weights, n_heads, key, value, mask=None):
+    return crossing(X, weights, n_heads, key, value, mask, slip=True)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (Cross(8, 2), Cross(8, 2, slip=True)),
+        (laws.Adapter(crossing), laws.Adapter(crossing_from_keys)),
+    ],
+)
+def test_cross_attention_is_asked_as_such(right, wrong):
+    assert laws.check(right).holds
+    found = broken(laws.check(wrong, only=laws.ATTENTION))
+    assert {"rows_sum_to_one", "output_in_hull"} <= {*found}
+
+
+def test_what_writes_into_its_input_is_not_told_about_strides():
+    def residual(X, weights, n_heads, mask=None):
+        X += merged(
+            attend(*three(X, *[weights[f"W_{x}"] for x in "QKV"], n_heads), mask)
+        )
+        return F.layer_norm(X, X.shape[-1:], weights["gain_1"])
+
+    finding = laws.strides_change_nothing.check(as_encoder(residual))
+    assert finding.why == "it writes into the arrays that it is given"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mha.laws.subjects.conventions import MASK_LIKE, Conventions
-from mha.laws.subjects.subject import WEIGHTS_NAMES, holds_several
+from mha.laws.subjects.subject import OTHER_NAMES, WEIGHTS_NAMES, holds_several
 
 __all__ = ["Adapter"]
 
@@ -16,6 +16,8 @@ KINDS = ("attention", "layer", "encoder_layer", "encoder")
 # A mask has many names.
 BY_NAME = {"is_causal": False, "training": False, "norm_first": False}
 BY_NAME |= dict.fromkeys(WEIGHTS_NAMES, False)
+# A layer may be given other tokens to attend to.
+OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Adapter(Conventions):
         with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
         below. Without an argument `mask` it is asked about no mask; `is_causal`,
         `training`, `norm_first` and `return_weights` are handed over by name too, if
-        they are there. It gets and returns arrays, or tensors if arrays do not work.
+        they are there, and to a layer X_k and X_v (or key and value), the tokens that
+        are attended to. It gets and returns arrays, or tensors if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
@@ -43,8 +46,9 @@ class Adapter(Conventions):
         True: X is always (batch, n, d). False: X is always (n, batch, d). By default
         it comes as it is, with or without a batch in front.
     biases : bool, default False
-        Whether `run` takes biases too, as b_Q, b_K, b_V, b_O (and b_1, b_2, bias_1,
-        bias_2 in an encoder).
+        Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
+        b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
+        of (d_ff, d_model) for the feed-forward part, and gain_1, gain_2 of the norms.
     name : str, optional
         Heads the report; by default the name of `run`.
 
@@ -129,17 +133,23 @@ class Adapter(Conventions):
         named = {
             name: p
             for name, p in inspect.signature(self.run).parameters.items()
-            if name in BY_NAME or MASK_LIKE.search(name)
+            if name in BY_NAME
+            or MASK_LIKE.search(name)
+            or (self.kind == "layer" and name in OTHERS)
         }
         return {name: p.default is p.empty for name, p in named.items()}
 
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
         due = {name: BY_NAME.get(name) for name, must in self.accepts.items() if must}
+        due |= {name: X for name in due.keys() & OTHERS}
+        options = due | options
         if self.batch_first is not False:
-            return self.run(X, *others, **due | options)
+            return self.run(X, *others, **options)
         tokens = 3 if self.kind == "attention" else 1
         given = [x.swapaxes(0, 1) for x in (X, *others)[:tokens]]
-        result = self.run(*given, *others[tokens - 1 :], **due | options)
+        asked = options.keys() & OTHERS
+        options |= {name: options[name].swapaxes(0, 1) for name in asked}
+        result = self.run(*given, *others[tokens - 1 :], **options)
         Y, *rest = result if holds_several(result) else [result]
         return Y.swapaxes(0, 1), *rest
