@@ -145,7 +145,9 @@ def inputs_stay_untouched(subject, Q, K, V, mask=None):
     before = {name: x.copy() for name, x in given.items()}
     for _ in range(2):
         subject.borrowing().attend(**given)
-    return _changed(given, before)
+        if failure := _changed(given, before):
+            return failure
+    return None
 
 
 def _encoder_untouched(subject, given):

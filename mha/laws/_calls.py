@@ -82,8 +82,8 @@ def batch_cases(rng):
 def _part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     _not_an_encoder(subject, "its batches are asked about as a whole")
-    heads = subject.kind == "attention" and subject.takes_heads
-    if not heads and not subject.takes_sequences:
+    heads = subject.takes_heads
+    if not subject.takes_batches:
         raise NotApplicable("it reads one sequence at a time")
     n_heads = 1 if mask is None else mask.shape[1]
     if n_heads > 1 and subject.kind == "attention" and not heads:
@@ -132,7 +132,20 @@ def batch_mask_cases(rng):
     reason="M of shape (batch, heads, n_q, n_k) has a mask for each part of the batch",
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
-    return _part_by_part(subject, Q, K, V, mask)
+    failure = _part_by_part(subject, Q, K, V, mask)
+    if failure or not subject.padding_name:
+        return failure
+    # The last key of the second sequence is padding, and the first is seen by all.
+    mask = mask | (np.arange(K.shape[-2]) == 0)
+    mask[1, ..., -1] = False
+    Q, K, V = (Q, K, V) if subject.takes_heads else (Q[:, 0], K[:, 0], V[:, 0])
+    own, got = (x.attend(Q, K, V, mask) for x in (subject, subject.but(splits=True)))
+    correct = _correct(
+        subject, Q, K, V, mask=mask if subject.takes_heads else mask[:, 0]
+    )
+    return _agree(
+        own, got, correct, f"its padding handed over as {subject.padding_name}"
+    )
 
 
 def both_cases(rng):
@@ -340,9 +353,14 @@ def silent_query_takes_the_mean(subject, n_k, seed):
         if (time.process_time() - began) * (n_k / 257) ** 2 > SECONDS:
             raise NotApplicable(f"{n_k} queries would take too long")
         V = V.astype("float32")
-    Y, counts = _all_silent(subject, V), np.arange(1, n_k + 1)[:, None]
-    means = V.cumsum(0) / counts if subject.always_causal else V.mean(0) + 0 * V
-    return differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    Y, sums = _all_silent(subject, V), V.cumsum(0, dtype=float)
+    counts = np.arange(1, n_k + 1)[:, None]
+    means = sums / counts if subject.always_causal else sums[-1:] / n_k + 0 * sums
+    failure = differs(means[-1:], Y[-1:], f"the last of {n_k} queries")
+    if failure or differs(means, Y) is None:
+        return failure
+    worst = abs(means - Y).max(-1).argmax()
+    return Failure(means[worst], Y[worst], f"query {worst + 1} of {n_k}")
 
 
 def _all_silent(subject, V):

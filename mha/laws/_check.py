@@ -97,7 +97,7 @@ def check(
     )
     broken = tuple(f.law for f in findings if f.holds is False)
     tried = {name: sorted(x) for name, x in vars(subject.trace).items()}
-    tried |= {"longer": subject.trace.longer, "others": list(subject.other_masks)}
+    tried |= {"longer": subject.trace.longer, "others": subject.never_handed}
     tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
     return Report(
         subject.name, findings, partial(lookalike, subject, broken), seed, because,

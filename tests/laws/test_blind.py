@@ -1,6 +1,10 @@
 """Bugs that somebody wrote who had read the README alone, in small."""
 
+import math
+
 import numpy as np
+import pytest
+import torch
 
 import mha
 from mha import laws
@@ -120,3 +124,44 @@ def test_a_mask_that_is_kept_by_its_shape_is_memory_and_nothing_else():
         assert broken(report) == ["calls_do_not_remember"]
         assert "a call remembers the calls before it" in report.unasked
         assert "after one of the same shape" in report.broken[0].why
+
+
+def test_padding_is_handed_over_beside_the_mask():
+    def one_of_them(query, key, value, attn_mask=None, key_padding_mask=None):
+        S = query @ key.mT / math.sqrt(key.shape[-1])
+        if attn_mask is not None:
+            S = S.masked_fill(attn_mask, -math.inf)
+        elif key_padding_mask is not None:
+            S = S.masked_fill(key_padding_mask[:, None, None], -math.inf)
+        return torch.nan_to_num(S.softmax(-1)) @ value
+
+    def both(query, key, value, attn_mask=None, key_padding_mask=None):
+        if key_padding_mask is not None:
+            padding = key_padding_mask[:, None, None]
+            attn_mask = padding if attn_mask is None else attn_mask | padding
+        return one_of_them(query, key, value, attn_mask)
+
+    assert found(one_of_them, mask_true="hide") == {"batch_masks_reach_their_own"}
+    laws.assert_lawful(both, mask_true="hide")
+    with pytest.raises(AssertionError, match="key_padding_mask looks like a mask"):
+        laws.assert_lawful(both, ["self_only_mask"])
+    assert not laws.check(torch.nn.MultiheadAttention(6, 3)).unread
+
+
+def test_what_was_never_handed_over_is_told():
+    def with_dropout(query, key, value, attn_mask=None, dropout_p=0.0, scale=None):
+        return torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, attn_mask
+        )
+
+    assert "never handed: dropout_p, scale;" in repr(laws.check(with_dropout))
+
+
+def test_a_causal_buffer_that_ends_is_found_wherever_it_ends():
+    def buffered(X, weights, n_heads):
+        i, j = np.ogrid[: len(X), : len(X)]
+        past = (j <= i) | ((i >= 2048) & (j >= 2048))
+        return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=past)
+
+    adapter = laws.Adapter(buffered, causal="built in")
+    assert found(adapter) == {"silent_query_takes_the_mean"}

@@ -251,13 +251,12 @@ def test_one_word_makes_it_read():
     assert "padding_changes_nothing" not in unasked(report)
 
 
-def test_beside_a_mask_that_is_read_another_is_only_noted():
+def test_beside_a_mask_that_is_read_another_is_named_until_a_word_is_said():
     def both(Q, K, V, mask=None, key_padding_mask=None):
         return attend(Q, K, V, mask)
 
-    subject = as_subject(both)
-    assert subject.unread_masks == []
-    assert subject.other_masks == ["key_padding_mask"]
+    assert as_subject(both).unread_masks == ["key_padding_mask"]
+    assert told(both, mask_true="attend").unread_masks == []
 
 
 def test_what_was_tried_is_remembered_by_all_twins():

@@ -180,8 +180,8 @@ def test_a_finding_reads_as_one_block():
         "    expected  [1]\n"
         "    got       [0.707]\n"
         "    seed      0\n"
-        "    because   softmax shares out one unit among the keys, "
-        "however large the scores"
+        "    because   each exponential is divided by the sum of its row, "
+        "whatever the scores"
     )
 
 

@@ -71,7 +71,8 @@ class Conventions:
     mask_true : {"attend", "hide", "added"}, optional
         What True means in a mask. "added": there are no truth values, 0 and -inf are
         added to the scores, in the dtype of the inputs. By default "attend", and
-        "added" where the argument is called `attn_bias`.
+        "added" where the argument is called `attn_bias`. If it is said, and a mask has
+        `key_padding_mask` (batch, n_k) beside it, padding is handed over there, too.
     mask_shape : str, optional
         The axes of a mask, out of b (batch), h (heads), q, k and 1, for example "qk",
         "b1qk" or "bk"; or "lengths": visible keys are counted, one integer for each

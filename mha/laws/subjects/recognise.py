@@ -139,7 +139,7 @@ def _as_module(target, name, torch, said):
     known = replace(said, mask_true=None)
     accepts, needs_mask = _parameters(target.forward)
     if isinstance(target, torch.nn.MultiheadAttention):
-        accepts = set(accepts) - {"is_causal"}
+        accepts = [x for x in accepts if x != "is_causal"]
         return _told(tensors.TorchModule(target, name, accepts), known)
     if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
         return _told(tensors.TorchEncoderModule(target, name, ("src", "mask")), known)

@@ -27,6 +27,7 @@ from mha.laws.subjects.conventions import MASK_LIKE, Conventions, NotApplicable
 Weights = dict[str, Array]
 Options = dict[str, Any]
 
+PADDING = "key_padding_mask"
 WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 
@@ -51,12 +52,13 @@ class WrongShape(Broke):
 
 @dataclass
 class Trace:
-    """What was tried: how many tokens and sequences, and in which dtypes."""
+    """What was tried: how many tokens and sequences, which dtypes and arguments."""
 
     lengths: set[int] = field(default_factory=set)
     longer: dict[str, list[int]] = field(default_factory=dict)
     batches: set[int] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Subject:
         needs_mask: bool = False, lead: int = 0,
     ) -> None:  # fmt: skip
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
+        self.order = tuple(accepts)
         # What was handed in.
         self.source: Any = target
         # Some functions want a mask in every call, or axes in front of the tokens.
@@ -106,6 +109,8 @@ class Subject:
         self.cast: str | None = None
         # A mask of one row stays so, unless it goes through an adapter.
         self.spreads = False
+        # Whether keys that nobody may attend to go through an argument of their own.
+        self.splits = False
         # What one call gave, and what a module has besides its arguments.
         self.gradients: list[Array] = []
         self.weights: Array | None = None
@@ -123,13 +128,26 @@ class Subject:
 
     @property
     def unread_masks(self) -> list[str]:
-        """Arguments that look like a mask, where none is handed over anywhere."""
-        return [] if self.mask_name else self.other_masks
+        """Arguments that look like a mask, and are never handed anything."""
+        known = {self.mask_name, self.padding_name}
+        return sorted(filter(MASK_LIKE.search, self.accepts - known))
 
     @property
-    def other_masks(self) -> list[str]:
-        """Arguments that look like a mask, and are never handed anything."""
-        return sorted(filter(MASK_LIKE.search, self.accepts - {self.mask_name}))
+    def padding_name(self) -> str | None:
+        """What takes padding beside the mask, where it is known what True means."""
+        beside = PADDING in self.accepts and self.mask_name not in (None, PADDING)
+        clear = beside and self.said.mask_true in ("attend", "hide")
+        return PADDING if clear and self.takes_batches else None
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
+        return self.takes_heads or self.takes_sequences
+
+    @property
+    def never_handed(self) -> list[str]:
+        """Arguments that were never handed anything."""
+        return [x for x in self.order if x not in self.trace.handed]
 
     @property
     def why_no_mask(self) -> str:
@@ -281,6 +299,8 @@ class Subject:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
         name = self.mask_name or ""
+        if self.splits:
+            options = self._split(options)
         if options.get(name) is not None:
             options = options | {name: self._mask_for(args, options)}
         if not self.borrows:
@@ -304,6 +324,15 @@ class Subject:
             # It kept the dtype; a law sees the one in which it asked.
             answer = answer.astype(args[0].dtype)
         return answer
+
+    def _split(self, options):
+        """Hand keys that a whole sequence may not attend to over as its padding."""
+        name, mask = self.mask_name, options[self.mask_name]
+        shown = mask.any((1, 2))
+        rest = mask | ~shown[:, None, None]
+        options = {x: y for x, y in options.items() if x != name}
+        options |= {} if rest.all() and not self.needs_mask else {name: rest}
+        return options | {PADDING: ~shown if self.said.mask_true == "hide" else shown}
 
     def _keys(self, args, options):
         """Return what the keys of a call are made from."""
@@ -337,6 +366,8 @@ class Subject:
         trace.lengths |= {X.shape[-2], self._keys(args, options).shape[-2]}
         trace.batches.add(len(X) if X.ndim > 2 else 1)
         trace.dtypes.add(self.cast or str(X.dtype))
+        # An adapter tells the arguments with a meaning only, and all by name.
+        trace.handed |= {*self.order[: len(args) * (not self.spreads)], *options}
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""

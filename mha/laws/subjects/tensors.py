@@ -310,7 +310,14 @@ class TorchModule(Module):
             **self.further,
         )  # fmt: skip
 
+    @property
+    def padding_name(self):
+        return "key_padding_mask"
+
     def forward(self, twin, X, key=None, value=None, attn_mask=None, **options):
+        if (padding := options.pop("key_padding_mask", None)) is not None:
+            options["key_padding_mask"] = ~padding
+
         def attend(Q, K, V, mask):
             return twin(Q, K, V, attn_mask=mask, **options)
 
