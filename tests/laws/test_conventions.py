@@ -178,7 +178,7 @@ def test_three_ways_to_say_what_is_hidden():
 
 
 @pytest.mark.parametrize(
-    ("batch_first", "front"), [(None, {()}), (True, {(1, 1), (2, 1)})]
+    ("batch_first", "front"), [(None, {()}), (True, {(1, 1), (2, 1), (5, 1)})]
 )
 def test_an_adapter_gets_masks_of_one_rank_whole(batch_first, front):
     seen = set()

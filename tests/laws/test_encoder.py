@@ -344,7 +344,7 @@ def test_a_layer_that_looks_up_every_name_is_asked_about_its_attention():
         return mha.encoder_layer(X, given, n_heads, mask)
 
     adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
-    spared = NEED_WEIGHTS, *NEED_OTHER_MASKS
+    spared = NEED_WEIGHTS, NEED_TENSORS, *NEED_OTHER_MASKS
     left = unasked_but(laws.check(adapter), *spared)
     assert left == [NEED_MODES, NEED_A_STACK]
 
