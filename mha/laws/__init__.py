@@ -15,7 +15,7 @@ numbers. In a test of your own, one line does it::
     def test_my_layer_satisfies_the_laws():
         laws.assert_lawful(MyLayer(8, 2))
 
-As a fixture it is there with ``pytest_plugins = ["mha.laws.fixture"]`` in conftest.py.
+As a fixture it is there with ``pytest_plugins = ["mha.testing"]`` in conftest.py.
 
 What `check` cannot know is said in a word of `Conventions`, for example
 ``mask_true="hide"``. A design that breaks a law on purpose is declared, for example by

@@ -104,8 +104,8 @@ def scores_are_not_symmetric(subject, X, W_Q, W_K):
     around = S[0, 1] + S[1, 2] + S[2, 0] - S[1, 0] - S[2, 1] - S[0, 2]
     if not abs(around) < 1e-6:
         return None
-    wanted = "S[0,1] + S[1,2] + S[2,0] other than S[1,0] + S[2,1] + S[0,2]"
-    return Failure(wanted, "equal sums, as symmetric scores give")
+    wanted = "L[0,1] + L[1,2] + L[2,0] other than L[1,0] + L[2,1] + L[0,2]"
+    return Failure(wanted, "equal sums", "L = log A, the logarithms of the weights")
 
 
 def _weights_with(subject, X, W_Q, W_K):

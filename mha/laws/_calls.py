@@ -10,6 +10,7 @@ from mha.heads import multi_head_attention
 from mha.laws._draw import SIZES, Size, numbers, open_mask, qkv, qkv_cases
 from mha.laws._law import TOLERANCE, Failure, differs, law, weights_of
 from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.subjects.encoder import HEADS, WIDTH, Drawn
 from mha.laws.subjects.layer import FOUR
 from mha.laws.subjects.results import Broke
 
@@ -84,15 +85,23 @@ def _part_by_part(subject, Q, K, V, mask=None):
     heads = subject.takes_heads
     if not subject.takes_batches:
         raise NotApplicable("it reads one sequence at a time")
-    Q, K, V = (Q, K, V) if heads else (Q[:, 0], K[:, 0], V[:, 0])
-    ask, shape = partial(subject.attend, Q, K, V, mask), np.shape(mask)
-    Y = ask() if mask is None else _unless_refused(f"a mask of shape {shape}", ask)
-    reduced = mask if mask is None or heads else mask[:, 0]
-    correct = _correct(subject, Q, K, V, mask=reduced)
-    for i in np.ndindex(Q.shape[:-2]):
-        own = None if mask is None else mask[i[0], 0]
-        alone = subject.attend(Q[i], K[i], V[i], own)
-        if failure := _agree(alone, Y[i], correct[i], f"part {list(i)} of the batch"):
+    n_heads = 1 if mask is None else mask.shape[1]
+    if n_heads > 1 and subject.kind == "attention" and not heads:
+        raise NotApplicable("it knows no heads")
+    three = Q, K, V
+    given = three if heads else tuple(x[:, 0] for x in three)
+    ask = partial(subject.attend, *given, mask, heads=n_heads)
+    Y = ask() if mask is None else _unless_refused(f"a mask of shape {mask.shape}", ask)
+    if not heads:
+        three = Q[:, :1], K[:, :1], V[:, :1]
+        three = tuple(x.repeat(n_heads, 1) for x in three)
+        Y = Y.reshape(*Y.shape[:-1], n_heads, -1).swapaxes(1, 2)
+    correct = _correct(subject, *three, mask=mask)
+    for b, r in np.ndindex(Y.shape[:2]):
+        own = None if mask is None else mask[b, r % n_heads]
+        alone = subject.attend(*(x[b, r] for x in three), own)
+        where = f"part [{b}, {r}] of the batch"
+        if failure := _agree(alone, Y[b, r], correct[b, r], where):
             return failure
     return None
 
@@ -108,25 +117,27 @@ def batches_and_heads_stay_apart(subject, Q, K, V):
 
 
 def batch_mask_cases(rng):
-    for h, size in ((1, Size(1, 2, 2)), (3, Size(5, 7, 2))):
+    for b, h, size in ((2, 1, Size(1, 2, 2)), (5, 3, Size(5, 7, 2))):
         # Padding first: some are told lengths, and can be asked nothing else.
-        padding = np.arange(size.n_k) < [[[[size.n_k - 1]]], [[[size.n_k]]]]
-        yield qkv(rng, size, 2, h) | {"mask": padding}
-        for rows in (1, size.n_q):
+        ends = size.n_k - 1 + np.arange(b) % 2
+        padding = np.arange(size.n_k) < ends[:, None, None, None]
+        yield qkv(rng, size, b, h) | {"mask": padding}
+        for heads, rows in ((1, 1), (1, size.n_q), (max(h, 2), size.n_q)):
             shown = open_mask(rng, rows, size.n_k)
-            both = np.stack([shown, np.roll(shown, 1, -1)])
-            yield qkv(rng, size, 2, h) | {"mask": both[:, None]}
+            turned = [np.roll(shown, i, -1) for i in range(b * heads)]
+            mask = np.reshape(turned, (b, heads, rows, -1))
+            yield qkv(rng, size, b, max(h, heads)) | {"mask": mask}
 
 
 @law(
-    "every sequence of a batch gets its own mask",
+    "every sequence of a batch, and every head, gets its own mask",
     cases=batch_mask_cases,
-    equation="attention(Q, K, V, M)[b, r] = attention(Q[b, r], K[b, r], V[b, r], M[b])",
-    reason="M of shape (batch, 1, n_q, n_k) says for each sequence what is padding",
+    equation="attention(Q, K, V, M)[i] = attention(Q[i], K[i], V[i], M[i]), i = b, r",
+    reason="M of shape (batch, heads, n_q, n_k) has a mask for each part of the batch",
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
     failure = _part_by_part(subject, Q, K, V, mask)
-    if failure or not subject.padding_name:
+    if failure or not subject.padding_name or mask.shape[1] > 1:
         return failure
     # The last key of the second sequence is padding, and the first is seen by all.
     mask = mask | (np.arange(K.shape[-2]) == 0)
@@ -205,6 +216,7 @@ def slope_cases(rng):
         mask = open_mask(rng, size.n_q, size.n_k)
         mask[:, -1], mask[:, 0] = False, True
         yield case | {"mask": mask}
+    yield {"n": 3, "seed": int(rng.integers(1000))}
 
 
 @law(
@@ -213,32 +225,63 @@ def slope_cases(rng):
     equation="∂L/∂x = (L(x + h) − L(x − h)) / 2h, and exactly 0 for a hidden key",
     reason="training follows the slopes, so they must be those of this output",
 )
-def gradients_are_slopes(subject, Q, K, V, direction, mask=None):
+def gradients_are_slopes(subject, **case):
     _not_coarse(subject, "slopes")
-    if subject.said.n_kv_heads and subject.kind == "layer":
-        raise NotApplicable("keys that a group shares have the slopes of all its heads")
-    slopes = subject.slopes(Q, K, V, mask, direction)
-    if not any(slope.any() for slope in slopes):
-        raise NotApplicable("no gradient flows through it at all")
-    given = {"Q": Q, "K": K, "V": V}
-    for name, got in zip("QKV", slopes, strict=True):
-        wanted = _differences(subject, given, name, direction, mask)
-        if failure := differs(wanted, got, f"gradient of {name}", 1e-3):
-            return failure
-        if mask is not None and name != "Q" and (hidden := got[~mask.any(0)]).any():
+    grouped = subject.kind == "layer" and subject.said.n_kv_heads
+    # Norms or shared keys stand between Q, K, V and the output: X is asked.
+    whole = subject.kind == "encoder" or bool(grouped)
+    if not subject.tensors:
+        raise NotApplicable("its gradients are out of reach")
+    if ("seed" in case) != whole:
+        raise NotApplicable("another kind of case asks it")
+    if "seed" in case:
+        return _slopes_of_tokens(subject, **case)
+    mask, direction = case.pop("mask", None), case.pop("direction")
+    slopes = subject.slopes(*case.values(), mask, direction)
+    ask = partial(subject.attend, mask=mask)
+    if failure := _not_slopes(ask, case, slopes, direction):
+        return failure
+    unseen = slice(0) if mask is None else ~mask.any(0)
+    for name, slope in zip("KV", slopes[1:], strict=True):
+        if (hidden := slope[unseen]).any():
             return Failure("exactly 0", f"{abs(hidden).max():.1e}", f"{name}, hidden")
     return None
 
 
-def _differences(subject, given, name, direction, mask, h=1e-3):
-    slopes = np.zeros_like(given[name])
-    for i in np.ndindex(slopes.shape):
-        step = np.zeros_like(slopes)
-        step[i] = h
-        ends = [subject.attend(**given | {name: given[name] + s}, mask=mask)
-                for s in (step, -step)]  # fmt: skip
-        slopes[i] = ((ends[0] - ends[1]) * direction).sum() / (2 * h)
-    return slopes
+def _slopes_of_tokens(subject, n, seed):
+    rng = np.random.default_rng(seed)
+    if subject.kind == "encoder":
+        # The feed-forward part, which bends, is silent.
+        drawn = Drawn(seed, subject.depth)
+        layers = [w | {"W_2": 0 * w["W_2"]} for w in drawn.draw()]
+        X, given, method = rng.standard_normal((n, WIDTH)), (layers, HEADS), "encode"
+        subject.log["tokens"] = f"{HEADS} heads, {drawn!r} with W_2 = 0"
+    else:
+        X, weights, _, n_heads = _grouped(rng, n, subject.said.n_kv_heads)
+        given, method = (weights, n_heads), "layer"
+
+    def ask(X, subject=subject):
+        return getattr(subject, method)(X, *given)
+
+    direction = rng.standard_normal(X.shape)
+    slope = subject.backwards(partial(ask, X), direction)[0]
+    return _not_slopes(ask, {"X": X}, [slope.reshape(-1, *X.shape)[0]], direction)
+
+
+def _not_slopes(ask, given, slopes, direction, h=1e-3):
+    """Compare gradients with central differences."""
+    if not any(slope.any() for slope in slopes):
+        raise NotApplicable("no gradient flows through it at all")
+    for (name, x), got in zip(given.items(), slopes, strict=True):
+        wanted = np.zeros_like(x)
+        for i in np.ndindex(x.shape):
+            step = np.zeros_like(x)
+            step[i] = h
+            ends = [ask(**given | {name: x + s}) for s in (step, -step)]
+            wanted[i] = ((ends[0] - ends[1]) * direction).sum() / (2 * h)
+        if failure := differs(wanted, got, f"gradient of {name}", 1e-3):
+            return failure
+    return None
 
 
 @law(
@@ -277,6 +320,8 @@ VIEWS = {
 def strides_change_nothing(subject, Q, K, V, lies):
     views = [VIEWS[lies](x) for x in (Q, K, V)]
     ask, plain = subject.borrowing().attend, [view.copy() for view in views]
+    if differs(subject.attend(*plain), ask(*(x.copy() for x in plain))):
+        raise NotApplicable("it writes into the arrays that it is given")
     Y = _unless_refused(f"an array that is {lies}", ask, *views)
     return _agree(subject.attend(*plain), Y, _correct(subject, *plain), lies)
 
@@ -330,7 +375,9 @@ def length_cases(rng):
     hidden |= {"is_causal=True": (33, 65, 129, 258)}
     for hides, lengths in hidden.items():
         for n in lengths:
-            case = {"q": numbers(rng, 1, 2), "keys": numbers(rng, 2, 2)}
+            # The last key is the loudest: a running maximum grows in the last block.
+            keys = np.concatenate([numbers(rng, 2, 2), [[3.0, 2.0]]])
+            case = {"q": np.array([[1.0, 2.0]]), "keys": keys}
             case |= {"n": n, "seed": int(rng.integers(1000))}
             yield case | ({"hides": hides} if hides else {})
 
@@ -338,7 +385,7 @@ def length_cases(rng):
 @law(
     "keys count alike at every length, also where blocks end",
     cases=length_cases,
-    equation="K[j] = k_{j mod 2} ⇒ A[i, j] / A[i, 0] = A₂[i, j mod 2] / A₂[i, 0]",
+    equation="K[j] = k_{c(j)} ⇒ A[i, j] / A[i, 0] = A₃[i, c(j)] / A₃[i, 0]",
     reason="a score depends on its own key, and softmax on all keys alike",
     orderless=True,
 )
@@ -351,8 +398,8 @@ def every_length_alike(subject, q, keys, n, seed, hides=""):
 
 def _at_length(subject, q, keys, n, seed, hides):
     rng, kind = np.random.default_rng(seed), np.arange(n) % 2
-    pair = subject.attend(q.repeat(2, 0), keys, np.eye(2))[-1]
-    V = rng.standard_normal((n, 2))
+    kind[-1], V = 2, rng.standard_normal((n, 2))
+    three = subject.attend(q.repeat(3, 0), keys, np.eye(3))
     n_q = n if hides or n <= 129 or not _one_query(subject) else 1
     causal, options = subject.always_causal or "causal" in hides, {}
     seen = np.tri(n_q, n, dtype=bool) if causal else np.ones((n_q, n), bool)
@@ -362,9 +409,10 @@ def _at_length(subject, q, keys, n, seed, hides):
         square = (rng.random((n, n)) < 0.5) | np.eye(n, dtype=bool)
         mask = square if hides == "a mask" else np.arange(n)[None] < n - n // 5
         seen, options = seen & mask, {"mask": mask}
-    A, Q, K = pair[kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
+    A, Q, K = three[-1][kind] * seen, np.tile(q, (n_q, 1)), keys[kind]
     got = subject.attend(Q, K, V, **options)
-    where = f"K repeats the two keys, {n} tokens{', ' * bool(hides)}{hides}"
+    where = f"K repeats two keys and ends with the third, {n} tokens"
+    where += f", {hides}" * bool(hides)
     failure = differs(A / A.sum(-1, keepdims=True) @ V, got, where)
     if failure is None:
         return None
@@ -442,7 +490,7 @@ def _asking(subject, numbers, Q, K, V, opens):
     "two calls on the same input agree",
     cases=lambda rng: _with_seed(rng, n=(13,)),
     equation="attention(Q, K, V) = attention(Q, K, V)",
-    reason="outside of training nothing is random",
+    reason="outside of training nothing is random (each call gets copies)",
 )
 def calls_agree(subject, n, seed):
     given = qkv(np.random.default_rng(seed), Size(n, n + 4, 2, False))
@@ -523,26 +571,35 @@ def large_scores_stay_exact(subject, offset):
     return _agree(expected, got, np.array([[0.75, 0.25]] * 2)[seeing], where, 1e-4)
 
 
+def dtype_cases(rng):
+    for dtype in PRECISION | WHOLE:
+        case = qkv(rng, SIZES[2]) | {"dtype": dtype}
+        yield case
+        # A large number that hides may have no room in few bits.
+        yield case | {"mask": open_mask(rng, *SIZES[2][:2])}
+
+
 @law(
     "every dtype gives the numbers, as near as it can",
-    cases=lambda rng: [qkv(rng, SIZES[2]) | {"dtype": x} for x in PRECISION | WHOLE],
+    cases=dtype_cases,
     equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
     reason="digits that the dtype has must not be lost on the way",
     orderless=True,
 )
-def every_dtype_gives_the_numbers(subject, Q, K, V, dtype):
+def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
     _not_an_encoder(subject, "its norms stand between it and its attention")
     if subject.said.dtype and dtype != subject.said.dtype:
         raise NotApplicable(f"it takes {subject.said.dtype}")
     if dtype in WHOLE and (subject.kind != "attention" or subject.said.scale):
         raise NotApplicable("integers are asked of plain attention")
-    correct = _correct(subject, Q, K, V)
+    correct = _correct(subject, Q, K, V, mask=mask)
     near = 1e-4 + PRECISION.get(subject.said.dtype, 0)
-    if differs(correct, subject.attend(Q, K, V), within=near):
+    if differs(correct, subject.attend(Q, K, V, mask), within=near):
         raise NotApplicable("its numbers are others, whatever the dtype")
     ask = subject.but(cast=dtype).attend
     within = (PRECISION | WHOLE)[dtype]
-    return differs(correct, _unless_refused(dtype, ask, Q, K, V), dtype, within)
+    Y = _unless_refused(dtype, ask, Q, K, V, mask)
+    return differs(correct, Y, dtype, within)
 
 
 @law(
@@ -559,19 +616,26 @@ def groups_share_their_keys(subject, n, seed):
     if n > 1 and subject.said.positional:
         raise NotApplicable("the order of its tokens counts (positional=True)")
     rng, n_heads, d = np.random.default_rng(seed), 2 * n_kv, 2
+    where = f"{n_heads} heads, {n_kv} of keys"
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, d) for h in (n_heads, n_kv, n_kv))
         shared = [np.repeat(x, 2, axis=1) for x in (K, V)]
-        Y, correct = subject.attend(Q, K, V), _correct(subject, Q, *shared)
-        return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
-    X, width = numbers(rng, n, n_heads * d), n_heads * d
+        return differs(_correct(subject, Q, *shared), subject.attend(Q, K, V), where)
+    X, narrow, wide, _ = _grouped(rng, n, n_kv, d)
+    options = {"is_causal": True} if subject.always_causal else {}
+    correct = multi_head_attention(X, n_heads=n_heads, **wide, **options)
+    return differs(correct, subject.layer(X, narrow, n_heads), where)
+
+
+def _grouped(rng, n, n_kv, d=2):
+    """Return tokens, weights with few heads of keys and with all, how many heads."""
+    width = 2 * n_kv * d
+    X = numbers(rng, n, width)
     weights = {f"W_{x}": numbers(rng, width, width) / 2 for x in "QO"}
-    narrow = {f"W_{x}": numbers(rng, width, n_kv, d) / 2 for x in "KV"}
-    wide, narrow = (
-        {name: np.repeat(W, each, 1).reshape(width, -1) for name, W in narrow.items()}
-        for each in (2, 1)
+    few = {f"W_{x}": numbers(rng, width, n_kv, d) / 2 for x in "KV"}
+    narrow, wide = (
+        weights
+        | {name: W.repeat(each, 1).reshape(width, -1) for name, W in few.items()}
+        for each in (1, 2)
     )
-    options = {"n_heads": n_heads, "is_causal": subject.always_causal}
-    correct = multi_head_attention(X, **weights, **wide, **options)
-    Y = subject.layer(X, weights | narrow, n_heads)
-    return differs(correct, Y, f"{n_heads} heads, {n_kv} of keys")
+    return X, narrow, wide, 2 * n_kv

@@ -24,6 +24,9 @@ FIRST = {
     "calls_agree": "two calls on the same input differ",
 }
 
+# Few laws try more tokens than this; the report says which.
+LONGER = 32
+
 
 def check(
     subject: Any, only: Laws | None = None, seed: int = 0, *, breaks: Laws = (),
@@ -94,7 +97,7 @@ def check(
     )
     broken = tuple(f.law for f in findings if f.holds is False)
     tried = {name: sorted(x) for name, x in vars(subject.trace).items()}
-    tried["others"] = subject.never_handed
+    tried |= {"longer": subject.trace.longer, "others": subject.never_handed}
     tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
     return Report(
         subject.name, findings, partial(lookalike, subject, broken), seed, because,
@@ -104,9 +107,13 @@ def check(
 
 def _ask(subject, laws, seed):
     """Return the findings; what is said first may leave the others unasked."""
-    known = {}
+    known, trace = {}, subject.trace
     for law in sorted(laws, key=lambda law: law.slug not in FIRST):
+        before, trace.lengths = trace.lengths, set()
         known[law] = law.check(subject, seed)
+        if longer := sorted(n for n in trace.lengths if n > LONGER):
+            trace.longer[law.slug] = longer
+        trace.lengths |= before
         if law.slug in FIRST and known[law].verdict == "broken":
             silent = Finding(law, None, why=FIRST[law.slug], subject=subject.name)
             return [known.get(x, replace(silent, law=x, seed=seed)) for x in laws]

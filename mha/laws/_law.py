@@ -300,6 +300,9 @@ def differs(
     expected, got = np.asarray(expected), np.asarray(got)
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
+    if np.isnan(expected).any():
+        # What was expected came from the subject itself.
+        return Failure("numbers", "NaN", where)
     return None if near(expected, got, within) else Failure(expected, got, where)
 
 

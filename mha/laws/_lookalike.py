@@ -14,7 +14,7 @@ import numpy as np
 from mha import zoo
 from mha._arrays import Array
 from mha.laws._law import Law
-from mha.laws._matrix import kill_matrix
+from mha.laws._matrix import breaks, kill_matrix
 from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.encoder import shapes_of
 from mha.laws.subjects.layer import FOUR
@@ -38,6 +38,8 @@ class Likeness(NamedTuple):
     member: Any
     inputs: int
     wrong: int
+    # The laws that are broken, though the member does not break them.
+    others: tuple[str, ...] = ()
 
 
 class Probe(NamedTuple):
@@ -68,7 +70,11 @@ def lookalike(subject: Subject, broken: Iterable[Law]) -> Likeness | None:
     found = [x for x in found if kill_matrix(broken, [x[0].member]).killed.any()]
     if not found or not all(_are_one(*found[0], other.member) for other, _ in found):
         return None
-    return found[0][0]
+    like, setting = found[0]
+    twin = _as_set(like.member, setting)
+    left = [law for law in broken if not kill_matrix([law], [like.member]).killed.any()]
+    others = tuple(law.slug for law in left if not breaks(law, twin))
+    return like._replace(others=others)
 
 
 def _are_one(like, setting, other):

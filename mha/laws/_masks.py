@@ -124,9 +124,10 @@ def padding_cases(rng):
             X, padding = rows(rng, size.n_k, size), np.full((2, size.d), junk)
             mask = np.arange(size.n_k + 2)[None] < size.n_k
             yield {"X": X, "padding": padding, "mask": mask}
-    X, padding = numbers(rng, 2, 3, 2), np.full((2, 2), 9.0)
-    mask = np.arange(5) < np.array([3, 2])[:, None, None, None]
-    yield {"X": X, "padding": padding, "mask": mask}
+    for lengths in ((3, 2), (3, 2, 1, 3, 2)):
+        X, padding = numbers(rng, len(lengths), 3, 2), np.full((2, 2), 9.0)
+        mask = np.arange(5) < np.array(lengths)[:, None, None, None]
+        yield {"X": X, "padding": padding, "mask": mask}
 
 
 @law(
@@ -145,10 +146,10 @@ def padding_changes_nothing(subject, X, padding, mask):
 
 
 def _padding_in_batch(subject, X, padding, mask):
-    """Give the second sequence one token less than the first."""
+    """Give the sequences different lengths."""
     if subject.kind == "attention" or not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
-    padded = np.concatenate([X, np.broadcast_to(padding, (2, *padding.shape))], 1)
+    padded = np.concatenate([X, np.broadcast_to(padding, (len(X), *padding.shape))], 1)
     Y = subject.attend(padded, padded, padded, mask, heads=2)
     for b, n in enumerate(mask.sum(-1).ravel()):
         x = X[b, :n]

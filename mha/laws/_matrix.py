@@ -133,12 +133,12 @@ def kill_matrix(
 def _is_killed(member, law, torch):
     subject = _subject_of(member, torch)
     # What differs from call to call says nothing where two calls are compared.
-    if law is not calls_agree and _breaks(calls_agree, subject):
+    if law is not calls_agree and breaks(calls_agree, subject):
         return False
-    return _breaks(law, subject)
+    return breaks(law, subject)
 
 
-def _breaks(law, subject):
+def breaks(law, subject):
     try:
         return law.search(subject) is not None
     except NotApplicable:

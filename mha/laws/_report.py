@@ -23,7 +23,8 @@ COUNTED = {
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 TRIED = {
-    "said": "", "lengths": "lengths ", "batches": "batches of ", "masks": "masks ",
+    "said": "", "lengths": "lengths ", "longer": "longer: ", "batches": "batches of ",
+    "masks": "masks ",
     "dtypes": "", "others": "never handed: ",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
@@ -272,10 +273,13 @@ class Report:
         """What it behaves like, in words, and the evidence."""
         if self.likeness is None:
             return ""
-        member, compared, wrong = self.likeness
+        member, compared, wrong, others = self.likeness
         head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
         same = f"the same answers on {compared} inputs, {wrong} of them wrong"
-        return f"{head}\n    {member.wrong}\n    evidence: {same}"
+        text = f"{head}\n    {member.wrong}\n    evidence: {same}"
+        left = [f.law.slug for f in self.broken if f.law.slug in others]
+        first = "it does not explain "
+        return text + f"\n{_indented([first + left[0], *left[1:]])}" if left else text
 
     @property
     def complaint(self) -> str:
@@ -320,7 +324,12 @@ class Report:
     @property
     def inputs(self) -> str:
         """What was tried, in words."""
-        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
+        longer = self.tried.get("longer", {})
+        rare = {n for x in longer.values() for n in x}
+        lengths = [n for n in self.tried.get("lengths", ()) if n not in rare]
+        also = [f"{slug} {' '.join(_runs(x))}" for slug, x in longer.items()]
+        tried = self.tried | {"lengths": lengths, "longer": also}
+        pairs = [(words, tried.get(name)) for name, words in TRIED.items()]
         parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
         return "; ".join([*parts, f"seed {self.seed}"])
 

@@ -121,7 +121,7 @@ def scores_keep_unit_variance(subject, d_k, n, seed):
     std = np.sqrt(np.nanmean(np.square(deviations)) * n / (n - 1))
     if 0.8 <= std <= 1.2:
         return None
-    return Failure("scores of standard deviation 0.8 to 1.2", f"{std:.3f}")
+    return Failure("log weights of standard deviation 0.8 to 1.2", f"{std:.3f}")
 
 
 def _first_head(subject, Q, K):

@@ -178,7 +178,7 @@ def test_three_ways_to_say_what_is_hidden():
 
 
 @pytest.mark.parametrize(
-    ("batch_first", "front"), [(None, {()}), (True, {(1, 1), (2, 1)})]
+    ("batch_first", "front"), [(None, {()}), (True, {(1, 1), (2, 1), (5, 1)})]
 )
 def test_an_adapter_gets_masks_of_one_rank_whole(batch_first, front):
     seen = set()
@@ -388,7 +388,7 @@ def test_a_mask_of_numbers_has_the_axes_that_are_said():
 
 def test_the_report_says_which_axes_the_masks_had():
     given = laws.Adapter(for_all_heads, batch_first=True)
-    assert "; masks b1qk; " in laws.check(given).inputs
+    assert "; masks b1qk, bhqk; " in laws.check(given).inputs
     assert "; masks bqk; " in laws.check(given, mask_shape="bqk").inputs
 
 

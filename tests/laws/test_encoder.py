@@ -26,11 +26,12 @@ layers_follow_each_other
 # What an encoder is not asked: its norms and its own tokens stand in between.
 OF_ATTENTION_ALONE = """
 batches_and_heads_stay_apart batch_masks_reach_their_own causal_corner
-gradients_are_slopes large_scores_stay_exact
+large_scores_stay_exact
 every_dtype_gives_the_numbers groups_share_their_keys
 """.split()
 NEED_WEIGHTS = "returned_weights_make_the_output"
 NEED_OTHER_MASKS = ["mask_and_causal_both_hide", "integer_masks_hide"]
+NEED_TENSORS = "gradients_are_slopes"
 NEED_A_STACK = "layers_follow_each_other"
 NEED_MODES = "training_mode_changes_nothing"
 NEED_BIASES = "both_parts_write_on_one_stream"
@@ -215,9 +216,10 @@ def unasked_but(report, *slugs):
 
 def test_what_cannot_be_asked_is_not_asked():
     integers = NEED_OTHER_MASKS[-1]
-    assert unasked_but(report_on("stack"), integers) == [NEED_MODES]
-    assert unasked_but(report_on("layer"), integers) == [NEED_MODES, NEED_A_STACK]
-    assert unasked_but(report_on("zoo"), NEED_WEIGHTS) == []
+    few = integers, NEED_TENSORS
+    assert unasked_but(report_on("stack"), *few) == [NEED_MODES]
+    assert unasked_but(report_on("layer"), *few) == [NEED_MODES, NEED_A_STACK]
+    assert unasked_but(report_on("zoo"), NEED_WEIGHTS, NEED_TENSORS) == []
     plain = mha.nn.Encoder(2, 8, 2, 12, norm_first=True, bias=False)
     ends = [NEED_BIASES, NEED_A_NORM_AT_THE_END]
     assert unasked_but(laws.check(plain), integers) == ends
@@ -342,7 +344,7 @@ def test_a_layer_that_looks_up_every_name_is_asked_about_its_attention():
         return mha.encoder_layer(X, given, n_heads, mask)
 
     adapter = laws.Adapter(run, kind="encoder_layer", biases=True)
-    spared = NEED_WEIGHTS, *NEED_OTHER_MASKS
+    spared = NEED_WEIGHTS, NEED_TENSORS, *NEED_OTHER_MASKS
     left = unasked_but(laws.check(adapter), *spared)
     assert left == [NEED_MODES, NEED_A_STACK]
 

@@ -308,7 +308,7 @@ def test_mine(assert_lawful):
 
 def test_in_somebodys_tests_the_trace_ends_in_their_line(pytester):
     """Nothing of the package is shown, and the first line says what broke."""
-    pytester.makeconftest('pytest_plugins = ["mha.laws.fixture"]')
+    pytester.makeconftest('pytest_plugins = ["mha.testing"]')
     pytester.makepyfile(TEST)
     result = pytester.runpytest_subprocess("-p", "no:xdist")
     result.assert_outcomes(failed=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mha.laws.subjects.conventions import MASK_LIKE, Conventions
 from mha.laws.subjects.results import results_in
-from mha.laws.subjects.subject import WEIGHTS_NAMES
+from mha.laws.subjects.subject import OTHER_NAMES, WEIGHTS_NAMES
 
 __all__ = ["Adapter"]
 
@@ -17,6 +17,8 @@ KINDS = ("attention", "layer", "encoder_layer", "encoder")
 # A mask has many names.
 BY_NAME = {"is_causal": False, "training": False, "norm_first": False}
 BY_NAME |= dict.fromkeys(WEIGHTS_NAMES, False)
+# A layer may be given other tokens to attend to.
+OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Adapter(Conventions):
         with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
         below. Without an argument `mask` it is asked about no mask; `is_causal`,
         `training`, `norm_first` and `return_weights` are handed over by name too, if
-        they are there. It gets and returns arrays, or tensors if arrays do not work.
+        they are there, and to a layer X_k and X_v (or key and value), the tokens that
+        are attended to. It gets and returns arrays, or tensors if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
@@ -44,8 +47,9 @@ class Adapter(Conventions):
         True: X is always (batch, n, d). False: X is always (n, batch, d). By default
         it comes as it is, with or without a batch in front.
     biases : bool, default False
-        Whether `run` takes biases too, as b_Q, b_K, b_V, b_O (and b_1, b_2, bias_1,
-        bias_2 in an encoder).
+        Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
+        b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
+        of (d_ff, d_model) for the feed-forward part, and gain_1, gain_2 of the norms.
     name : str, optional
         Heads the report; by default the name of `run`.
 
@@ -130,17 +134,22 @@ class Adapter(Conventions):
         named = {
             name: p
             for name, p in inspect.signature(self.run).parameters.items()
-            if name in BY_NAME or MASK_LIKE.search(name)
+            if name in BY_NAME
+            or MASK_LIKE.search(name)
+            or (self.kind == "layer" and name in OTHERS)
         }
         return {name: p.default is p.empty for name, p in named.items()}
 
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
         due = {name: BY_NAME.get(name) for name, must in self.accepts.items() if must}
-        run = self.run
+        due |= {name: X for name in due.keys() & OTHERS}
+        options, run = due | options, self.run
         if self.batch_first is False:
+            asked = options.keys() & OTHERS
+            options |= {name: options[name].swapaxes(0, 1) for name in asked}
             run = swapped(run, (0, 1), 3 if self.kind == "attention" else 1)
-        return run(X, *others, **due | options)
+        return run(X, *others, **options)
 
 
 def swapped(

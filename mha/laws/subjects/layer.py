@@ -141,6 +141,10 @@ class Layer(Subject):
             each *= 2
         width, total = each * groups * d_k, 0
         tokens = [_widened(x, width) for x in (X, *others)]
+        self.log["call"] = (
+            f"called with {each * groups} heads, {groups} of keys, X filled with 0 to "
+            f"width {width}: each head\nhas the keys of a group to itself"
+        )
         for start in range(0, n_heads, groups):
             # Where heads are fewer than groups, some stand there twice.
             heads = np.resize(range(start, min(start + groups, n_heads)), groups)
@@ -159,7 +163,8 @@ class Layer(Subject):
                     W = W[block]
                 part[name] = W
             names = dict(zip(("X_k", "X_v"), tokens[1:], strict=False))
-            given = tokens[0], part, each * groups, mask
+            own = _for_heads(mask, np.repeat(heads, each))
+            given = tokens[0], part, each * groups, own
             Y = self.layer(*given, is_causal=is_causal, **names)
             total = total + Y[..., : weights["W_O"].shape[1]]
         return total
@@ -183,8 +188,20 @@ class Layer(Subject):
             block = slice(third * d, (third + 1) * d)
             three[name][block] = np.tile(weights[name], 3)
             three["W_O"][block, block] = weights["W_O"]
+        padded = ", mask filled with True" * (mask is not None and n_q < n_k)
+        self.log["call"] = (
+            f"called with {3 * n_heads} heads on tokens [Q, K, V] of width {3 * d}, of "
+            f"which\neach matrix reads its part{padded}"
+        )
+        mask = _for_heads(mask, np.arange(3 * n_heads) % n_heads)
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]
+
+
+def _for_heads(mask, heads):
+    """Return the masks of these heads, if each has its own."""
+    several = mask is not None and mask.ndim == 4 and mask.shape[1] > 1
+    return mask[:, heads] if several else mask
 
 
 def _widened(x, width):

@@ -36,6 +36,7 @@ class Trace:
     """What was tried: tokens, sequences, axes of masks, dtypes and arguments."""
 
     lengths: set[int] = field(default_factory=set)
+    longer: dict[str, list[int]] = field(default_factory=dict)
     batches: set[int] = field(default_factory=set)
     masks: set[str] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
@@ -192,16 +193,12 @@ class Subject:
         self, Q: Array, K: Array, V: Array, mask: Array | None, direction: Array
     ) -> list[Array]:
         """Return the gradients of sum(Y * direction) for Q, K and V, one head."""
-        if not self.tensors or self.kind == "encoder":
-            raise NotApplicable("its gradients are out of reach")
-        if self.cast not in (None, "float64"):
-            raise NotApplicable("gradients are compared in float64")
-        twin = self.with_settings(gradients=True).but(direction=direction, slope_at={})
-        twin.attend(Q.copy(), K.copy(), V.copy(), mask)
+        given = Q.copy(), K.copy(), V.copy(), mask
+        slope_at = self.backwards(lambda twin: twin.attend(*given), direction)
         slopes, start = [], 0
         for key, x in zip(self.slope_keys, (Q, K, V), strict=True):
             # What the laws gave stands first in what was handed over.
-            slope = twin.slope_at[key]
+            slope = slope_at[key]
             slope = slope[(0,) * (slope.ndim - x.ndim)]
             slopes.append(slope[..., : x.shape[-2], start : start + x.shape[-1]])
             if key == 0 and self.kind == "attention":
@@ -209,6 +206,18 @@ class Subject:
             # A wide token carries all three, one beside the other.
             start += x.shape[-1] if self.slope_keys == (0, 0, 0) else 0
         return slopes
+
+    def backwards(
+        self, ask: Callable[[Self], Array], direction: Array
+    ) -> dict[Any, Array]:
+        """Return what arrives at each argument when sum(Y * direction) goes back."""
+        if not self.tensors:
+            raise NotApplicable("its gradients are out of reach")
+        if self.cast not in (None, "float64"):
+            raise NotApplicable("gradients are compared in float64")
+        twin = self.with_settings(gradients=True).but(direction=direction, slope_at={})
+        ask(twin)
+        return twin.slope_at
 
     @property
     def slope_keys(self) -> tuple[Any, Any, Any]:
@@ -327,6 +336,8 @@ class Subject:
             heads = X.shape[1] if X.ndim == 4 else 1
         mask = mask[:, None] if mask.ndim == 3 else mask
         batch, *lengths = self._sizes(args, options)
+        # A module does not tell how many, and a mask of its own for each does.
+        heads = max((heads, *mask.shape[1:-2]))
         letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
         default = letters.get(X.ndim, "b1qk")
         if mask.ndim == 4 and mask.shape[1] > 1:

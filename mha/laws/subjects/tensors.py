@@ -6,6 +6,7 @@ It is looked up among the modules that are loaded: a tensor has loaded it.
 import contextlib
 import copy
 import functools
+import inspect
 import itertools
 import re
 import sys
@@ -224,6 +225,16 @@ class Module(_Built, Layer):
     built_with: tuple[str, ...] = twins.SIZES
     # How many heads keys and values have, where queries share them.
     groups: int | None = None
+
+    @functools.cached_property
+    def must_have(self):
+        """Return the names of other tokens without which it cannot be called."""
+        parameters = inspect.signature(self.target.forward).parameters
+        others = self.other_names or ()
+        return [x for x in others if parameters[x].default is parameters[x].empty]
+
+    def forward(self, twin, X, **options):
+        return twin(X, **dict.fromkeys(self.must_have, X) | options)
 
     @property
     def takes_bias(self):
