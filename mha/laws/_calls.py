@@ -583,7 +583,7 @@ def dtype_cases(rng):
     "every dtype gives the numbers, as near as it can",
     cases=dtype_cases,
     equation="|Y − Y_correct| < 1e-9, 1e-5, 0.02, 0.1 for float64, 32, 16 and bfloat16",
-    reason="digits that the dtype has must not be lost on the way",
+    reason="digits that the dtype has must not be lost, and integers not truncated",
     orderless=True,
 )
 def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):

@@ -69,6 +69,12 @@ def prose(cells):
     return ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
 
 
+def written(cells):
+    """Return the Markdown that code cells have written."""
+    outputs = [output for c in cells for output in c.get("outputs", ())]
+    return ["".join(o.get("data", {}).get("text/markdown", "")) for o in outputs]
+
+
 def figures(cells):
     """Return the ids of the cells whose output is a figure."""
     return [c["id"] for c in cells if any(map(is_figure, c.get("outputs", ())))]
@@ -107,7 +113,7 @@ def test_no_output_is_an_error_or_scrolls_sideways(look):
 @each()
 def test_every_hint_and_answer_is_folded_and_opens(look):
     cells, first, unfolded = look
-    folds = sum(text.count("<details>") for text in prose(cells))
+    folds = sum(text.count("<details>") for text in prose(cells) + written(cells))
     assert first["folds"] == [False] * folds
     assert unfolded["folds"] == [True] * folds
 

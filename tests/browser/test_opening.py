@@ -104,7 +104,7 @@ def test_a_part_of_the_strip_leads_to_its_chapter(open_page):
 
 def test_the_card_leads_to_the_section_on_the_law(open_page):
     page = open_page(SOFTMAX)
-    page.locator(".law-card a").click()
+    page.locator(".law-card a[href='#the-law']").click()
     assert page.url.endswith("#the-law")
     assert page.locator("#the-law h2").is_visible()
 
