@@ -305,8 +305,7 @@ def _loops(Q, K, V, mask, is_causal):
 
 def _einsum(Q, K, V, mask, is_causal):
     mask = _visible(Q, K, mask, is_causal)
-    scale = Q.dtype.type(Q.shape[-1] ** -0.5)
-    S = np.einsum("...ic,...jc->...ij", scale * Q, K)
+    S = np.einsum("...ic,...jc->...ij", Q, K) * Q.shape[-1] ** -0.5
     A = softmax(S if mask is None else np.where(mask, S, -np.inf))
     empty = np.zeros(1, bool) if mask is None else ~mask.any(-1, keepdims=True)
     return np.einsum("...ij,...jc->...ic", np.where(empty, 0, A).astype(S.dtype), V)
@@ -324,7 +323,8 @@ def _torch(Q, K, V, mask, is_causal):
 
 def _float32(Q, K, V, mask, is_causal):
     small = (x.astype(np.float32) for x in (Q, K, V))
-    return _numpy(*small, mask, is_causal).astype(Q.dtype)
+    Y = _numpy(*small, mask, is_causal)
+    return Y.astype(Q.dtype if Q.dtype.kind == "f" else float)
 
 
 _RIGHT = (

@@ -195,7 +195,7 @@ class Stack(Layer):
         width = heads * d_head
         framed, spread = frame(X, width, self.eps, size)
         call = f"called with {heads} heads on tokens of width {width}"
-        self.log["frame"] = f"{call}: two more numbers keep norms from changing them"
+        self.log["frame"] = f"{call}:\ntwo more numbers keep norms from changing them"
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0
         # All names are there, for a reader that takes none of them to be optional.
