@@ -12,6 +12,7 @@ import re
 from bs4 import BeautifulSoup
 from docutils import nodes
 from pygments.formatters import HtmlFormatter
+from pygments.token import Name, Punctuation, Text, Whitespace
 
 NARROW = 40  # characters that fit everywhere
 COLUMN, LEAST = 358, 9.2  # px: a picture on a phone, and text that can be read on it
@@ -26,18 +27,24 @@ LETTERS = 32  # that fit side by side there, beside the spaces between the colum
 ROLES = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row",
          "th": "columnheader", "td": "cell"}  # fmt: skip
 CODE = re.compile(r"(<code\b[^>]*>)(.*?)(</code>)", re.DOTALL)
+# Kinds of code that have the colour of the text around them, so that a tag around each
+# (half of all tags on some pages) would only make a browser slow.
+PLAIN = (Name, Name.Namespace, Punctuation, Whitespace)
 SIZE = re.compile(r"font-size: ([\d.]+)px")
 
 
 class Lines(HtmlFormatter):
-    """Write each line of a block as an element that says how far it is indented."""
+    """Write each line of a block as an element that says how far it is indented.
+
+    Only code of another colour than the text becomes an element within the line.
+    """
 
     def wrap(self, source):
         """Return the block; its lines are read before its first tag is written."""
         return super().wrap(iter(list(source)))
 
     def _format_lines(self, tokensource):
-        tokens = list(tokensource)
+        tokens = [(Text if kind in PLAIN else kind, text) for kind, text in tokensource]
         lines = "".join(value for _, value in tokens).split("\n")
         widest = max(map(len, lines))
         if widest > NARROW:

@@ -190,7 +190,51 @@ def test_the_cheat_sheet_names_what_breaks(mistake):
 
 def test_the_cheat_sheet_breaks_nothing_else():
     rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
-    assert rows.count("\n|") - 1 == len(BREAKS) + 1  # and the missing positions
+    assert rows.count("\n|") - 1 == len(BREAKS) + 1  # The glossary
+
+WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
+ALSO = re.findall(r"also\s+called\s+(?:an?\s|the\s)?([\w -]+)", read("glossary.md"))
+BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.])\*\*")
+
+
+def singular(word):
+    """Return the forms that a word of the text may have in the glossary."""
+    word = word.lower().replace("normalisation", "normalization")
+    ends = [("s", ""), ("es", ""), ("ies", "y"), ("axes", "axis"), ("ed", "ion"), ("es", "ion")]
+    ends += [("permutation equivariant", "equivariance"), ("invariant", "invariance")]
+    ends += [("attends", "attend to"), ("attends to", "attend to")]
+    return {word, *(word.removesuffix(a) + b for a, b in ends if word.endswith(a))}
+
+
+def introduced(slug):
+    """Return the words that a chapter puts in bold where it says what they mean."""
+    cells = json.loads(read(f"{slug}.ipynb"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] != "code")
+    prose = " ".join(row for row in text.splitlines() if not row.startswith("|"))
+    return {" ".join(word.split()) for word in BOLD.findall(prose)}
+
+
+def lacking(words):
+    """Return the words that neither the glossary nor the list of laws has."""
+    every = {word.lower() for word in WORDS + ALSO} | {law.name for law in laws.ALL}
+    return {word for word in words if not singular(word) & every}
+
+
+@pytest.mark.parametrize("slug", sorted(path.stem for path in BOOK.glob("*.ipynb")))
+def test_each_word_that_a_chapter_introduces_is_in_the_glossary(slug):
+    assert lacking(introduced(slug)) == set()
+
+
+def test_a_word_that_the_glossary_lacks_is_seen():
+    assert lacking({"queries", "axes", "entropic heads"}) == {"entropic heads"}
+    assert "self-attention" in introduced("05_attention")
+
+
+def test_the_glossary_is_in_the_order_of_the_alphabet():
+    assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
+
+
+# and the missing positions
 
 
 ENTRY = re.compile(

@@ -259,6 +259,22 @@ def test_a_narrow_block_is_left_alone():
     assert "line" not in highlighted("a = 1\nb = 2\n")
 
 
+def test_only_code_with_a_colour_of_its_own_gets_a_tag():
+    html = highlighted("from math import tau\nprint(tau, 2)\n")
+    assert re.findall('<span class="(\\w+)">', html) == ["kn", "kn", "nb", "mi"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_code_without_a_tag_has_the_colour_of_the_text(theme):
+    styles = pytest.importorskip("pygments.styles")
+    from pygments.token import Text
+
+    style = styles.get_style_by_name(f"a11y-high-contrast-{theme}")
+    plain = style.style_for_token(Text)
+    for kind in extension("fit").PLAIN:
+        assert style.style_for_token(kind) == plain, kind
+
+
 PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: block">
 <text style="font-size: 8.5px">a</text><text style="font-size: 30px">b</text></svg>"""
 
