@@ -192,6 +192,7 @@ def test_the_cheat_sheet_breaks_nothing_else():
     rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
     assert rows.count("\n|") - 1 == len(BREAKS) + 1  # The glossary
 
+
 WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
 ALSO = re.findall(r"also\s+called\s+(?:an?\s|the\s)?([\w -]+)", read("glossary.md"))
 BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.])\*\*")
@@ -200,7 +201,8 @@ BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.])\*\*")
 def singular(word):
     """Return the forms that a word of the text may have in the glossary."""
     word = word.lower().replace("normalisation", "normalization")
-    ends = [("s", ""), ("es", ""), ("ies", "y"), ("axes", "axis"), ("ed", "ion"), ("es", "ion")]
+    ends = [("s", ""), ("es", ""), ("ies", "y"), ("axes", "axis")]
+    ends += [("ed", "ion"), ("es", "ion")]  # concatenated, concatenates: concatenation
     ends += [("permutation equivariant", "equivariance"), ("invariant", "invariance")]
     ends += [("attends", "attend to"), ("attends to", "attend to")]
     return {word, *(word.removesuffix(a) + b for a, b in ends if word.endswith(a))}
