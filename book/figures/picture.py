@@ -12,7 +12,7 @@ from mha import plot
 from mha._figures import as_alt
 from mha.plot.palette import LIGHT, ROLES, paint
 from mha.plot.picture import small_png
-from mha.plot.scene import SANS
+from mha.plot.scene import SANS, WIDEST
 
 INK = "#010203"  # drawn by matplotlib, replaced by currentColor in the SVG
 COLOURS = {role: LIGHT[role] for role in (*ROLES, "amber", "olive", "muted", "rest")}
@@ -71,7 +71,7 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     inside = drawn.partition("<svg")[2].partition(">")[2]
     for pattern, replacement in TIDY:
         inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
-    pixels = float(width) * 4 / 3  # from points: the picture keeps its size, or shrinks
+    pixels = min(float(width) * 4 / 3, WIDEST)  # from points; the page may shrink it
     return (
         '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
         'xmlns:xlink="http://www.w3.org/1999/xlink" '

@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from mha.plot.marks import Point, Shape, Text, short
 from mha.plot.palette import ink_on
 
+# Pixels of a column: a notebook shows a picture at the width that it names, and cuts it.
+WIDEST = 736
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 
@@ -82,7 +84,7 @@ class Scene:
         """Return an SVG element without ids, so that several can share a page."""
         marks = "".join(mark.svg() for mark in self.marks)
         size = f"{short(self.width)} {short(self.height)}"
-        wide = f"{self.width * 4 / 3:.0f}"  # pixels, from points
+        wide = f"{min(self.width * 4 / 3, WIDEST):.0f}"  # pixels, from points
         return (
             '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
             f'viewBox="0 0 {size}" width="{wide}" style="display: block; height: auto; '

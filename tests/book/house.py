@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 
 import mha
+from mha.plot.scene import WIDEST
 from tests.book.load import extension, load
 
 ROOT = Path(__file__).parents[2]
@@ -396,6 +397,17 @@ def figures_show_where_no_script_runs(chapter):
                 yield f"a figure without PNG:\n{cell.source}"
             if "<svg" in html:
                 yield f"a figure as inline SVG:\n{cell.source}"
+
+
+@chapter_rule
+def figures_fit_the_column_of_a_notebook(chapter):
+    """JupyterLab shows an SVG at the width that it names, and cuts what is too wide."""
+    for cell in chapter.code:
+        for data in (output.get("data", {}) for output in cell.outputs):
+            svg = data.get("image/svg+xml", "")
+            widths = re.findall(r'<svg\b[^>]*?\swidth="([\d.]+)"', svg)
+            if svg and not (widths and float(widths[0]) <= WIDEST):
+                yield f"a figure of more than {WIDEST} pixels:\n{cell.source}"
 
 
 # ---------------------------------------------------------------- the exercises

@@ -372,6 +372,10 @@ BAD = {
         output("figures.bars", [result("View: ")]),
         output("figures.bars", [result("View: The bar ends at three.")]),
     ],
+    "figures_fit_the_column_of_a_notebook": [
+        output("figures.bars", [result("Picture: A.", **{"image/svg+xml": svg})])
+        for svg in ('<svg width="737">', "<svg>")
+    ],
     "figures_show_where_no_script_runs": [
         output("figures.bars", [result("Picture: A bar.")]),
         output(
