@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mha.plot.marks import Point, Shape, Text, short
 from mha.plot.palette import ink_on
 
-# Pixels of a column: a notebook shows a picture at the width that it names, and cuts it.
+# Pixels of a column, because a notebook draws a picture as wide as the picture says.
 WIDEST = 736
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
