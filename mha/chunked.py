@@ -105,7 +105,7 @@ def head_groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:
 
 def online_softmax(blocks: Iterator[tuple[slice, Array]], V: Array) -> Array:
     """Return the outputs of some queries, whose scores come one block at a time."""
-    # Less than any score; -inf would not do, since -inf - -inf is NaN.
+    # No finite score is less; -inf would not do, since -inf - -inf is NaN.
     top = lowest = np.finfo(V.dtype).min
     total = Y = 0.0
     for keys, S in blocks:
