@@ -25,7 +25,7 @@ COUNTED = {
 TRIED = {
     "said": "", "lengths": "lengths ", "longer": "longer: ", "batches": "batches of ",
     "masks": "masks ",
-    "dtypes": "", "others": "never handed: ",
+    "dtypes": "", "others": "left at default: ",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 

@@ -155,7 +155,7 @@ def test_what_was_never_handed_over_is_told():
         )
 
     said = " ".join(repr(laws.check(with_dropout)).split())
-    assert "never handed: dropout_p, scale;" in said
+    assert "left at default: dropout_p, scale;" in said
 
 
 def test_a_causal_buffer_that_ends_is_found_wherever_it_ends():

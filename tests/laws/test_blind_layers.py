@@ -157,6 +157,7 @@ def test_an_example_says_how_the_layer_was_called():
 
     finding = laws.rows_sum_to_one.check(over_heads)
     assert "called with 3 heads on tokens [Q, K, V] of width 6" in finding.setup
+    assert "W_Q, W_K, W_V read one each" in finding.setup
 
     def tiled(X, W_Q, W_K, W_V, W_O, n_heads):
         d = W_Q.shape[1] // n_heads

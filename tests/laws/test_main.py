@@ -54,7 +54,7 @@ def test_it_prints_the_report_with_the_seed_and_nothing_else(capsys):
         "mha.multi_head_attention: 1 hold\n\n"
         "✓ held\n    rows_sum_to_one\n\n"
         "tried\n    lengths 1 to 3, 5, 7; batches of 1; masks 1k, qk; float64; "
-        "never handed: b_Q, b_K,\n    b_V, b_O, is_causal, return_weights; seed 0\n",
+        "left at default: b_Q,\n    b_K, b_V, b_O, is_causal, return_weights; seed 0\n",
         "",
     )
 

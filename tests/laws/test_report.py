@@ -98,7 +98,7 @@ def test_what_was_tried_is_said_in_words():
     report.tried.update(dtypes=["float64"], others=["b_K", "scale"])
     assert report.inputs == (
         "lengths 1 to 3, 5, 7, 8; batches of 1, 2; masks b1qk; float64; "
-        "never handed: b_K, scale; seed 4"
+        "left at default: b_K, scale; seed 4"
     )
 
 
@@ -274,7 +274,7 @@ def test_an_argument_that_looks_like_a_mask_and_gets_none_fails(argument, word):
 def test_a_second_mask_is_noted_and_does_not_fail():
     layer = torch.nn.MultiheadAttention(6, 3)
     report = laws.check(layer, only=["self_only_mask"])
-    assert "never handed: key, value,\n    key_padding_mask" in repr(report)
+    assert "left at default: key, value,\n    key_padding_mask" in repr(report)
     assert report.complaint == ""
 
 

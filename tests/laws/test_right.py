@@ -269,7 +269,7 @@ def test_what_is_right_breaks_no_law(name, seed):
         ("hidden by index", laws.integer_masks_hide, "a mask of integers"),
         ("torch's function", laws.integer_masks_hide, "refuses a mask of integers"),
         ("torch's function", laws.mask_and_causal_both_hide, "beside is_causal"),
-        ("torch's function", laws.returned_weights_make_the_output, "no weights"),
+        ("torch's function", laws.returned_weights_make_the_output, "no attention"),
         ("always causal", laws.mask_and_causal_both_hide, "it is always causal"),
         ("causal layer", laws.causal_corner, "self-attention only"),
         ("NumPy attention", laws.groups_share_their_keys, "nobody said n_kv_heads"),

@@ -119,8 +119,16 @@ def test_weights_that_always_come_too_are_seen():
 
 
 def test_without_returned_weights_nothing_can_be_asked_about_them(three):
-    with pytest.raises(NotApplicable, match=r"returns no weights of shape \(3, 5\)"):
+    with pytest.raises(NotApplicable, match=r"returns no attention weights$"):
         as_subject(F.scaled_dot_product_attention).attend_with_weights(*three)
+
+
+def test_what_has_another_shape_is_not_taken_for_weights(three):
+    def with_cache(Q, K, V):
+        return weights_by_hand(Q, K) @ V, K
+
+    with pytest.raises(NotApplicable, match=r"attention weights of shape \(3, 5\)"):
+        as_subject(with_cache).attend_with_weights(*three)
 
 
 @pytest.mark.parametrize("name", WITH_SLOPES)

@@ -38,8 +38,10 @@ class Adapter(Conventions):
         with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
         below. Without an argument `mask` it is asked about no mask; `is_causal`,
         `training`, `norm_first` and `return_weights` are handed over by name too, if
-        they are there, and to a layer X_k and X_v (or key and value), the tokens that
-        are attended to. It gets and returns arrays, or tensors if arrays do not work.
+        they are there (one law of encoders asks with either value of `training`; else
+        it is left at its default, or False), and to a layer X_k and X_v (or key and
+        value), the tokens that are attended to. It gets and returns arrays, or tensors
+        if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.

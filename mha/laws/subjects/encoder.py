@@ -194,7 +194,7 @@ class Stack(Layer):
         heads = n_heads + (1 if d_head > 1 else 2) + spare
         width = heads * d_head
         framed, spread = frame(X, width, self.eps, size)
-        call = f"called with {heads} heads on tokens of width {width}"
+        call = f"the encoder is called with {heads} heads on tokens of width {width}"
         self.log["frame"] = f"{call}:\ntwo more numbers keep norms from changing them"
         # Pre-norm divides by the spread what attention is to read.
         factor = spread if self.norm_first else 1.0

@@ -180,7 +180,13 @@ class Layer(Subject):
             raise NotApplicable("it knows self-attention only")
         rows = [(0, 0)] * (X.ndim - 2) + [(0, n_k - n_q), (0, 0)]
         wide = np.concatenate([np.pad(X, rows), *others], -1)
+        call = (
+            f"called with {3 * n_heads} heads on tokens [Q, K, V] of width {3 * d}:\n"
+            "a token is a row of Q, of K and of V, and W_Q, W_K, W_V read one each"
+        )
+        call += "\nQ is filled up with rows of 0, left out of the output" * (n_q < n_k)
         if mask is not None and mask.shape[-2] == n_q != 1:
+            call += "\nthe mask is filled up with rows of True" * (n_q < n_k)
             before = [(0, 0)] * (mask.ndim - X.ndim)
             mask = np.pad(mask, before + rows[-mask.ndim :], constant_values=True)
         three = {name: np.zeros((3 * d, 3 * d), W.dtype) for name, W in weights.items()}
@@ -188,11 +194,7 @@ class Layer(Subject):
             block = slice(third * d, (third + 1) * d)
             three[name][block] = np.tile(weights[name], 3)
             three["W_O"][block, block] = weights["W_O"]
-        padded = ", mask filled with True" * (mask is not None and n_q < n_k)
-        self.log["call"] = (
-            f"called with {3 * n_heads} heads on tokens [Q, K, V] of width {3 * d}, of "
-            f"which\neach matrix reads its part{padded}"
-        )
+        self.log["call"] = call
         mask = _for_heads(mask, np.arange(3 * n_heads) % n_heads)
         Y = self.layer(wide, three, 3 * n_heads, mask, is_causal=is_causal)
         return Y[..., :n_q, :d]

@@ -124,7 +124,7 @@ class Subject:
 
     @property
     def never_handed(self) -> list[str]:
-        """Arguments that were never handed anything."""
+        """Arguments that no law has set."""
         return [x for x in self.order if x not in self.trace.handed]
 
     @property
@@ -186,7 +186,8 @@ class Subject:
         if A is not None:
             A = A[(0,) * (A.ndim - len(due))][..., : Q.shape[-2], :]
         if A is None or A.shape != due:
-            raise NotApplicable(f"it returns no weights of shape {due}")
+            of = "" if A is None else f" of shape {due}"
+            raise NotApplicable(f"it returns no attention weights{of}")
         return Y, A
 
     def slopes(
