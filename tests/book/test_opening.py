@@ -205,7 +205,7 @@ def test_the_card_links_the_designs_that_break_its_law_on_purpose(opening):
     html = opening.card("softmax", "the-law", LINKED)
     link = '<a href="17_since_2017.html#the-law">chapter 17</a>'
     assert opening.laws_of("softmax")[0] is laws.rows_sum_to_one
-    assert f"<p>Broken on purpose by attention sinks ({link}).</p>" in html
+    assert f"<p>Broken on purpose by softmax-off-by-one ({link}).</p>" in html
     assert "on purpose" not in opening.card("softmax", "the-law")
 
 
@@ -220,7 +220,9 @@ def test_the_card_links_exceptions_to_the_other_laws_of_a_chapter_too(opening):
 def test_every_exception_is_a_law_and_every_design_has_a_name():
     known = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
     assert set(designs.NAMES) == set(designs.BREAKS)
-    assert {slug for slugs in designs.BREAKS.values() for slug in slugs} <= known
+    assert set(designs.UNSEEN) <= set(designs.BREAKS)
+    for broken in (designs.BREAKS, designs.UNSEEN):
+        assert {slug for slugs in broken.values() for slug in slugs} <= known
 
 
 def test_a_chapter_without_a_law_has_no_card(opening):
