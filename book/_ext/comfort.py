@@ -84,6 +84,28 @@ def exact_minutes(tree):
     return prose / PROSE + code / CODE
 
 
+class Opening:
+    """What a chapter says before its first section."""
+
+    def __init__(self, top):
+        self.children = [n for n in top.children if not isinstance(n, nodes.section)]
+
+
+def sections(tree):
+    """Return the title and the node of each part of a chapter that is read."""
+    is_top = isinstance(tree, nodes.section)
+    top = tree if is_top else tree.next_node(nodes.section) or tree
+    inside = [node for node in top.children if isinstance(node, nodes.section)]
+    titles = {node: node[0].astext().partition(":")[0] for node in inside}
+    parts = [(title, node) for node, title in titles.items() if title not in APART]
+    return [("", Opening(top)), *parts]
+
+
+def whole(minutes):
+    """Return whole minutes, at least one, or none if there is nothing to read."""
+    return max(1, round(minutes)) if minutes else 0
+
+
 def in_fives(minutes):
     """Return minutes in steps of five, and at least five."""
     return max(5, 5 * round(minutes / 5))
@@ -117,10 +139,13 @@ def measure(app, tree):
     """Note what a chapter takes, beside the other facts about the page."""
     if chapter(app.env.docname):
         facts, practice = app.env.metadata[app.env.docname], exercises(tree)
-        facts["minutes"], facts["exercises"] = minutes(tree), len(practice)
-        facts["minutes_deeper"] = sum(n["minutes"] for n in tree.findall(is_deeper))
+        parts = [node for title, node in sections(tree) if title != "Deeper"]
+        read = sum(whole(exact_minutes(node)) for node in parts)
+        facts["minutes"], facts["exercises"] = in_fives(read), len(practice)
+        deeper = sum(exact_minutes(node) for node in tree.findall(is_deeper))
+        facts["minutes_deeper"] = in_fives(deeper) if deeper else 0
         doing = PREDICTION * predictions(tree) + sum(practice)
-        facts["minutes_with_all"] = in_fives(exact_minutes(tree) + doing)
+        facts["minutes_with_all"] = in_fives(read + doing)
 
 
 def head(facts, seconds):

@@ -13,13 +13,14 @@ from collections import Counter
 from pathlib import Path
 
 from comfort import (
-    APART,
     PREDICTION,
     chapter,
     exact_minutes,
     is_deeper,
     levels,
     predictions,
+    sections,
+    whole,
 )
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -30,7 +31,7 @@ from sphinx.util.docutils import SphinxDirective
 # counted with its question.
 START, PRESENT = "start", ("by hand", "picture", "break it")
 READ = {
-    "The question": START, "By hand": "by hand", "The picture": "picture",
+    "": START, "The question": START, "By hand": "by hand", "The picture": "picture",
     "The equation": "equation", "The step in the package": "step, check",
     "Check": "step, check", "Break it": "break it", "The law": "law",
     "In practice": "practice", "What you can now say": "end",
@@ -123,29 +124,19 @@ def lesson(tree):
     A section takes whole minutes and at least one, so that adding up the numbers of the
     table gives the sums of the table.
     """
-    top = tree.next_node(nodes.section)
-    inside = [node for node in top.children if isinstance(node, nodes.section)]
-    spent = Counter({START: exact_minutes(Opening(top))})
-    for section in inside:
-        title = section[0].astext().partition(":")[0]
-        folded = sum(exact_minutes(node) for node in section.findall(is_deeper))
+    spent = Counter()
+    for title, part in sections(tree):
         if title == "Deeper":
-            spent[DEEPER] += exact_minutes(section) + folded
-        elif title not in APART:
-            spent[READ.get(title, OTHER)] += exact_minutes(section)
-            spent[READ.get(title, OTHER)] += PREDICTION * predictions(section)
-    spent = Counter({name: max(1, round(time)) for name, time in spent.items() if time})
+            folded = sum(exact_minutes(node) for node in part.findall(is_deeper))
+            spent[DEEPER] += exact_minutes(part) + folded
+        else:
+            asked = PREDICTION * predictions(part)
+            spent[READ.get(title, OTHER)] += exact_minutes(part) + asked
+    spent = Counter({name: whole(time) for name, time in spent.items() if time})
     spent["reading"] = spent.total() - spent[DEEPER]
     for level, time in levels(tree):
         spent[STRETCH if level == STRETCH else HOMEWORK] += time
     return dict(spent)
-
-
-class Opening:
-    """What a chapter says before its first section."""
-
-    def __init__(self, top):
-        self.children = [n for n in top.children if not isinstance(n, nodes.section)]
 
 
 def fill_in(app, tree, docname):
