@@ -2,8 +2,10 @@
 
 A line says how long the chapter takes to read, how long with its predictions and
 exercises, what its deeper sections add (deeper.py), how long its code takes to run, and
-how many exercises it has; opening.py puts it under the title. The script that keeps the
-ticks of a reader, in the browser and nowhere else, learns those numbers here.
+how many exercises it has; opening.py puts it under the title. Reading is the prose and
+the visible code: not what code prints, not the tasks and their hints, not the sources.
+The script that keeps the ticks of a reader, in the browser and nowhere else, learns
+those numbers here.
 
 An exercise takes as many minutes as its first paragraph says in bold or italics, for
 example in "**Warm-up, 5 minutes.** Write …".
@@ -26,6 +28,7 @@ PROSE, CODE = 170, 100
 PREDICTION, UNTIMED = 1, 10  # minutes
 ASKS = re.compile(r"Before\s+you\s+\w[^*]*:")
 TIME = re.compile(r"\b(\d+) min")
+APART = {"On your own", "Sources"}  # sections that are not read from top to bottom
 FOLDED = {"tag_solution", "tag_hide-cell", "tag_hide-input", "cell_output"}
 
 
@@ -49,12 +52,17 @@ def is_deeper(node):
     return "deeper" in getattr(node, "attributes", {}).get("classes", ())
 
 
+def is_apart(node):
+    """Return whether a node is a section of exercises, or of sources."""
+    return isinstance(node, nodes.section) and node[0].astext() in APART
+
+
 def on_the_main_road(tree, wanted):
     """Yield what is wanted of a tree, except in sections that may stay closed."""
     for node in tree.children:
         if isinstance(node, wanted):
             yield node
-        if not is_deeper(node):
+        if not (is_deeper(node) or is_apart(node)):
             yield from on_the_main_road(node, wanted)
 
 
@@ -67,11 +75,35 @@ def exact_minutes(tree):
     """Return how long a page or a part of it takes to read, not rounded."""
     prose = code = 0
     for node in on_the_main_road(tree, nodes.TextElement):
-        if isinstance(node, nodes.literal_block) and not is_folded(node):
+        if is_folded(node):
+            continue
+        if isinstance(node, nodes.literal_block):
             code += len(re.findall(r"\w+", node.astext()))
         elif isinstance(node, (nodes.paragraph, nodes.caption)):
             prose += len(node.astext().split())
     return prose / PROSE + code / CODE
+
+
+class Opening:
+    """What a chapter says before its first section."""
+
+    def __init__(self, top):
+        self.children = [n for n in top.children if not isinstance(n, nodes.section)]
+
+
+def sections(tree):
+    """Return the title and the node of each part of a chapter that is read."""
+    is_top = isinstance(tree, nodes.section)
+    top = tree if is_top else tree.next_node(nodes.section) or tree
+    inside = [node for node in top.children if isinstance(node, nodes.section)]
+    titles = {node: node[0].astext().partition(":")[0] for node in inside}
+    parts = [(title, node) for node, title in titles.items() if title not in APART]
+    return [("", Opening(top)), *parts]
+
+
+def whole(minutes):
+    """Return whole minutes, at least one, or none if there is nothing to read."""
+    return max(1, round(minutes)) if minutes else 0
 
 
 def in_fives(minutes):
@@ -87,26 +119,33 @@ def predictions(tree):
 
 def exercises(tree):
     """Return the minutes of each exercise on a page."""
-    found = []
+    return [minutes for _, minutes in levels(tree)]
+
+
+def levels(tree):
+    """Yield the level and the minutes of each exercise on a page."""
     for section in tree.findall(nodes.section):
         if EXERCISE.match(section[0].astext()):
             task = section.next_node(nodes.paragraph) or nodes.paragraph()
             loud = task.findall(
                 lambda node: isinstance(node, (nodes.strong, nodes.emphasis))
             )
-            times = [int(t[1]) for node in loud if (t := TIME.search(node.astext()))]
-            found.append(times[0] if times else UNTIMED)
-    return found
+            said = [node.astext() for node in loud if TIME.search(node.astext())]
+            level = said[0].partition(",")[0].lower() if said else ""
+            yield level, int(TIME.search(said[0])[1]) if said else UNTIMED
 
 
 def measure(app, tree):
     """Note what a chapter takes, beside the other facts about the page."""
     if chapter(app.env.docname):
         facts, practice = app.env.metadata[app.env.docname], exercises(tree)
-        facts["minutes"], facts["exercises"] = minutes(tree), len(practice)
-        facts["minutes_deeper"] = sum(n["minutes"] for n in tree.findall(is_deeper))
+        parts = [node for title, node in sections(tree) if title != "Deeper"]
+        read = sum(whole(exact_minutes(node)) for node in parts)
+        facts["minutes"], facts["exercises"] = in_fives(read), len(practice)
+        deeper = sum(exact_minutes(node) for node in tree.findall(is_deeper))
+        facts["minutes_deeper"] = in_fives(deeper) if deeper else 0
         doing = PREDICTION * predictions(tree) + sum(practice)
-        facts["minutes_with_all"] = in_fives(facts["minutes"] + doing)
+        facts["minutes_with_all"] = in_fives(read + doing)
 
 
 def head(facts, seconds):

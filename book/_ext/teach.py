@@ -3,39 +3,47 @@
 ``{teach} plan`` becomes the plan of a course. Each line of it is a week: slugs of
 chapters, a bar, and what happens in class. The last week also takes the chapters that
 no line names. ``{teach} minutes`` says how long each section takes, and
-``{teach} outcomes`` what a student can do after each chapter. All minutes are those of
-comfort.py, and the rest is read from the notebooks, so these tables follow the book.
+``{teach} outcomes`` what a student can do after each chapter. All minutes are counted
+by comfort.py, and the rest is read from the notebooks, so these tables follow the book.
 """
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from comfort import (
-    EXERCISE,
     PREDICTION,
     chapter,
     exact_minutes,
-    exercises,
     is_deeper,
+    levels,
     predictions,
+    sections,
+    whole,
 )
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-# The sections of a chapter, and what the table calls them.
-COLUMNS = {
-    "The question": "question", "By hand": "by hand", "The picture": "picture",
-    "The equation": "equation", "The step in the package": "step", "Check": "check",
-    "Break it": "break it", "The law": "law", "In practice": "practice",
-    "Deeper": "deeper", "On your own": "exercises",
+# The sections of a chapter, and what the table calls them. The opening of a chapter is
+# counted with its question.
+START, PRESENT = "start", ("by hand", "picture", "break it")
+READ = {
+    "": START, "The question": START, "By hand": "by hand", "The picture": "picture",
+    "The equation": "equation", "The step in the package": "step, check",
+    "Check": "step, check", "Break it": "break it", "The law": "law",
+    "In practice": "practice", "What you can now say": "end",
 }  # fmt: skip
-OTHER = "other"
-FREE = {"What you can now say", "Sources"}  # nothing to plan for
-TASK = re.compile(r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*)?")
-PLAN = ("week", "chapters", "in class", "reading", "predictions, exercises", "hours")
+OTHER, DEEPER, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
+SUMS = ("reading", HOMEWORK, STRETCH, DEEPER)
+LESSONS = (*dict.fromkeys(READ.values()), *SUMS)
+IN_CLASS = 2  # minutes for each minute of reading in a section that is presented
+TASK = re.compile(
+    r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*(, after[^.]+)?)?"
+)
+PLAN = ("week", "chapters", "in class", "present", "reading", HOMEWORK, "hours")
 OUTCOMES = ("chapter", "what a student can do", "exercises")
 logger = logging.getLogger(__name__)
 
@@ -80,20 +88,24 @@ def outcomes(env):
             texts = ["".join(c["source"]) for c in cells if c["cell_type"] != "code"]
             promise = " ".join(texts[0].split("\n\n")[1].split())
             tasks = [task(*found) for found in TASK.findall("\n\n".join(texts))]
+            tasks = re.sub(r"\[(.+?)\]\(#.+?\)", r"\1", "; ".join(tasks))
             say = "#what-you-can-now-say" if tasks else ""
             link = f"[{int(name[:2])}]({name}.ipynb{say})"
-            yield link, promise, "; ".join(tasks) or "none"
+            yield link, promise, tasks or "none"
 
 
-def task(number, title, time):
+def task(number, title, time, after=""):
     """Return an exercise in a few words.
 
     Examples
     --------
     >>> task("4.1", "Predict a row", "Warm-up, 5 minutes")
     '4.1 Predict a row (warm-up, 5)'
+    >>> task("16.4", "Take a step", "Core, 15 minutes", ", after the section on caches")
+    '16.4 Take a step (core, 15, after the section on caches)'
     """
-    time = time.lower().replace(" minutes", "")
+    time = time[:1].lower() + time[1:].replace(" minutes", "")
+    time = " ".join((time + after).split())
     return f"{number} {title} ({time})" if time else f"{number} {title}"
 
 
@@ -102,27 +114,29 @@ def task(number, title, time):
 
 def measure(app, tree):
     """Note how long each section of a chapter takes, beside the other facts."""
-    page = app.env.docname
-    if not chapter(page):
-        return
-    spent = {}
-    for section in tree.findall(nodes.section):
-        title = section[0].astext()
-        if not isinstance(section.parent, nodes.section) or EXERCISE.match(title):
-            continue
-        if isinstance(section.parent.parent, nodes.section) or title in FREE:
-            continue
-        column = COLUMNS.get(title.partition(":")[0], OTHER)
-        spent[column] = spent.get(column, 0) + minutes_of(section, column)
-    app.env.metadata[page]["lesson"] = spent
+    if chapter(app.env.docname):
+        app.env.metadata[app.env.docname]["lesson"] = lesson(tree)
 
 
-def minutes_of(section, column):
-    """Return how long a section takes in class or at home, not rounded."""
-    if column == COLUMNS["On your own"]:
-        return sum(exercises(section))
-    folded = sum(exact_minutes(node) for node in section.findall(is_deeper))
-    return exact_minutes(section) + folded + PREDICTION * predictions(section)
+def lesson(tree):
+    """Return ``{column: minutes}`` of a chapter.
+
+    A section takes whole minutes and at least one, so that adding up the numbers of the
+    table gives the sums of the table.
+    """
+    spent = Counter()
+    for title, part in sections(tree):
+        if title == "Deeper":
+            folded = sum(exact_minutes(node) for node in part.findall(is_deeper))
+            spent[DEEPER] += exact_minutes(part) + folded
+        else:
+            asked = PREDICTION * predictions(part)
+            spent[READ.get(title, OTHER)] += exact_minutes(part) + asked
+    spent = Counter({name: whole(time) for name, time in spent.items() if time})
+    spent["reading"] = spent.total() - spent[DEEPER]
+    for level, time in levels(tree):
+        spent[STRETCH if level == STRETCH else HOMEWORK] += time
+    return dict(spent)
 
 
 def fill_in(app, tree, docname):
@@ -149,26 +163,29 @@ def plan(app, docname, lines):
     weeks[-1][0].extend(slug for slug in known if slug not in named)
     rows = []
     for number, (slugs, text) in enumerate(weeks, start=1):
-        facts = [app.env.metadata[known[s]] for s in slugs if s in known]
-        read = sum(each["minutes"] for each in facts)
-        rest = sum(each["minutes_with_all"] for each in facts) - read
+        facts = [app.env.metadata[known[s]]["lesson"] for s in slugs if s in known]
+        spent = Counter()
+        for each in facts:
+            spent.update(each)
+        present = IN_CLASS * sum(spent[column] for column in PRESENT)
+        times = [present, spent["reading"], spent[HOMEWORK]]
+        hours = f"{sum(times[1:]) / 60:.1f}"
         links = [link(app, docname, known[s]) for s in slugs if s in known]
-        spent = [f"{read} min", f"{rest} min", f"{(read + rest) / 60:.1f}"]
+        spent = [*(f"{time} min" for time in times), hours]
         rows.append([str(number), links, text, *spent])
     return table(PLAN, rows)
 
 
 def lessons(app, docname, lines):
     """Return the table of the sections."""
-    spent = {page: app.env.metadata[page]["lesson"] for page in pages(app).values()}
-    spent = {page: each for page, each in spent.items() if {*each} != {OTHER}}
-    columns = [*COLUMNS.values(), OTHER]
-    columns = [c for c in columns if any(c in each for each in spent.values())]
     rows = []
-    for page, each in spent.items():
-        cells = [str(max(1, round(each[c]))) if c in each else "" for c in columns]
+    for page in pages(app).values():
+        spent = app.env.metadata[page]["lesson"]
+        if OTHER in spent:  # sections of its own, so only the sums are comparable
+            spent = {name: spent[name] for name in SUMS if name in spent}
+        cells = [str(spent.get(column) or "") for column in LESSONS]
         rows.append([[link(app, docname, page)], *cells])
-    made = table(("chapter", *columns), rows)
+    made = table(("chapter", *LESSONS), rows)
     return nodes.container(
         "", made, classes=["minutes"]
     )  # narrow columns, see book.css

@@ -1,5 +1,6 @@
 """The page for teachers: its commands run, and its tables are the book."""
 
+import json
 import re
 import shlex
 from types import SimpleNamespace
@@ -74,7 +75,23 @@ def test_chapter_4_has_the_levels_that_the_page_says():
 def test_the_points_of_the_project_add_up_to_a_hundred():
     points = re.findall(r"^\| [A-Z][^|]+ \| (\d+) \|", PAGE, re.M)
     assert sum(map(int, points)) == 100
-    assert 25 * 14 / 20 + 5 == 22.5 and "= 22.5 of 35" in PAGE.replace("\n", " ")
+    assert f"| Laws | {load(ROOT / 'book' / 'trial.py').POINTS} |" in PAGE
+    assert 35 * 6 / 8 * (1 - 1 / 5) == pytest.approx(21)
+    assert "35 · 6/8 · 4/5 = 21" in PAGE.replace("\n", " ")
+
+
+def test_the_command_for_laws_names_versions_that_exist():
+    trial = load(ROOT / "book" / "trial.py")
+    (shown,) = [shlex.split(rest) for file, rest in COMMANDS if file == "book/trial.py"]
+    assert shown[:2] == ["laws/", "--hidden"]
+    assert [trial.hidden(text).name for text in shown[2:]] == shown[2:]
+
+
+def test_exercises_need_no_torch_as_the_page_says():
+    for path in (ROOT / "book" / "solutions").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        assert "import torch" not in "\n".join(code), path.name
 
 
 # The extension
@@ -84,17 +101,34 @@ def section(title, *children):
     return nodes.section("", nodes.title("", title), *children)
 
 
-def test_minutes_of_a_section_are_reading_and_predictions(teach):
+def made_chapter():
     text = nodes.paragraph("", "word " * 340)
     asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
-    made = section("The law", text, asks)
-    assert teach.minutes_of(made, "law") == pytest.approx(3, abs=0.1)
+    printed = nodes.container("", text.deepcopy(), classes=["cell_output"])
+    tasks = [
+        section(
+            f"Exercise 2.{k}: Write it", nodes.paragraph("", "", nodes.strong("", x))
+        )
+        for k, x in enumerate(("Core, 15 minutes.", "Stretch, 20 minutes."))
+    ]
+    return nodes.container(
+        "",
+        section(
+            "A chapter",
+            nodes.paragraph("", "word " * 170),
+            section("The question", text.deepcopy()),
+            section("The law", text, asks, printed),
+            section("Deeper: more", text.deepcopy()),
+            section("On your own", text.deepcopy(), *tasks),
+            section("Sources", text.deepcopy()),
+        ),
+    )
 
 
-def test_minutes_of_the_exercises_are_those_that_they_name(teach):
-    level = nodes.strong("", "Core, 15 minutes.")
-    task = section("Exercise 2.1: Write it", nodes.paragraph("", "", level))
-    assert teach.minutes_of(section("On your own", task), "exercises") == 15
+def test_the_minutes_of_a_chapter_add_up(teach):
+    assert teach.lesson(made_chapter()) == {
+        "start": 3, "law": 3, "reading": 6, "homework": 15, "stretch": 20, "deeper": 2
+    }  # fmt: skip
 
 
 def test_every_chapter_has_a_row_with_its_promise(teach):
@@ -108,6 +142,7 @@ def test_every_chapter_has_a_row_with_its_promise(teach):
     assert len(rows) == len(CHAPTERS)
     assert all(len(promise.split()) > 10 for _, promise, _ in rows)
     assert "4.1 Predict a row (warm-up, 5)" in rows[4][2]
+    assert "a cache (core, 15, after the deeper section on the KV cache)" in rows[16][2]
 
 
 def test_a_table_has_a_head_and_rows(teach):
