@@ -253,6 +253,7 @@ def test_paper_is_white_for_a_reader_in_the_dark_too(open_page):
 
 def test_the_cheat_sheet_prints_on_two_pages(open_page):
     page = open_page("book/cheatsheet")
+    page.emulate_media(media="print")
     pdf = page.pdf(format="A4", prefer_css_page_size=True)
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2
 
