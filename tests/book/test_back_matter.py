@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mha import laws, zoo
+from mha import laws, multi_head_attention, zoo
 
 BOOK = Path(__file__).parents[2] / "book"
 LINK = re.compile(r"\]\((\d\d_\w+)\.ipynb(?:#[^)]*)?\)")
@@ -19,7 +19,7 @@ ROLE = re.compile(r"\{(?:eq|numref)\}`((?:eq|fig)-[\w-]+)`")
 NUMBER = re.compile(
     r"(?<![\w.#-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?!\w)"
 )
-ANSWERS, ENTRIES = 34, 45
+ANSWERS, ENTRIES = 34, 49
 KINDS = "plain", "markdown"
 BREAKS = {
     "softmax over the queries": ("constant_values_stay", "softmax_over_queries"),
@@ -191,6 +191,33 @@ def test_the_cheat_sheet_names_what_breaks(mistake):
 def test_the_cheat_sheet_breaks_nothing_else():
     rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
     assert rows.count("\n|") - 1 == len(BREAKS) + 1  # The glossary
+
+
+@pytest.mark.parametrize("n_kv_heads", [4, 2])
+def test_the_cheat_sheet_writes_attention_in_pytorch(n_kv_heads):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    widths = {"W_Q": 12, "W_K": 3 * n_kv_heads, "W_V": 3 * n_kv_heads, "W_O": 12}
+    layers = {name: torch.nn.Linear(12, n).double() for name, n in widths.items()}
+    X = torch.randn(2, 5, 12).double()
+    here = layers | {"F": torch.nn.functional, "X": X, "d_k": 3}
+    exec(re.search(r"```python\n(.*?)```", read("cheatsheet.md"), re.S)[1], here)
+    weights = {}
+    for name, layer in layers.items():
+        for key, x in (("W", layer.weight), ("b", layer.bias)):
+            x = x.detach().numpy().T
+            if name in ("W_K", "W_V"):
+                x = x.reshape(*x.shape[:-1], n_kv_heads, 3)
+                x = np.repeat(x, 4 // n_kv_heads, axis=-2)
+                x = x.reshape(*x.shape[:-2], 12)
+            weights[key + name[1:]] = x
+    Y = multi_head_attention(X.numpy(), n_heads=4, is_causal=True, **weights)
+    np.testing.assert_allclose(here["Y"].detach().numpy(), Y)
+
+
+def test_the_cheat_sheet_has_its_rules_for_paper():
+    assert read("cheatsheet.md").startswith("# Cheat sheet\n")
+    assert "body:has(#cheat-sheet)" in read("_static/book.css")
 
 
 WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)

@@ -251,6 +251,13 @@ def test_paper_is_white_for_a_reader_in_the_dark_too(open_page):
     assert paper.evaluate("node => getComputedStyle(node).backgroundColor") == CLEAR
 
 
+def test_the_cheat_sheet_prints_on_two_pages(open_page):
+    page = open_page("book/cheatsheet")
+    page.emulate_media(media="print")
+    pdf = page.pdf(format="A4", prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2
+
+
 def test_a_print_is_light_and_the_screen_is_dark_again_after_it(open_page):
     page = open_page(CHAPTER, theme="dark")
     theme = "document.documentElement.dataset.theme"
