@@ -64,17 +64,19 @@ def bert(x, weights, n_heads, mask=None, mode="sdpa"):
     return layer(x, mask)[0] @ weights["W_O"]
 
 
-def gpt2(x, weights, n_heads, mode="sdpa"):
+def gpt2(x, weights, n_heads, mask=None, mode="sdpa"):
     from transformers import GPT2Config
     from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
 
-    sizes = {"n_embd": x.shape[-1], "n_head": n_heads}
-    config = GPT2Config(**sizes, attn_implementation=mode)
+    n, d = x.shape[1:]
+    config = GPT2Config(n_embd=d, n_head=n_heads, attn_implementation=mode)
     layer = GPT2Attention(config, layer_idx=0).to(x.dtype).eval()
     # Conv1D of GPT-2 keeps its matrix as we do: x @ weight.
     layer.c_attn.weight.data = torch.cat([weights[name] for name in QKV], 1)
     layer.c_proj.weight.data = weights["W_O"]
-    return layer(x)[0]
+    # Without a mask, sdpa would hide the future.
+    mask = torch.ones(n, n, dtype=torch.bool) if mask is None else mask
+    return layer(x, attention_mask=mask)[0]
 
 
 def llama(x, weights, n_heads, mask=None, groups=None, turns=0, mode="sdpa"):
@@ -189,6 +191,21 @@ def x_transformers(x, weights, n_heads, mask=None, flash=False):
     return layer(x, attn_mask=mask)
 
 
+def cross(x, weights, n_heads, key, value, mask=None):
+    from x_transformers.x_transformers import Attention
+
+    d = x.shape[-1]
+    sizes = {"heads": n_heads, "dim_head": d // n_heads, "project_out": True}
+    layer = Attention(d, dim_context=2 * d, **sizes, flash=True).eval()
+    # The layer reads one context: the keys beside the values, and W_K reads its half.
+    none = torch.zeros_like(weights["W_K"])
+    put(layer.to_q, weights["W_Q"])
+    put(layer.to_k, torch.cat([weights["W_K"], none]))
+    put(layer.to_v, torch.cat([none, weights["W_V"]]))
+    put(layer.to_out, weights["W_O"])
+    return layer(x, torch.cat([key, value], -1), attn_mask=mask)
+
+
 # Layers as courses and tutorials write them
 
 
@@ -270,6 +287,8 @@ class Tried:
         The function whose lines are counted; None where the layer itself is handed in.
     words : dict
         The conventions that are said, and `breaks` and `because`.
+    fast : bool
+        Whether PyTorch may take the fast path of its own layers.
     """
 
     library: str
@@ -278,6 +297,7 @@ class Tried:
     run: Callable | None = None
     mode: str = ""
     words: dict = field(default_factory=dict)
+    fast: bool = True
 
     @property
     def key(self):
@@ -307,9 +327,9 @@ def adapted(library, layer, run, mode="", *, options=None, **words):
     return Tried(library, layer, make, run, mode, words)
 
 
-def direct(library, layer, make, mode="", **words):
+def direct(library, layer, make, mode="", *, fast=True, **words):
     """Return a row for something that is handed in as it is."""
-    return Tried(library, layer, make, None, mode, words)
+    return Tried(library, layer, make, None, mode, words, fast)
 
 
 ROTARY = {
@@ -332,21 +352,31 @@ def rows():
         adapted("torch", "scaled_dot_product_attention", grouped_sdpa,
                 "enable_gqa=True", kind="attention", n_kv_heads=3),
         adapted("torch", "flex_attention", flex, kind="attention", layout="bhnd"),
-        direct("torch", "MultiheadAttention", lambda: many(8, 2)),
+        direct("torch", "MultiheadAttention", lambda: many(8, 2), "batch_first=False"),
         direct("torch", "MultiheadAttention", lambda: many(8, 2, **first),
                "batch_first=True"),
-        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8, **first)),
+        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8),
+               "batch_first=False"),
+        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8, **first),
+               "batch_first=True"),
         direct("torch", "TransformerEncoderLayer",
-               lambda: one(6, 2, 8, norm_first=True, **first), "norm_first=True"),
+               lambda: one(6, 2, 8, norm_first=True, **first),
+               "batch_first=True, norm_first=True"),
+        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8, **first),
+               "batch_first=True, fast path switched off", fast=False),
         direct("torch", "TransformerEncoder",
-               lambda: tower(one(6, 2, 8, **first), 2, enable_nested_tensor=False)),
+               lambda: tower(one(6, 2, 8), 2, enable_nested_tensor=False),
+               "batch_first=False"),
+        direct("torch", "TransformerEncoder",
+               lambda: tower(one(6, 2, 8, **first), 2, enable_nested_tensor=False),
+               "batch_first=True"),
         adapted("transformers", "BertSelfAttention", bert, "sdpa"),
         adapted("transformers", "BertSelfAttention", bert, "eager",
                 options={"mode": "eager"}, mask_true="added"),
         adapted("transformers", "BertLayer", bert_layer, "sdpa", kind="encoder_layer"),
-        adapted("transformers", "GPT2Attention", gpt2, "sdpa", causal="built in"),
-        adapted("transformers", "GPT2Attention", gpt2, "eager, without a mask",
-                options={"mode": "eager"}, causal="built in"),
+        adapted("transformers", "GPT2Attention", gpt2, "sdpa"),
+        adapted("transformers", "GPT2Attention", gpt2, "eager",
+                options={"mode": "eager"}, mask_true="added"),
         llamas("sdpa, all at position 0"),
         llamas("eager, all at position 0", options={"mode": "eager"},
                mask_true="added", tolerance=1e-4),
@@ -372,6 +402,7 @@ def rows():
         adapted("x-transformers", "Attention", x_transformers, "in float64"),
         adapted("x-transformers", "Attention", x_transformers, "flash=True",
                 options={"flash": True}),
+        adapted("x-transformers", "Attention", cross, "flash=True, dim_context"),
         adapted("", "one fused matrix, as in nanoGPT", fused, causal="built in"),
         adapted("", "four linear layers, as in The Annotated Transformer", four_linears,
                 mask_shape="bqk"),
@@ -382,7 +413,12 @@ def rows():
 
 def found(row):
     """Return what the laws say of one row, as it is stored."""
-    report = laws.check(row.make(), **row.words)
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(row.fast)
+    try:
+        report = laws.check(row.make(), **row.words)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
     by = {}
     for finding in report.findings:
         by.setdefault(finding.verdict, []).append(finding.law.slug)

@@ -10,6 +10,17 @@ from sphinx.util.docutils import SphinxDirective
 from mha import laws, zoo
 from mha._chapters import chapter_number
 
+# Where the page "Test your own attention" explains a broken law; some by library.
+WHY = {
+    "empty_rows_give_zero": "empty-rows",
+    "float_masks_are_added": "torch-fast-path",
+    "mask_and_causal_both_hide": "timm-unfused",
+    "integer_masks_hide": "timm-unfused",
+    "every_dtype_gives_the_numbers": {
+        "torch": "integers", "keras": "own-float64", "x-transformers": "own-float64",
+    },
+}  # fmt: skip
+NOTES = {"integers": "integers only", "own-float64": "float64"}
 LAYERS = Path(__file__).parents[1] / "_data" / "public_layers.json"
 
 
@@ -32,14 +43,20 @@ def zoo_rows():
         yield member.wrong, seen, f"`{member.name}`"
 
 
+def reason(row, slug):
+    """Return a link to what the page says of this law in this layer."""
+    place = WHY[slug] if isinstance(WHY[slug], str) else WHY[slug][row["library"]]
+    return f"[{NOTES.get(place, 'why')}](#{place})"
+
+
 def layer_rows():
     """Yield what the table of the layers says of each."""
     for row in json.loads(LAYERS.read_text(encoding="utf-8"))["layers"]:
         home = " ".join(filter(None, (row["library"], row["version"])))
         layer = f"{home} `{row['layer']}`" if home else row["layer"]
         said = f"said `{row['says']}`" if row["says"] else ""
-        broken = [f"`{slug}`" for slug in row["broken"]]
-        broken += [f"`{slug}` (declared)" for slug in row["declared"]]
+        broken = [f"`{slug}` ({reason(row, slug)})" for slug in row["broken"]]
+        broken += [f"`{slug}` ([declared](#own-design))" for slug in row["declared"]]
         what = ", ".join(filter(None, (layer, row["mode"], said)))
         counts = row["lines"], row["held"], len(row["not asked"])
         yield what, *counts, ", ".join(broken) or "none"

@@ -1,6 +1,7 @@
 """What the page "Test your own attention" shows runs, and its table is what comes."""
 
 import importlib.util
+import inspect
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mha
 from mha import laws
 
 torch = pytest.importorskip("torch")
@@ -34,6 +36,9 @@ STORED = TABLE["layers"]
 SLUGS = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
 PAGE = (BOOK / "own_attention.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+INCLUDED = re.findall(
+    r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```", PAGE
+)
 # The name of a distribution, where it is imported by another.
 IMPORTED = {"x-transformers": "x_transformers"}
 
@@ -94,27 +99,28 @@ def test_an_adapter_is_short(row):
 
 
 def test_every_adapter_on_the_page_is_that_of_the_script():
-    shown = re.findall(
-        r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```", PAGE
-    )
-    assert len(shown) == PAGE.count("literalinclude")
+    assert len(INCLUDED) == PAGE.count("literalinclude")
     made = {row.run.__name__ for row in ROWS if row.run}
-    for name in shown:
+    others = {"put", "Fused", "MultiHeadedAttention", "attention_of_lengths"}
+    for name in INCLUDED:
         assert callable(getattr(layers, name))
-        assert name in made | {"put", "attention_of_lengths"}
+        assert name in made | others
 
 
 def names_of_page():
-    """Return the names that the blocks of the page use, with what the first makes."""
-    names = {"__name__": "mine"} | vars(layers)
-    exec(PYTHON[0], names)
+    """Return what is there once the definitions of the page were copied and run."""
+    names = {"__name__": "mine"}
+    for block in PYTHON[:2]:
+        exec(block, names)
+    for name in INCLUDED:
+        exec(inspect.getsource(getattr(layers, name)), names)
     return names
 
 
 def test_the_report_on_the_page_is_what_comes(capsys):
     names_of_page()
     printed = capsys.readouterr().out
-    shown = PAGE.split("```text\n")[1].split("```")[0]
+    shown = PAGE.split("```text\n✗")[1].split("```")[0]
     assert shown in printed
 
 
@@ -123,15 +129,16 @@ def test_each_block_of_the_page_runs(block):
     used = {
         "transformers": ("bert", "gpt2", "llama"), "keras": ("keras_layer",),
         "jax": ("jax.nn",), "flax": ("flax_nnx",), "timm": ("timm_layer",),
-        "x-transformers": ("x_transformers",),
+        "x-transformers": ("x_transformers", "cross"),
     }  # fmt: skip
     for library, words in used.items():
         if any(re.search(rf"\b{word}", block) for word in words):
             needs(library)
-    names = names_of_page()
-    if "jax.nn" in block:
-        names["jax"] = pytest.importorskip("jax")
-    exec(block, names)
+    names, before = names_of_page(), torch.backends.mha.get_fastpath_enabled()
+    try:
+        exec(block, names)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
     if "def test_" in block:
         with pytest.raises(AssertionError, match="empty_rows_give_zero"):
             names["test_my_attention_satisfies_the_laws"](laws.assert_lawful)
@@ -148,6 +155,42 @@ def test_the_line_for_a_shell_finds_the_same(tmp_path):
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "empty_rows_give_zero" in done.stdout
+
+
+def test_every_broken_law_has_its_explanation_on_the_page():
+    for row in STORED:
+        for slug in row["broken"]:
+            anchor = catalogue.reason(row, slug).partition("(#")[2].rstrip(")")
+            assert f"({anchor})=\n### " in PAGE
+
+
+def sizes_asked(**words):
+    """Return the heads and widths that a layer is asked for."""
+    asked = set()
+
+    def run(x, weights, n_heads, mask=None):
+        width = x.shape[-1] // n_heads
+        asked.add((n_heads, width))
+        wide = dict(weights)
+        for name in ("W_K", "W_V"):
+            blocks = weights[name].reshape(x.shape[-1], -1, width)
+            repeated = blocks.repeat(n_heads // blocks.shape[1], 1)
+            wide[name] = repeated.reshape(x.shape[-1], -1)
+        four = (wide[name] for name in ("W_Q", "W_K", "W_V", "W_O"))
+        return mha.multi_head_attention(x, *four, n_heads, mask)
+
+    assert laws.check(laws.Adapter(run), **words).holds
+    return asked
+
+
+def test_the_sizes_that_a_layer_must_accept_are_those_of_the_page():
+    heads, widths = (set(x) for x in zip(*sizes_asked(), strict=True))
+    span = f"between {min(heads)} and {max(heads)} heads, and each is between "
+    text = " ".join(PAGE.split())
+    assert f"{span}{min(widths)} and {max(widths)} columns wide" in text
+    assert 3 in widths
+    few = sorted({h for h, _ in sizes_asked(n_kv_heads=2)})
+    assert f"`n_kv_heads=2`, there are {few[0]}, {few[1]} or {few[2]} heads" in text
 
 
 def test_every_word_of_the_conventions_is_in_the_table_of_words():
