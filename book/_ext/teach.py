@@ -176,7 +176,7 @@ def plan(app, docname, lines):
         hours = f"{(sum(times[1:]) + 3) // 6 / 10}"  # a half is rounded up
         links = [link(app, docname, known[s]) for s in slugs if s in known]
         times[1:1] = [left]
-        spent = [*(f"{time} min" for time in times), hours]
+        spent = [*(f"{time}\N{NO-BREAK SPACE}min" for time in times), hours]
         rows.append([str(number), links, text, *spent])
     return table(PLAN, rows)
 
