@@ -6,24 +6,33 @@ book/trial.py laws/ --hidden no_scale:batch:20 mask_ignored:width:40
 Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 15.4. The
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
-zoo computes. The other sizes are `width` and `length`, the number of keys. A file that
-computes attention itself instead of stating laws is refused.
+zoo computes. The other sizes are `width` and `length`, the number of keys. A file with
+names by which it could compute attention itself, or look behind it, is refused.
 """
 
 import argparse
 import ast
 import json
 import math
+import os
+import random
+import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 from exercises.laws import Subject, broken_by, subjects
-from grading.worker import limit_memory
+from grading.worker import in_words, limit_memory, silence
 
 POINTS = 35
-ATTENDS = {"exp", "exp2", "expm1", "softmax", "eval", "exec", "__import__"}
+# Ways to an exponential, and ways to look behind `attend`.
+REFUSED = set(
+    "exp exp2 expm1 softmax power float_power pow logaddexp logaddexp2 sinh cosh tanh "
+    "logspace geomspace eval exec compile open getattr vars globals locals "
+    "f_back sys os".split()
+)
+HARMLESS = {"__name__", "__main__"}
 SIZES = {
     "width": lambda Q, K: K.shape[-1],
     "length": lambda Q, K: K.shape[-2],
@@ -49,8 +58,10 @@ def hidden(text):
     return Subject(text, run, False, "")
 
 
-def computes_attention(source):
+def not_allowed(source):
     """Return what a file of laws should not contain, or an empty text."""
+    if found := set(re.findall(r"__\w+", source)) - HARMLESS:
+        return f"contains {min(found)}"
     for node in ast.walk(ast.parse(source)):
         names = [getattr(node, "id", ""), getattr(node, "attr", "")]
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -59,28 +70,64 @@ def computes_attention(source):
             if strangers := {name.partition(".")[0] for name in modules} - {"numpy"}:
                 return f"imports {min(strangers)}"
             names = [each.name for each in node.names]
-        if found := ATTENDS.intersection(names):
-            return f"calls {min(found)}"
+        if found := REFUSED.intersection(names):
+            return f"uses {min(found)}"
+        if isinstance(getattr(node, "op", None), ast.Pow):
+            power = node.right if isinstance(node, ast.BinOp) else node.value
+            if any(isinstance(part, ast.Name) for part in ast.walk(power)):
+                return "has a variable in an exponent"
     return ""
+
+
+def laws_in(path):
+    """Return the laws in a file, which is run anew."""
+    return list(runpy.run_path(str(path))["my_laws"])
+
+
+def breaks(path, version):
+    """Return whether a version breaks a law of a file.
+
+    The laws get a plain function, which has no attributes that tell what it is. They
+    are fresh for each version, so they cannot compare it with those before.
+    """
+
+    def attend(Q, K, V, mask=None, is_causal=False):
+        return version(Q, K, V, mask, is_causal)
+
+    return any(broken_by(law, attend) for law in laws_in(path))
 
 
 def tried(path, versions):
     """Return how many versions the laws of a file detect, and their false alarms."""
-    if why := computes_attention(path.read_text(encoding="utf-8")):
+    if why := not_allowed(path.read_text(encoding="utf-8")):
         return {"refused": why}
-    laws = list(runpy.run_path(str(path))["my_laws"])
+    laws = len(laws_in(path))
     right = [subject for subject in subjects() if subject.right]
+    order = [*versions, *right]
+    random.SystemRandom().shuffle(order)  # so that counting the calls tells nothing
+    broken = {id(version) for version in order if breaks(path, version)}
     detected, alarms = (
-        sum(any(broken_by(law, version) for law in laws) for version in group)
-        for group in (versions, right)
+        sum(id(version) in broken for version in group) for group in (versions, right)
     )
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
-        "laws": len(laws),
+        "laws": laws,
         "detected": f"{detected} of {len(versions)}",
         "alarms": f"{alarms} of {len(right)}",
         "points": round(POINTS * share, 1),
     }
+
+
+def try_here(path, versions):
+    """Try one file, and print what is known of it. The file itself cannot print."""
+    limit_memory(4)
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    silence()
+    try:
+        facts = tried(path, versions)
+    except BaseException as error:
+        facts = {"refused": in_words(error)}
+    print(json.dumps(facts), file=out, flush=True)
 
 
 def in_a_process(path, names, seconds):
@@ -92,7 +139,7 @@ def in_a_process(path, names, seconds):
     except subprocess.TimeoutExpired:
         return {"refused": f"did not end within {seconds:g} seconds"}
     except (IndexError, ValueError):
-        return {"refused": (ended.stderr.splitlines() or ["it ended"])[-1]}
+        return {"refused": "its process ended"}
 
 
 def main(arguments=None):
@@ -108,9 +155,7 @@ def main(arguments=None):
     except argparse.ArgumentTypeError as why:
         parser.error(str(why))
     if options.here:
-        limit_memory(4)
-        print("\n" + json.dumps(tried(options.laws, versions)))
-        return
+        return try_here(options.laws, versions)
     for path in sorted(options.laws.glob("*.py")):
         facts = in_a_process(path, options.hidden, options.seconds)
         print(path.stem, *(f"{name} {fact}" for name, fact in facts.items()), sep="  ")

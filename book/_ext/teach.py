@@ -39,11 +39,14 @@ READ = {
 OTHER, DEEPER, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
 SUMS = ("reading", HOMEWORK, STRETCH, DEEPER)
 LESSONS = (*dict.fromkeys(READ.values()), *SUMS)
+LECTURE, EXPLAIN = 90, 12  # minutes, and those in which students explain homework
 IN_CLASS = 2  # minutes for each minute of reading in a section that is presented
 TASK = re.compile(
     r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*(, after[^.]+)?)?"
 )
-PLAN = ("week", "chapters", "in class", "present", "reading", HOMEWORK, "hours")
+PLAN = (
+    "week", "chapters", "activity", "present", "left", "reading", HOMEWORK, "hours"
+)  # fmt: skip
 OUTCOMES = ("chapter", "what a student can do", "exercises")
 logger = logging.getLogger(__name__)
 
@@ -90,7 +93,7 @@ def outcomes(env):
             tasks = [task(*found) for found in TASK.findall("\n\n".join(texts))]
             tasks = re.sub(r"\[(.+?)\]\(#.+?\)", r"\1", "; ".join(tasks))
             say = "#what-you-can-now-say" if tasks else ""
-            link = f"[{int(name[:2])}]({name}.ipynb{say})"
+            link = f"[{int(name[:2])}]({name}.ipynb{say}), `{name[3:]}`"
             yield link, promise, tasks or "none"
 
 
@@ -169,9 +172,11 @@ def plan(app, docname, lines):
             spent.update(each)
         present = IN_CLASS * sum(spent[column] for column in PRESENT)
         times = [present, spent["reading"], spent[HOMEWORK]]
-        hours = f"{sum(times[1:]) / 60:.1f}"
+        left = LECTURE - EXPLAIN - present
+        hours = f"{(sum(times[1:]) + 3) // 6 / 10}"  # a half is rounded up
         links = [link(app, docname, known[s]) for s in slugs if s in known]
-        spent = [*(f"{time} min" for time in times), hours]
+        times[1:1] = [left]
+        spent = [*(f"{time}\N{NO-BREAK SPACE}min" for time in times), hours]
         rows.append([str(number), links, text, *spent])
     return table(PLAN, rows)
 

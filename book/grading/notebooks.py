@@ -10,6 +10,7 @@ import re
 import symtable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -18,6 +19,11 @@ BOOK = Path(__file__).parents[1]
 HEADING = re.compile(r"^### Exercise (\d+\.\d+): (.+)$", re.M)
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
 ASSIGNS = ast.Assign | ast.AnnAssign | ast.AugAssign
+# What PyTorch has ready under a name of its own.
+LAYERS = {
+    "MultiheadAttention", "multi_head_attention_forward", "TransformerEncoderLayer",
+    "TransformerEncoder",
+}  # fmt: skip
 CHECK = re.compile(r"^check\.\w+\(.*\)$")
 
 
@@ -34,11 +40,24 @@ class Task:
     id: str
     stub: str
     check: str
+    slug: str
 
     @cached_property
     def name(self):
         """The function or variable that an answer defines."""
         return min(bound(self.stub))
+
+    @property
+    def asks(self):
+        """The name of the exercise among the checks."""
+        return re.search(r"^check\.(\w+)\(", self.check, re.M)[1]
+
+    @cached_property
+    def forbidden(self):
+        """The names of the functions that the task asks for, if it asks for one."""
+        exercise = getattr(import_module(f"exercises.{self.slug}"), self.asks)
+        steps = getattr(exercise, "forbidden", ())
+        return {step.__name__ for step in steps} | (LAYERS if steps else set())
 
 
 @dataclass
@@ -94,7 +113,7 @@ def chapter(path):
             stub = cell
         elif "exercise-check" in tags:
             given = heading[1], heading[2], stub.id, stub.source
-            found.tasks.append(Task(*given, cell.source))
+            found.tasks.append(Task(*given, cell.source, found.slug))
             found.ids.add(cell.id)
         else:
             found.code.append(cell.source)
@@ -192,6 +211,41 @@ def plain(source):
     '\\nx = 7 % 2'
     """
     return COMMAND.sub("", source)
+
+
+def ready_made(source, task=None):
+    """Return a ready-made answer that a cell takes, or an empty text.
+
+    These are what the checks keep as right or private, and what another library than
+    `mha` calls by the name of the function that the task asks for. `mha.check` itself
+    sees a call of the function in `mha`.
+
+    Examples
+    --------
+    >>> ready_made("from exercises import masks\\nrow = masks.causal_row.right")
+    'masks.causal_row.right'
+    >>> ready_made("from exercises.laws import _shrunk as shrink")
+    'exercises.laws._shrunk'
+    >>> ready_made("from exercises import masks as check\\nrow = [1, 0, 0, 0]")
+    ''
+    """
+    refused = task.forbidden if task else set()
+    checks = {"exercises", "check", task.slug if task else "check"}
+    for node in (part for each in statements(source) for part in ast.walk(each)):
+        if isinstance(node, ast.ImportFrom):
+            parts = [f"{node.module}.{each.name}" for each in node.names]
+        elif isinstance(node, ast.Attribute):
+            parts = [ast.unparse(node)]
+        else:
+            continue
+        for whole in parts:
+            root, name = whole.partition(".")[0], whole.rpartition(".")[2]
+            private = root in checks and re.match("_[a-z]", name)
+            if private or (name == "right" and not whole.endswith("zoo.right")):
+                return whole
+            if name in refused and root != "mha":
+                return whole
+    return ""
 
 
 def taken_from_elsewhere(sources):

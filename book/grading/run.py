@@ -9,7 +9,14 @@ import tempfile
 import threading
 from dataclasses import dataclass
 
-from grading.notebooks import BOOK, NotGraded, chapters, plain, submission
+from grading.notebooks import (
+    BOOK,
+    NotGraded,
+    chapters,
+    plain,
+    ready_made,
+    submission,
+)
 
 SETUP = 300  # seconds, for the examples of a chapter that an answer needs
 ONE_THREAD = dict.fromkeys(
@@ -53,6 +60,10 @@ class Watch:
         self.seconds, self.gigabytes = seconds, gigabytes
         self.steps = with_checks(found.steps)
         self.skip, self.facts, self.notes = set(), {}, {}
+        tasks = {task.number: task for task in self.tasks}
+        for at, (kind, number, source) in enumerate(self.steps):
+            if kind != "check" and (name := ready_made(source, tasks.get(number))):
+                self.leave_out(at, "refused", f"takes {name}, which is ready-made")
         for number in found.edited:
             self.note(number, "the edited check was ignored")
         sources = [source for _, source in found.steps]
@@ -115,14 +126,20 @@ class Watch:
             for task in self.tasks:
                 self.facts.setdefault(task.number, ("error", "", why))
             return False
-        at, (kind, number, _) = todo[now]
-        self.skip.add(at)
+        at = todo[now][0]
         if facts:
-            verdict, text = "refused", f"the answer replaces {facts['changed']}"
+            self.leave_out(at, "refused", f"the answer replaces {facts['changed']}")
         elif process.late:
-            verdict, text = "stopped", f"did not end within {self.seconds:g} seconds"
+            late = f"did not end within {self.seconds:g} seconds"
+            self.leave_out(at, "stopped", late)
         else:
-            verdict, text = "error", "the process of the answer ended"
+            self.leave_out(at, "error", "the process of the answer ended")
+        return True
+
+    def leave_out(self, at, verdict, text):
+        """Leave out a step. If it is an answer, this is its verdict."""
+        kind, number, _ = self.steps[at]
+        self.skip.add(at)
         if kind == "helper":
             self.note(number, f"a cell of its own was left out: it {text}")
         else:
@@ -131,7 +148,6 @@ class Watch:
                 k for k, (what, n, _) in enumerate(self.steps)
                 if (what, n) == ("check", number)
             }  # fmt: skip
-        return True
 
     def take(self, todo, now, facts):
         """Keep what a step reports."""

@@ -138,6 +138,33 @@ def test_an_answer_that_replaces_what_checks_rest_on_is_refused(tmp_path, name):
     assert results["4.2"].verdict == "slip"  # judged by what the book has again
 
 
+def test_an_answer_that_takes_a_ready_one_is_refused(tmp_path):
+    takes = "from exercises import masks\nrow = masks.causal_row.right"
+    results = one(tmp_path, {"4.1": takes, "4.2": invented.RIGHT["4.2"]})
+    assert results["4.1"].verdict == "refused"
+    assert results["4.1"].text == "takes masks.causal_row.right, which is ready-made"
+    assert results["4.2"].verdict == "passed"
+
+
+def test_a_name_of_another_library_is_refused_where_the_task_asks_for_it():
+    tasks = {t.number: t for each in notebooks.chapters() for t in each.tasks}
+    ready = notebooks.ready_made
+    theirs = "import torch.nn.functional as F\nF.scaled_dot_product_attention(Q, K, V)"
+    assert ready(theirs, tasks["5.1"]) == "F.scaled_dot_product_attention"
+    assert ready("from torch.nn import MultiheadAttention", tasks["9.2"])
+    assert ready("from scipy.special import softmax", tasks["2.2"])
+    assert not ready("Y = mha.softmax(S)\ndef softmax(S): ...", tasks["5.1"])
+
+
+def test_no_solution_is_refused():
+    for each in notebooks.chapters():
+        path = notebooks.BOOK / "solutions" / each.path.name
+        for cell in nbformat.read(path, as_version=4).cells:
+            for task in each.tasks:
+                if cell.cell_type == "code" and f"check.{task.asks}(" in cell.source:
+                    assert not notebooks.ready_made(cell.source, task), task.number
+
+
 def test_an_answer_that_writes_into_the_channel_of_the_verdicts_is_not_believed(
     tmp_path,
 ):
