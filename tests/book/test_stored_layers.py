@@ -158,6 +158,29 @@ def test_a_rotary_layer_gives_the_reports_and_the_offsets_of_the_page():
     assert names["change_by_offset"]((1, 1)) < 1e-12
 
 
+def test_the_number_of_key_heads_is_found():
+    names = names_of_page()
+
+    class Required(names["Rotary"]):
+        def __init__(self, d_model, n_heads, n_kv_heads):
+            super().__init__(d_model, n_heads, n_kv_heads, turns=(0, 0))
+
+    for shared in (1, 2):
+        report = laws.check(Required(16, 4, shared))
+        assert report.holds
+        assert report.tried["said"] == [f"n_kv_heads={shared}"]
+
+
+def test_neither_test_finds_wrong_speeds():
+    names = names_of_page()
+    source = next(x for x in PYTHON if "def rotated" in x)
+    names = {**names, "__name__": "other_speeds"}
+    exec(source.replace("10000.0", "7.0"), names)
+    exec(next(x for x in PYTHON if "def change" in x).split("\n\n\n")[0], names)
+    assert names["change_by_offset"]((1, 1)) < 1e-12
+    assert laws.check(names["Rotary"](16, 4), **names["rotary"]).holds
+
+
 def test_a_layer_without_positions_is_not_the_declared_design():
     names = names_of_page()
     without = names["Rotary"](16, 4, turns=(0, 0))
