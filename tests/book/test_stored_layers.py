@@ -214,7 +214,7 @@ def test_a_layer_that_refuses_odd_widths_is_not_asked_six_laws():
         for kind in (names["Rotary"], Even)
     ]
     assert hold[0] - hold[1] == 6
-    assert "so six laws would not be asked" in " ".join(PAGE.split())
+    assert "Six laws would then not be asked" in " ".join(PAGE.split())
 
 
 def test_a_grouped_report_has_the_line_that_the_page_explains():
