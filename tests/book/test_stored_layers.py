@@ -1,7 +1,10 @@
 """What the page "Test your own attention" shows runs, and its table is what comes."""
 
+import contextlib
+import functools
 import importlib.util
 import inspect
+import io
 import json
 import re
 import subprocess
@@ -36,6 +39,10 @@ STORED = TABLE["layers"]
 SLUGS = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
 PAGE = (BOOK / "own_attention.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+# What later blocks of the page need.
+DEFINING = [
+    x for x in PYTHON if re.search(r"^(class|QKV =|rotary =|def change)", x, re.M)
+]
 INCLUDED = re.findall(
     r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```", PAGE
 )
@@ -107,21 +114,147 @@ def test_every_adapter_on_the_page_is_that_of_the_script():
         assert name in made | others
 
 
-def names_of_page():
-    """Return what is there once the definitions of the page were copied and run."""
+@functools.cache
+def page_once():
+    """Return what the definitions of the page leave behind, and what they print."""
     names = {"__name__": "mine"}
-    for block in PYTHON[:2]:
-        exec(block, names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in DEFINING:
+            exec(block, names)
     for name in INCLUDED:
         exec(inspect.getsource(getattr(layers, name)), names)
-    return names
+    return names, printed.getvalue()
 
 
-def test_the_report_on_the_page_is_what_comes(capsys):
-    names_of_page()
-    printed = capsys.readouterr().out
-    shown = PAGE.split("```text\n✗")[1].split("```")[0]
-    assert shown in printed
+def names_of_page():
+    """Return what is there once the definitions of the page were copied and run."""
+    return dict(page_once()[0])
+
+
+def test_the_report_on_the_page_is_what_comes():
+    assert PAGE.split("```text\n✗")[1].split("```")[0] in page_once()[1]
+
+
+def after(text):
+    """Return the block of results that follows this text on the page."""
+    return PAGE.split(text)[1].split("```text\n")[1].split("```")[0]
+
+
+def test_a_rotary_layer_gives_the_reports_and_the_offsets_of_the_page():
+    names, printed, laws_of = *page_once(), {}
+    assert after("for report in (off, on, backwards)") in printed
+    for name in ("off", "on", "backwards"):
+        report = names[name]
+        assert report.holds
+        laws_of[name] = {f.law.slug: f.verdict for f in report.findings}
+    assert laws_of["on"] == laws_of["backwards"]
+    assert set(names["rotary"]["breaks"]) == {
+        slug for slug, verdict in laws_of["on"].items() if verdict == "declared"
+    }
+    both = zip(laws_of["off"].values(), laws_of["on"].values(), strict=True)
+    assert sum(a != b == "not asked" for a, b in both) == 7
+    assert "seven laws are not asked" in " ".join(PAGE.split())
+    assert after("def change_by_offset") in printed
+    assert names["change_by_offset"]((1, 1)) < 1e-12
+
+
+def test_the_number_of_key_heads_is_found():
+    names = names_of_page()
+
+    class Required(names["Rotary"]):
+        def __init__(self, d_model, n_heads, n_kv_heads):
+            super().__init__(d_model, n_heads, n_kv_heads, turns=(0, 0))
+
+    for shared in (1, 2):
+        report = laws.check(Required(16, 4, shared))
+        assert report.holds
+        assert report.tried["said"] == [f"n_kv_heads={shared}"]
+
+
+def test_neither_test_finds_wrong_speeds():
+    names = names_of_page()
+    source = next(x for x in PYTHON if "def rotated" in x)
+    names = {**names, "__name__": "other_speeds"}
+    exec(source.replace("10000.0", "7.0"), names)
+    exec(next(x for x in PYTHON if "def change" in x).split("\n\n\n")[0], names)
+    assert names["change_by_offset"]((1, 1)) < 1e-12
+    assert laws.check(names["Rotary"](16, 4), **names["rotary"]).holds
+
+
+def test_a_layer_without_positions_is_not_the_declared_design():
+    names = names_of_page()
+    without = names["Rotary"](16, 4, turns=(0, 0))
+    assert names["change_by_offset"]((0, 0)) < 1e-12
+    report = laws.check(without, **names["rotary"])
+    broken = {f.law.slug for f in report.findings if f.verdict == "broken"}
+    assert broken == set(names["rotary"]["breaks"])
+
+
+def test_a_declared_law_that_is_not_asked_fails_nothing():
+    names = names_of_page()
+    report = laws.check(names["Rotary"](16, 4, turns=(0, 0)), breaks=["causal_corner"])
+    by = {f.law.slug: f.verdict for f in report.findings}
+    assert by["causal_corner"] == "not asked"
+    assert report.holds
+
+
+def test_a_layer_that_refuses_odd_widths_is_not_asked_six_laws():
+    names = names_of_page()
+
+    class Even(names["Rotary"]):
+        def forward(self, x, mask=None):
+            if x.shape[-1] // self.n_heads % 2:
+                raise laws.NotApplicable("its heads have an even width")
+            return super().forward(x, mask)
+
+    hold = [
+        sum(
+            f.verdict == "holds" for f in laws.check(kind(16, 4, turns=(0, 0))).findings
+        )
+        for kind in (names["Rotary"], Even)
+    ]
+    assert hold[0] - hold[1] == 6
+    assert "Six laws would then not be asked" in " ".join(PAGE.split())
+
+
+def test_a_grouped_report_has_the_line_that_the_page_explains():
+    names = names_of_page()
+
+    class Tiled(names["Rotary"]):
+        def forward(self, x, mask=None):
+            b, n, d = x.shape
+            three = self.W_Q(x), self.W_K(x), self.W_V(x)
+            cut = (-1, d // self.n_heads)
+            q, k, v = (y.unflatten(-1, cut).transpose(1, 2) for y in three)
+            k, v = (y.repeat(1, self.n_heads // y.shape[1], 1, 1) for y in (k, v))
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
+            return self.W_O(y.transpose(1, 2).reshape(b, n, d))
+
+    report = " ".join(str(laws.check(Tiled(16, 4))).split())
+    line = "called with 4 heads, 2 of keys, X filled with 0 to width 12"
+    assert line in report
+    assert line in " ".join(PAGE.split())
+    shared = report.split("laws.groups_share_their_keys")[1].split("because")[0]
+    assert "seed" in shared
+    assert "W_K" not in shared
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_attention_of_torch_gives_nan_for_empty_rows_on_its_fast_path(gradients):
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x = torch.randn(1, 4, 8)
+    empty = torch.zeros(4, 4, dtype=torch.bool)
+    empty[0] = True
+    added = torch.full((4, 4), 0.5).triu(1)
+    with torch.set_grad_enabled(gradients):
+        row = layer(x, x, x, attn_mask=empty, need_weights=False)[0][0, 0]
+        biased, hidden = (
+            layer(x, x, x, attn_mask=mask, need_weights=False)[0]
+            for mask in (added, added > 0)
+        )
+    assert row.isnan().all() == (not gradients)
+    assert not torch.allclose(biased, hidden)
 
 
 @pytest.mark.parametrize("block", PYTHON[1:], ids=range(1, len(PYTHON)))
@@ -142,8 +275,6 @@ def test_each_block_of_the_page_runs(block):
     if "def test_" in block:
         with pytest.raises(AssertionError, match="empty_rows_give_zero"):
             names["test_my_attention_satisfies_the_laws"](laws.assert_lawful)
-    if "breaks=" in block:
-        assert names["report"].holds
 
 
 def test_the_line_for_a_shell_finds_the_same(tmp_path):
@@ -184,13 +315,17 @@ def sizes_asked(**words):
 
 
 def test_the_sizes_that_a_layer_must_accept_are_those_of_the_page():
-    heads, widths = (set(x) for x in zip(*sizes_asked(), strict=True))
-    span = f"between {min(heads)} and {max(heads)} heads, and each is between "
     text = " ".join(PAGE.split())
-    assert f"{span}{min(widths)} and {max(widths)} columns wide" in text
-    assert 3 in widths
-    few = sorted({h for h, _ in sizes_asked(n_kv_heads=2)})
-    assert f"`n_kv_heads=2`, there are {few[0]}, {few[1]} or {few[2]} heads" in text
+    for words, heads in ({}, "heads"), ({"n_kv_heads": 2}, "heads instead"):
+        counts, widths = (listed(x) for x in zip(*sizes_asked(**words), strict=True))
+        assert f"there are {counts} {heads}" in text
+        assert f"Each head is {widths} columns wide" in text
+
+
+def listed(numbers):
+    """Return the numbers as the page lists them."""
+    *first, last = sorted({*numbers})
+    return f"{', '.join(map(str, first))} or {last}"
 
 
 def test_every_word_of_the_conventions_is_in_the_table_of_words():
