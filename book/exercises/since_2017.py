@@ -9,7 +9,7 @@ from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
 
 _BREAK = section(
-    "since_2017", "Break it: four designs on purpose, one mix-up by accident"
+    "since_2017", "Break it: four designs, and one mix-up by accident"
 )
 
 
