@@ -8,9 +8,7 @@ from mha.check import Exercise, Mistake
 from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
 
-_BREAK = section(
-    "since_2017", "Break it: four designs, and one mix-up by accident"
-)
+_BREAK = section("since_2017", "Break it: four designs, and one mix-up by accident")
 
 
 def _random(*shapes, seed):
