@@ -15,7 +15,8 @@ GLOSSARY = "book/glossary"
 CHAPTER = re.compile(r"book/\d\d_\w+")
 # What also has a meaning outside this book.
 EVERYDAY = {
-    "card", "leak", "projection", "rank", "shrinking", "sound", "surprise",
+    "card", "design", "importance", "leak", "lean", "merge", "model", "observation",
+    "projection", "rank", "shrinking", "sound", "split", "summary", "surprise",
 }  # fmt: skip
 PROSE = (nodes.paragraph, nodes.emphasis)
 
