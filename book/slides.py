@@ -68,7 +68,7 @@ PAGE = """<!doctype html>
 
 
 def main(arguments=None):
-    """Write the decks, and a page with links to them."""
+    """Write the decks, and print where each is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="masks or 04_masks; none means all")
     parser.add_argument(
@@ -184,7 +184,7 @@ def question(cells, text):
 
 def equations(cells, text):
     """Yield slides with the equations of a section, two on each."""
-    found = [tex for part in [joined(cells)] for tex in EQUATION.findall(part)]
+    found = EQUATION.findall(joined(cells))
     for first in range(0, len(found), 2):
         lines = []
         for tex in found[first : first + 2]:

@@ -6,6 +6,11 @@ said of the answer. A module holds its chapter's exercises and the wrong answers
 they recognise; `mha.check` runs them.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from mha._chapters import chapter_number
 
 
@@ -17,3 +22,18 @@ def chapter(slug: str) -> str:
 def section(slug: str, *headings: str) -> str:
     """Return what a text calls these sections, such as 'chapter 4, "By hand"'."""
     return f"{chapter(slug)}, " + " and ".join(f'"{heading}"' for heading in headings)
+
+
+def judged(law: Callable[[Any], Any], attend: Any) -> bool | None:
+    """Return what a law says of an attention, or None if it says nothing.
+
+    Examples
+    --------
+    >>> judged(lambda attend: attend == "right", "right")
+    True
+    """
+    try:
+        answer = law(attend)
+    except AssertionError:  # a law may be written as a test
+        return False
+    return None if answer is None else bool(np.asarray(answer).all())
