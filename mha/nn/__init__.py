@@ -1,4 +1,4 @@
-"""The same steps as PyTorch layers, ready to train (chapters multi_head and encoder).
+"""The same steps as PyTorch layers, ready to train.
 
 Names, arguments and the meaning of a mask are those of the NumPy functions: True means
 *may attend*.

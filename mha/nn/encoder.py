@@ -1,6 +1,6 @@
-"""The encoder in PyTorch (chapters encoder_layer and encoder)."""
+"""The encoder in PyTorch."""
 
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -23,25 +23,21 @@ class EncoderLayer(nn.Module):
     """Let the tokens look at each other, then let each think alone, and train both.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapter encoder_layer)
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))
 
-    The weights start as those of `torch.nn.TransformerEncoderLayer`, see
-    `reset_parameters`.
+    Its parts are `attention`, a MultiHeadAttention, `W_1` and `W_2`, linear layers out
+    to d_ff and back, and `norm_1` and `norm_2`, the norms of the two parts.
 
     Parameters
     ----------
-    d_model : int
-        Width of the tokens.
-    n_heads : int
-        Must divide d_model.
-    d_ff : int
-        Width of the hidden layer in the feed-forward part.
+    d_model, n_heads, d_ff : int
+        Width of the tokens, number of heads, and width of the hidden layer in the
+        feed-forward part.
     dropout : float, default 0.0
         In train mode, the probability with which a number becomes 0, in four places:
         the weights of attention, the output of either part before it is added (as in
-        the paper), and the hidden layer of feed-forward (as in PyTorch's layer; the
-        paper has none there). The paper also drops from the sum of embeddings and
-        positions; that is in front of this layer and left to you.
+        the paper), and the hidden layer of feed-forward (as in PyTorch's layer). The
+        paper also drops from the sum of embeddings and positions; that is left to you.
     activation : {"relu", "gelu"}, default "relu"
         The bend in the feed-forward part; "gelu" is the exact one.
     norm_first : bool, default False
@@ -54,21 +50,10 @@ class EncoderLayer(nn.Module):
     device, dtype : optional
         Where and how the parameters are stored, as for every layer of PyTorch.
 
-    Attributes
-    ----------
-    attention : MultiHeadAttention
-        The part in which tokens meet.
-    W_1, W_2 : torch.nn.Linear
-        The way of feed-forward out to d_ff, and the way back.
-    norm_1, norm_2 : torch.nn.LayerNorm
-        The norms of attention and of feed-forward.
-
     Raises
     ------
-    ValueError
-        If `eps` is negative or `activation` not known, and as in `MultiHeadAttention`.
-    TypeError
-        If a count is not an integer, or `dropout` or `eps` not a number.
+    ValueError, TypeError
+        If a number or `activation` is none of those above, with what was given.
 
     Examples
     --------
@@ -98,30 +83,10 @@ class EncoderLayer(nn.Module):
         self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **kind)
 
     def reset_parameters(self) -> None:
-        """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own.
-
-        Attention starts as `MultiHeadAttention.reset_parameters` says, W_1 and W_2 with
-        the default of `torch.nn.Linear` (weights and biases within ±1/√(columns in)),
-        the norms with gain 1 and bias 0.
-        """
+        """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own."""
         for part in (self.attention, self.W_1, self.W_2, self.norm_1, self.norm_2):
             part.reset_parameters()
 
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: Literal[False] = ...,
-    ) -> Tensor: ...  # fmt: skip
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: Literal[True],
-    ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: bool,
-    ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
     def forward(
         self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
         return_weights: bool = False,
@@ -132,25 +97,18 @@ class EncoderLayer(nn.Module):
         ----------
         X : Tensor of shape (..., n, d_model)
             The tokens.
-        mask : Tensor or ndarray, optional
-            Broadcasts to (..., n_heads, n, n); as in `MultiHeadAttention.forward`.
-        is_causal, return_weights : bool, default False
-            As in `MultiHeadAttention.forward`.
+        mask, is_causal, return_weights : optional
+            As in `MultiHeadAttention.forward`, which names the errors too.
 
         Returns
         -------
         Y : Tensor of shape (..., n, d_model)
             Finite, with finite gradients, even where all keys of a token are masked.
         A : Tensor of shape (..., n_heads, n, n)
-            Only with `return_weights`, as in `MultiHeadAttention.forward`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For the reasons of `MultiHeadAttention.forward`.
+            Only with `return_weights`.
         """
         check_tensor("X", X, self.d_model)
-        answer: Any = self.attention(
+        answer = self.attention(
             self.norm_1(X) if self.norm_first else X,
             mask=mask, is_causal=is_causal, return_weights=return_weights,
         )  # fmt: skip
@@ -163,29 +121,11 @@ class EncoderLayer(nn.Module):
             Y = self.norm_2(Z + self._feed_forward(Z))
         return (Y, answer[1]) if return_weights else Y
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
     def numpy_weights(self) -> dict[str, Array]:
-        """Return the parameters as the dict that `mha.encoder_layer` takes.
+        """Return copies of the parameters as the dict that `mha.encoder_layer` takes.
 
-        Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
-        (chapter encoder_layer)
-
-        Returns
-        -------
-        weights : dict of ndarray
-            The names of the table in `mha.encoder_layer`; without bias no name begins
-            with ``b``. Copies: training on does not change them. `activation`,
-            `norm_first` and `eps` are no weights, so pass them too.
-
-        Examples
-        --------
-        >>> import mha
-        >>> layer, X = EncoderLayer(6, 2, 12, norm_first=True), torch.rand(3, 6)
-        >>> Y = mha.encoder_layer(X.numpy(), layer.numpy_weights(), 2, norm_first=True)
-        >>> torch.allclose(layer(X), torch.from_numpy(Y), atol=1e-6)
-        True
+        Without bias no name begins with ``b``. `activation`, `norm_first` and `eps` are
+        no weights, so pass them too.
         """
         weights = self.attention.numpy_weights()
         for i, W, norm in (1, self.W_1, self.norm_1), (2, self.W_2, self.norm_2):
@@ -210,33 +150,20 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """Send the tokens through one encoder layer after the other.
 
-    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)  (chapter encoder)
+    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)
+
+    Its parts are `layers`, a ModuleList of EncoderLayer, and `final_norm`, a LayerNorm
+    or None.
 
     Parameters
     ----------
     n_layers : int
         Number of layers. Each starts with its own random weights, while
         `torch.nn.TransformerEncoder` starts with copies of one layer.
-    d_model, n_heads, d_ff : int
-        The sizes of each layer, see `EncoderLayer`.
-    dropout, activation, norm_first, eps, bias : optional
+    d_model, n_heads, d_ff, dropout, activation, norm_first, eps, bias, device, dtype
         The same for each layer, see `EncoderLayer`.
     final_norm : bool, default False
         Normalise once more at the end, as pre-norm stacks do.
-    device, dtype : optional
-        Where and how the parameters are stored, as for every layer of PyTorch.
-
-    Attributes
-    ----------
-    layers : torch.nn.ModuleList
-        One `EncoderLayer` after the other.
-    final_norm : torch.nn.LayerNorm or None
-        The norm at the end, if there is one.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `n_layers` is no integer from 1, or for the reasons of `EncoderLayer`.
 
     Examples
     --------
@@ -266,54 +193,19 @@ class Encoder(nn.Module):
         self.final_norm = norm
 
     def reset_parameters(self) -> None:
-        """Draw new weights for each layer, see `EncoderLayer.reset_parameters`.
+        """Draw new weights for each layer; the final norm gets gain 1 and bias 0."""
+        norms = [] if self.final_norm is None else [self.final_norm]
+        for part in (*self.layers, *norms):
+            part.reset_parameters()
 
-        The final norm, if there is one, gets gain 1 and bias 0.
-        """
-        for layer in cast(list[EncoderLayer], self.layers):
-            layer.reset_parameters()
-        if self.final_norm is not None:
-            self.final_norm.reset_parameters()
-
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: Literal[False] = ...,
-    ) -> Tensor: ...  # fmt: skip
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: Literal[True],
-    ) -> tuple[Tensor, list[Tensor]]: ...  # fmt: skip
-    @overload
-    def forward(
-        self, X: Tensor, mask: Mask = ..., *, is_causal: bool = ...,
-        return_weights: bool,
-    ) -> Tensor | tuple[Tensor, list[Tensor]]: ...  # fmt: skip
     def forward(
         self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[Tensor]]:  # fmt: skip
-        """Return the tokens after the last layer.
+        """Return the tokens after the last layer, as `EncoderLayer.forward` does.
 
-        Parameters
-        ----------
-        X : Tensor of shape (..., n, d_model)
-            The tokens. The encoder adds no positions to them.
-        mask, is_causal, return_weights : optional
-            As in `EncoderLayer.forward`, the same for every layer.
-
-        Returns
-        -------
-        Y : Tensor of shape (..., n, d_model)
-            Finite, with finite gradients, even where all keys of a token are masked.
-        A : list of Tensor, each of shape (..., n_heads, n, n)
-            Only with `return_weights`. One entry for each layer, the first layer first.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For the reasons of `MultiHeadAttention.forward`.
+        With `return_weights` also a list with the weights of each layer, the first
+        layer first. The encoder adds no positions to the tokens `X`.
         """
         maps = []
         for layer in self.layers:
@@ -324,21 +216,10 @@ class Encoder(nn.Module):
         Y = X if self.final_norm is None else self.final_norm(X)
         return (Y, maps) if return_weights else Y
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
     def numpy_weights(self) -> dict[str, Any]:
-        """Return the parameters as keyword arguments of `mha.encoder`.
+        """Return copies of the parameters as keyword arguments of `mha.encoder`.
 
-        Equation: W_1 = ``W_1.weight.T``, gain_1 = ``norm_1.weight``, and so on
-        (chapter encoder)
-
-        Returns
-        -------
-        weights : dict
-            ``layers``, a list of dicts as `mha.encoder_layer` takes them, and
-            ``final_norm``, a pair (gain, bias) or None. Copies, without `activation`,
-            `norm_first` and `eps`, as in `EncoderLayer.numpy_weights`.
+        They are ``layers``, a list of dicts, and ``final_norm``, (gain, bias) or None.
 
         Examples
         --------
@@ -348,10 +229,11 @@ class Encoder(nn.Module):
         >>> torch.allclose(model(X), torch.from_numpy(Y), atol=1e-6)
         True
         """
-        layers = cast(list[EncoderLayer], self.layers)
-        pair = None
-        if self.final_norm is not None:
-            parts = self.final_norm.weight, self.final_norm.bias
-            pair = tuple(None if p is None else as_ndarray(p) for p in parts)
+        norm, pair = self.final_norm, None
+        if norm is not None:
+            pair = [
+                None if p is None else as_ndarray(p) for p in (norm.weight, norm.bias)
+            ]
+        layers: Any = self.layers
         weights = [layer.numpy_weights() for layer in layers]
         return {"layers": weights, "final_norm": pair}
