@@ -708,7 +708,7 @@ def test_the_layer_equals_torchs_with_the_same_weights(
 @pytest.mark.parametrize("training", [True, False])
 def test_self_attention_under_torchs_own_masks(batch_first, training):
     """Their key_padding_mask and attn_mask hide where ours opens."""
-    module = to_torch(random_layer(), batch_first).train(training)
+    module = to_torch(random_layer()).train(training)
     X = normal(B, N_K, D_MODEL)
     keep = torch.tensor([[True] * N_K, [True] * 3 + [False] * 4])
     causal = torch.ones(N_K, N_K, dtype=torch.bool).tril()
