@@ -1,7 +1,8 @@
 """Without the weights of chapter 14, it and the example of `pretrained` skip."""
 
-import pretrained
 import pytest
+
+import pretrained
 
 ASKING = "14_real_encoder.ipynb", "pretrained.py"
 

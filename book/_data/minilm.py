@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-import pretrained  # noqa: E402
+import pretrained
 
 STORE = Path(__file__).with_suffix(".json")
 EXCERPT = Path(__file__).with_name("minilm_reference.json")
