@@ -3,6 +3,7 @@
 import math
 import re
 
+import pytest
 import torch
 
 from tests.samples import SIZES
@@ -12,12 +13,14 @@ B, H, N_Q, N_K, D_K, D_V = SIZES.values()
 D_MODEL, D_FF = H * D_K, 17
 # A gradient is a longer sum, over batch and tokens.
 SAME, SAME_AS_TORCH = {"rtol": 0, "atol": NUMPY}, {"rtol": 0, "atol": TORCH}
+both_norms = pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
 KINDS = [
     {"activation": activation, "norm_first": norm_first, "bias": bias}
     for activation, norm_first, bias in (
         ("relu", False, True), ("gelu", True, True), ("gelu", False, False)
     )
 ]  # fmt: skip
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=["post", "pre", "no bias"])
 
 
 def normal(*shape, seed=0):

@@ -14,25 +14,11 @@ import mha
 from mha.nn import Encoder, EncoderLayer, MultiHeadAttention
 from mha.nn import scaled_dot_product_attention as attention
 from tests import reference
-from tests.nn.draws import (
-    D_K,
-    D_MODEL,
-    D_V,
-    N_K,
-    N_Q,
-    SAME_AS_TORCH,
-    B,
-    H,
-    as_float_mask,
-    assert_same,
-    in_our_names,
-    normal,
-    random_mask,
-    random_qkv,
-    scramble,
-    with_gradients,
-)
+from tests.nn import draws
+from tests.nn.draws import SAME_AS_TORCH, assert_same, normal, scramble
 
+B, H, N_Q, N_K, D_K, D_V = draws.B, draws.H, draws.N_Q, draws.N_K, draws.D_K, draws.D_V
+D_MODEL = draws.D_MODEL
 LONG = 211  # one row of weights is then wider than many tokens
 HALVES = torch.float16, torch.bfloat16
 both_ways = pytest.mark.parametrize("return_weights", [False, True])
@@ -79,22 +65,17 @@ def test_head_r_owns_row_block_r_of_a_torch_matrix():
     assert Y.tolist() == [[2.0, 9.0], [2.0, -9.0]]
 
 
-def test_a_layer_prints_its_three_numbers():
-    line = "d_model=8, n_heads=2, dropout=0.25"
-    assert line in repr(MultiHeadAttention(8, 2, dropout=0.25))
-
-
 # Agreement with the NumPy steps and with PyTorch
 
 MASKS = {
     "none": None,
-    "bool": random_mask(B, H, N_Q, N_K),
-    "float": random_mask(B, H, N_Q, N_K, kind="float"),
-    "padding": random_mask(B, 1, 1, N_K, seed=1),
-    "one row": random_mask(N_K, seed=2),
+    "bool": draws.random_mask(B, H, N_Q, N_K),
+    "float": draws.random_mask(B, H, N_Q, N_K, kind="float"),
+    "padding": draws.random_mask(B, 1, 1, N_K, seed=1),
+    "one row": draws.random_mask(N_K, seed=2),
     "one column": normal(N_Q, 1, seed=3) > 0,
     "empty rows": normal(B, 1, N_Q, N_K, seed=5) > 1,
-    "empty float rows": as_float_mask(normal(1, H, N_Q, N_K, seed=6) > 1),
+    "empty float rows": draws.as_float_mask(normal(1, H, N_Q, N_K, seed=6) > 1),
 }
 every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 QUESTIONS = {
@@ -109,7 +90,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("options", QUESTIONS.values(), ids=QUESTIONS)
 def test_with_and_without_weights_the_answer_is_that_of_numpy(options, mask):
     """And the gradients of the fused way are those of the step-by-step way."""
-    QKV = random_qkv(B, H)
+    QKV = draws.random_qkv(B, H)
     numpy_mask = None if mask is None else mask.numpy()
     expected = mha.scaled_dot_product_attention(
         *(x.numpy() for x in QKV), numpy_mask, return_weights=True, **options
@@ -128,8 +109,8 @@ def test_with_and_without_weights_the_answer_is_that_of_numpy(options, mask):
 
 @pytest.mark.parametrize("leading", [(), (B,), (B, H), (B, 2, H)], ids=str)
 def test_leading_axes_are_any_and_broadcast(leading):
-    Q, K, V = random_qkv(*leading)
-    mask = random_mask(*leading, N_Q, N_K)
+    Q, K, V = draws.random_qkv(*leading)
+    mask = draws.random_mask(*leading, N_Q, N_K)
     for given in (K, K[(0,) * len(leading)]):
         whole = given.expand(K.shape)
         expected = mha.scaled_dot_product_attention(
@@ -164,9 +145,9 @@ def test_the_layer_is_numpys_and_torchs_in_values_and_gradients(mask, bias):
     def theirs(*inputs):
         return reference.ask(module, *inputs, mask)[0]
 
-    found = with_gradients(layer, ours, X, X_k, X_v)
-    Y_2, gradients, of_parameters = with_gradients(module, theirs, X, X_k, X_v)
-    expected = Y_2, gradients, in_our_names(of_parameters)
+    found = draws.with_gradients(layer, ours, X, X_k, X_v)
+    Y_2, gradients, of_parameters = draws.with_gradients(module, theirs, X, X_k, X_v)
+    expected = Y_2, gradients, draws.in_our_names(of_parameters)
     assert_same(found, expected, SAME_AS_TORCH)
 
 
@@ -197,32 +178,23 @@ class Tensors(TorchDispatchMode):
         return made
 
 
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("leading", [(), (B,), (B, H), (B, 2, H)], ids=str)
-def test_without_weights_no_tensor_of_their_size_is_made(leading, is_causal):
-    QKV = random_qkv(*leading, n_q=LONG, n_k=LONG, d_v=D_K)
-    Q, K, V = (x.requires_grad_() for x in QKV)
-    with Tensors() as made:
-        attention(Q, K, V, is_causal=is_causal)
-    assert max(made.bytes) == Q.nbytes
-
-
 @pytest.mark.parametrize(
-    "leading, shape",
+    ("leading", "shape"),
     [
-        ((B, H), (LONG,)),
-        ((B, H), (B, 1, 1, LONG)),
+        *(((), None), ((B,), None), ((B, H), None), ((B, 2, H), None)),
+        *(((B, H), (LONG,)), ((B, H), (B, 1, 1, LONG)), ((B, H), (1, 1, LONG, LONG))),
         ((B, 2, H), (B, 1, 1, 1, LONG)),
-        ((B, H), (1, 1, LONG, LONG)),
     ],
 )
-def test_a_mask_is_written_out_no_larger_than_it_came(leading, shape):
-    """A padding mask stays one row for a sequence, a common mask one for a batch."""
-    Q, K, V = random_qkv(*leading, n_q=LONG, n_k=LONG, d_v=D_K)
-    mask = random_mask(*shape)
+def test_without_weights_no_tensor_of_their_size_is_made(leading, shape):
+    """Nor is a mask written out larger than it came: padding stays one row."""
+    QKV = draws.random_qkv(*leading, n_q=LONG, n_k=LONG, d_v=D_K)
+    Q, K, V = (x.requires_grad_() for x in QKV)
+    mask = None if shape is None else draws.random_mask(*shape)
     with Tensors() as made:
-        attention(Q, K, V, mask)
-    assert max(made.bytes) == max(Q.nbytes, mask.numel() * Q.itemsize)
+        attention(Q, K, V, mask, is_causal=mask is None)
+    written = 0 if mask is None else mask.numel() * Q.itemsize
+    assert max(made.bytes) == max(Q.nbytes, written)
 
 
 # Rows that may look at nothing: hidden as a whole, by padding, or by padding on the
@@ -251,7 +223,7 @@ def test_a_row_that_may_look_at_nothing_gives_zeros(
     assert empty.any() and not empty.all()
     mask = mask if kind == "bool" else torch.where(mask, 0.5, -torch.inf)
     options = {"is_causal": is_causal, "return_weights": return_weights}
-    QKV = [x.requires_grad_() for x in random_qkv(B, H, n_k=N_Q, d_v=D_K)]
+    QKV = [x.requires_grad_() for x in draws.random_qkv(B, H, n_k=N_Q, d_v=D_K)]
     answer = outputs(attention(*QKV, mask, **options), return_weights)
     for x in answer:
         assert (x[empty] == 0).all() and x.isfinite().all() and x[~empty].any(-1).all()
@@ -267,8 +239,8 @@ def test_a_row_that_may_look_at_nothing_gives_zeros(
 @both_ways
 def test_a_learned_mask_with_an_empty_row_gets_finite_gradients(return_weights):
     """A bias on the scores may be trained, as in ALiBi or T5, and have closed rows."""
-    Q, K, V = random_qkv(H)
-    bias = as_float_mask(normal(N_Q, N_K, seed=5) > 0)
+    Q, K, V = draws.random_qkv(H)
+    bias = draws.as_float_mask(normal(N_Q, N_K, seed=5) > 0)
     bias[2] = -torch.inf
     bias.requires_grad_()
     Y = attention(Q, K, V, bias, return_weights=return_weights)
@@ -281,7 +253,7 @@ def test_a_learned_mask_with_an_empty_row_gets_finite_gradients(return_weights):
 @both_ways
 def test_a_hidden_key_gets_nothing_however_low_the_others_score(return_weights, kind):
     """All open scores lie below -10⁹, so a hidden -10⁹ would take the whole weight."""
-    Q, K, V = random_qkv(B, H, d_v=D_K)
+    Q, K, V = draws.random_qkv(B, H, d_v=D_K)
     Q, K = Q.abs(), -1e10 * K.abs()
     K[..., 0, :] = 0
     mask = torch.arange(N_K) > 0
@@ -292,29 +264,11 @@ def test_a_hidden_key_gets_nothing_however_low_the_others_score(return_weights, 
     assert not A or (A[0][..., 0] == 0).all()
 
 
-@both_kinds
-def test_weights_are_exactly_zero_where_masked_and_sum_to_one(kind):
-    mask = random_mask(B, H, N_Q, N_Q, kind=kind)
-    _, A = random_layer()(normal(B, N_Q, D_MODEL), mask=mask, return_weights=True)
-    open_ = mask if kind == "bool" else mask > -torch.inf
-    assert (A[~open_] == 0).all() and (A[open_] > 0).all()
-    assert_same(A.sum(-1), torch.ones(B, H, N_Q).double())
-
-
-def test_changing_the_future_leaves_the_past_alone():
-    layer, X = random_layer(), normal(B, N_K, D_MODEL)
-    changed = X.clone()
-    changed[:, 4:] = normal(B, 3, D_MODEL, seed=1)
-    before, after = layer(X, is_causal=True), layer(changed, is_causal=True)
-    assert torch.equal(before[:, :4], after[:, :4])
-    assert not torch.isclose(before[:, 4:], after[:, 4:]).any()
-
-
 @pytest.mark.parametrize(
     "leading, n_q, n_k", [((0,), N_Q, N_K), ((B, H), 0, N_K), ((B, H), N_Q, 0)]
 )
 def test_no_queries_no_batch_and_no_keys_give_empty_answers_or_zeros(leading, n_q, n_k):
-    Q, K, V = random_qkv(*leading, n_q=n_q, n_k=n_k)
+    Q, K, V = draws.random_qkv(*leading, n_q=n_q, n_k=n_k)
     for is_causal in (False, True):
         Y = attention(Q, K, V, is_causal=is_causal)
         assert Y.shape == (*leading, n_q, D_V) and not Y.any()
@@ -327,7 +281,7 @@ def test_no_queries_no_batch_and_no_keys_give_empty_answers_or_zeros(leading, n_
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32, torch.float64])
 def test_dtype_is_kept_and_halves_are_summed_in_float32(dtype, return_weights):
     """Scores of 300 · 300 · d_k lie beyond float16, their softmax does not."""
-    Q, K, V = (x.to(dtype) for x in random_qkv(B, H, d_v=D_K))
+    Q, K, V = (x.to(dtype) for x in draws.random_qkv(B, H, d_v=D_K))
     Q, K = Q + 300, K + 300
     answer = outputs(attention(Q, K, V, return_weights=return_weights), return_weights)
     exact = attention(Q.double(), K.double(), V.double())
@@ -335,7 +289,10 @@ def test_dtype_is_kept_and_halves_are_summed_in_float32(dtype, return_weights):
     if dtype in HALVES:
         torch.testing.assert_close(answer[0].double(), exact, rtol=0, atol=atol)
     layer = MultiHeadAttention(D_MODEL, H, dtype=dtype)
-    X, mask = normal(B, N_Q, D_MODEL).to(dtype), random_mask(N_Q, N_Q, kind="float")
+    X, mask = (
+        normal(B, N_Q, D_MODEL).to(dtype),
+        draws.random_mask(N_Q, N_Q, kind="float"),
+    )
     answer += outputs(
         layer(X, mask=mask, return_weights=return_weights), return_weights
     )
@@ -345,8 +302,8 @@ def test_dtype_is_kept_and_halves_are_summed_in_float32(dtype, return_weights):
 
 
 def test_inputs_stay_untouched():
-    for mask in (some_rows.clone(), as_float_mask(some_rows)):
-        inputs = [*random_qkv(B, H, n_k=N_Q), mask]
+    for mask in (some_rows.clone(), draws.as_float_mask(some_rows)):
+        inputs = [*draws.random_qkv(B, H, n_k=N_Q), mask]
         before = copy.deepcopy(inputs)
         for return_weights in (False, True):
             attention(*inputs, is_causal=True, return_weights=return_weights)
@@ -359,12 +316,12 @@ def test_dropout_is_right_on_average_and_leaves_the_reported_weights(return_weig
 
     Each is 0 or 4/3 of the true one, for dropout 1/4; rows no longer sum to one.
     """
-    draws, p = 5_000, 0.25
-    Q, K, _ = random_qkv(n_q=3, n_k=N_K)
+    n_draws, p = 5_000, 0.25
+    Q, K, _ = draws.random_qkv(n_q=3, n_k=N_K)
     eye = torch.eye(N_K).double()
     torch.manual_seed(0)
     answer = attention(
-        Q.expand(draws, *Q.shape), K, eye, dropout_p=p, return_weights=return_weights
+        Q.expand(n_draws, *Q.shape), K, eye, dropout_p=p, return_weights=return_weights
     )
     used, *A = outputs(answer, return_weights)
     expected, kept = attention(Q, K, eye), used > 0
@@ -373,34 +330,13 @@ def test_dropout_is_right_on_average_and_leaves_the_reported_weights(return_weig
     assert not A or torch.equal(A[0], A[0][:1].expand_as(A[0]))
     # One weight has standard deviation below √(1/3).
     assert_same(
-        used.mean(0), expected, {"rtol": 0, "atol": 5 * math.sqrt(1 / 3 / draws)}
+        used.mean(0), expected, {"rtol": 0, "atol": 5 * math.sqrt(1 / 3 / n_draws)}
     )
-
-
-@both_ways
-def test_a_layer_drops_weights_in_train_mode_only(return_weights):
-    def answer(layer):
-        return outputs(layer(X, return_weights=return_weights), return_weights)
-
-    layer, X = random_layer(dropout=0.5), normal(B, N_Q, D_MODEL)
-    assert not torch.isclose(answer(layer)[0], answer(layer)[0]).any()
-    layer.eval()
-    assert torch.equal(answer(layer)[0], answer(layer)[0])
-    assert_same(answer(layer)[0], random_layer()(X))
-
-
-def test_gradients_flow_through_the_weights():
-    """A loss on A must train W_Q and W_K, as when attention is guided."""
-    layer = random_layer()
-    _, A = layer(normal(B, N_Q, D_MODEL), return_weights=True)
-    (A**2).sum().backward()
-    assert layer.W_Q.weight.grad.any() and layer.W_K.weight.grad.any()
-    assert layer.W_V.weight.grad is None
 
 
 # Refusals
 
-Q, K, V = random_qkv(B, H)
+Q, K, V = draws.random_qkv(B, H)
 INF, NAN = (torch.full((N_Q, N_K), x) for x in (torch.inf, torch.nan))
 WRONG = [
     (
@@ -508,7 +444,7 @@ def test_a_mask_for_each_sequence_does_not_pass_as_one_for_each_head(ask):
         "(3, 3, 5, 5) = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
         "sequence, mask[None] for one per head"
     )
-    X, mask = torch.ones(3, 5, 6), random_mask(3, 5, 5)
+    X, mask = torch.ones(3, 5, 6), draws.random_mask(3, 5, 5)
     for given in (mask, mask.numpy()):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             ask(X, given)

@@ -9,24 +9,13 @@ from torch import nn
 
 import mha
 from mha.nn import Encoder, EncoderLayer, MultiHeadAttention, from_torch, to_torch
-from tests.nn.draws import (
-    D_FF,
-    D_MODEL,
-    KINDS,
-    N_K,
-    N_Q,
-    SAME_AS_TORCH,
-    B,
-    H,
-    assert_same,
-    in_our_names,
-    normal,
-    scramble,
-)
+from tests.nn import draws
+from tests.nn.draws import SAME_AS_TORCH, assert_same, both_norms, every_kind, normal
 
+B, H, N_Q, N_K = draws.B, draws.H, draws.N_Q, draws.N_K
+D_MODEL, D_FF = draws.D_MODEL, draws.D_FF
 DOUBLE = {"dtype": torch.float64}
 EXACT = {"rtol": 1e-12, "atol": 0}  # PyTorch takes the root of the bound in two steps
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=["post", "pre", "no bias"])
 both_biases = pytest.mark.parametrize("bias", [True, False])
 batch_first_or_not = pytest.mark.parametrize("batch_first", [True, False])
 
@@ -38,7 +27,9 @@ def named(module):
 def their_encoder(norm=None, **options):
     options = {"dropout": 0.0, "batch_first": True} | DOUBLE | options
     layer = nn.TransformerEncoderLayer(D_MODEL, H, D_FF, **options)
-    return scramble(nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False))
+    return draws.scramble(
+        nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False)
+    )
 
 
 # From PyTorch
@@ -62,7 +53,7 @@ def test_attention_from_torch_gives_the_same_answer(bias, batch_first):
     module = nn.MultiheadAttention(
         D_MODEL, H, bias=bias, batch_first=batch_first, **DOUBLE
     )
-    layer, axis = from_torch(scramble(module)), 0 if batch_first else 1
+    layer, axis = from_torch(draws.scramble(module)), 0 if batch_first else 1
     X, X_k, X_v = (normal(B, n, D_MODEL, seed=n) for n in (N_Q, N_K, N_K))
     Y, A = module(
         *(x.transpose(0, axis) for x in (X, X_k, X_v)), average_attn_weights=False
@@ -78,7 +69,7 @@ def test_attention_from_torch_gives_the_same_answer(bias, batch_first):
 def test_an_encoder_from_torch_gives_the_same_answer(
     kind, batch_first, final_norm, training
 ):
-    """Under their masks, which hide where ours open; in eval mode by their fast path."""
+    """Under their masks, which hide where ours open; in eval mode their fast path."""
     norm = nn.LayerNorm(D_MODEL, **DOUBLE) if final_norm else None
     options = {"batch_first": batch_first, "layer_norm_eps": 1e-3}
     theirs = their_encoder(norm, **options, **kind).train(training)
@@ -95,7 +86,7 @@ def test_an_encoder_from_torch_gives_the_same_answer(
         assert_same(model(X, keep, is_causal=True), expected, SAME_AS_TORCH)
 
 
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
+@both_norms
 def test_the_same_seed_drops_the_same_numbers(norm_first):
     """Dropout stands in the same places and is drawn in the same order.
 
@@ -120,14 +111,6 @@ def test_an_activation_may_be_a_function_or_a_module(activation):
     assert_same(from_torch(theirs)(X), theirs(X), SAME_AS_TORCH)
 
 
-def test_a_final_norm_may_have_a_bias_where_the_layers_have_none():
-    theirs = their_encoder(nn.LayerNorm(D_MODEL, **DOUBLE), bias=False)
-    model, X = from_torch(theirs), normal(B, N_Q, D_MODEL)
-    assert_same(model(X), theirs(X), SAME_AS_TORCH)
-    Y = mha.encoder(X.numpy(), n_heads=H, **model.numpy_weights())
-    assert_same(torch.from_numpy(Y), theirs(X).detach(), SAME_AS_TORCH)
-
-
 # To PyTorch, and back
 
 
@@ -140,7 +123,7 @@ def test_there_and_back_again_changes_nothing(kind, dtype, training):
     layer = EncoderLayer(6, 2, 5, eps=1e-3, **options, **kind)
     model = Encoder(3, 6, 2, 5, final_norm=True, eps=1e-3, **options, **kind)
     for ours in (attention, layer, model):
-        theirs = to_torch(scramble(ours).train(training))
+        theirs = to_torch(draws.scramble(ours).train(training))
         back = from_torch(theirs)
         assert type(back) is type(ours) and repr(back) == repr(ours)
         assert back.training == theirs.training == training
@@ -149,20 +132,6 @@ def test_there_and_back_again_changes_nothing(kind, dtype, training):
         assert len({p.data_ptr() for p in three}) == len(three)
         assert {p.dtype for p in three} == {dtype}
         assert all(p.requires_grad and p.is_leaf for p in three)
-
-
-@every_kind
-def test_to_torch_gives_what_torch_would_have_built(kind):
-    options = {"dropout": 0.25, "batch_first": True, **DOUBLE}
-    expected = nn.TransformerEncoderLayer(
-        D_MODEL, H, D_FF, layer_norm_eps=1e-3, **options, **kind
-    )
-    layer = scramble(EncoderLayer(D_MODEL, H, D_FF, dropout=0.25, eps=1e-3, **kind))
-    module = to_torch(layer.double())
-    assert repr(module) == repr(expected)
-    assert module.self_attn.batch_first and module.norm_first == expected.norm_first
-    assert module.activation is expected.activation
-    assert_same(in_our_names(named(module)), named(layer))
 
 
 def test_padding_is_kept_in_the_output_of_to_torch():
@@ -240,11 +209,6 @@ def test_reset_parameters_starts_again_also_without_memory_before(make):
         assert {p.device.type for p in make().parameters()} == {"meta"}
 
 
-def test_layers_of_an_encoder_start_with_different_weights():
-    first, second = Encoder(2, 6, 2, 5).layers
-    assert not torch.isclose(first.W_1.weight, second.W_1.weight).any()
-
-
 # Refusals
 
 
@@ -280,7 +244,7 @@ def changed(**parts):
             r"must be the same in all parts, got \[1e-05, 0.5\]",
         ),
         (
-            nn.TransformerEncoder(changed(), 2, nn.Identity()),
+            nn.TransformerEncoder(changed(), 2, nn.Identity(), False),
             TypeError,
             "a LayerNorm, got Identity",
         ),
