@@ -334,6 +334,7 @@ class MultiHeadAttention(_Layer):
         return (Y, answer[1]) if return_weights else Y
 
     def extra_repr(self) -> str:
+        """Return the line that ``print(layer)`` shows above the projections."""
         return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
 
     def _split_heads(self, x: Tensor) -> Tensor:
