@@ -25,10 +25,6 @@ __all__ = [
 
 Mask = Tensor | doors.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
-NUMPY_NAMES = {
-    ("W", "weight"): "W", ("W", "bias"): "b",
-    ("norm", "weight"): "gain", ("norm", "bias"): "bias",
-}  # fmt: skip
 
 
 def scaled_dot_product_attention(
@@ -220,8 +216,10 @@ class _Layer(nn.Module):
         weights = {}
         for name, parameter in self.named_parameters():
             *_, part, kind = name.split(".")  # such as attention.W_Q.bias
-            letter, end = part.split("_")
-            weights[f"{NUMPY_NAMES[letter, kind]}_{end}"] = _as_ndarray(parameter)
+            of, end = part.split("_")
+            weight, bias = ("W", "b") if of == "W" else ("gain", "bias")
+            ours = weight if kind == "weight" else bias
+            weights[f"{ours}_{end}"] = _as_ndarray(parameter)
         return weights
 
 

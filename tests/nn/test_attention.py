@@ -4,7 +4,6 @@ import copy
 import math
 import re
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -451,13 +450,3 @@ def test_a_mask_for_each_sequence_does_not_pass_as_one_for_each_head(ask):
     for remedy in (mask[:1], mask[:, None], mask[None]):
         assert ask(X, remedy).shape == X.shape
     assert ask(X[0], mask).shape == X[0].shape  # no batch, so one for each head
-
-
-def test_numpy_weights_are_turned_copies_that_numpy_can_hold():
-    layer = MultiHeadAttention(2, 1)
-    layer.W_V.weight.data = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    weights = layer.numpy_weights()
-    layer.W_V.weight.data += 1
-    np.testing.assert_array_equal(weights["W_V"], [[1, 3], [2, 4]])
-    half = MultiHeadAttention(4, 2, dtype=torch.bfloat16).numpy_weights()
-    assert {W.dtype for W in half.values()} == {np.dtype("float32")}

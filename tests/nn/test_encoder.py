@@ -164,29 +164,6 @@ def test_dropout_works_in_train_mode_only(norm_first):
     assert_same(model(X), random_encoder(norm_first=norm_first)(X))
 
 
-def test_what_attention_and_feed_forward_bring_is_dropped_before_the_sum():
-    """With matrices of 0 and biases of 1, pre-norm adds 1/(1-p) or 0 twice.
-
-    So each number grows by 0, 2 or 4 for p = 1/2: never by 2 in all places, and X
-    itself is never dropped.
-    """
-    layer = EncoderLayer(100, 1, 5, dropout=0.5, norm_first=True)
-    for W in (layer.attention.W_O, layer.W_2):
-        nn.init.zeros_(W.weight)
-        nn.init.ones_(W.bias)
-    torch.manual_seed(0)
-    grown = layer(torch.full((30, 100), 7.0)) - 7
-    shares = [(grown == k).double().mean().item() for k in (0, 2, 4)]
-    np.testing.assert_allclose(shares, [1 / 4, 1 / 2, 1 / 4], atol=0.05)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_dtype_is_kept(dtype):
-    model = Encoder(2, 6, 2, 5, activation="gelu", final_norm=True, dtype=dtype)
-    Y, A = model(normal(N_Q, 6).to(dtype), return_weights=True)
-    assert {Y.dtype, *(A_l.dtype for A_l in A)} == {dtype}
-
-
 def test_a_model_comes_back_from_a_file_and_from_its_state_dict():
     """The names in the file are part of the interface: old files must open."""
     model, X = random_encoder(final_norm=True), normal(N_Q, D_MODEL)
