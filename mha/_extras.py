@@ -8,7 +8,6 @@ from contextlib import contextmanager
 EXTRAS = {
     "torch": ("torch>=2.6",),
     "plot": ("matplotlib>=3.9",),
-    "pretrained": ("safetensors>=0.4.5", "tokenizers>=0.20"),
 }
 
 

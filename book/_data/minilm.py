@@ -8,11 +8,14 @@ embedded without it. About a minute on one core; `minilm.json` holds what came o
 
 import json
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from mha import pretrained
+sys.path.append(str(Path(__file__).parents[1]))
+
+import pretrained
 
 STORE = Path(__file__).with_suffix(".json")
 EXCERPT = Path(__file__).with_name("minilm_reference.json")

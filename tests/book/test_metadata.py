@@ -75,7 +75,7 @@ def test_the_metadata_of_the_wheel_describe_the_package(wheel):
     assert metadata["Author"] == yaml.safe_load(text("_config.yml"))["author"]
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     assert metadata.get_all("Project-URL")
-    assert metadata.get_all("Provides-Extra") == ["torch", "plot", "pretrained"]
+    assert metadata.get_all("Provides-Extra") == ["torch", "plot"]
     required = metadata.get_all("Requires-Dist")
     always = [line for line in required if "extra ==" not in line]
     assert [re.match(r"\w+", line)[0] for line in always] == ["numpy"]

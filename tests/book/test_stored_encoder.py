@@ -174,21 +174,3 @@ def test_the_tables_hold_all_cells_and_seeds():
     assert list(WARM) == list(warm_up.cells())
     assert {len(runs) for runs in WARM.values()} == {len(warm_up.SEEDS)}
     assert {len(row) for row in DIGITS.values()} == {len(digits.SEEDS)}
-
-
-def test_training_a_wrong_attention_again_gives_what_is_stored():
-    again = wrong_attention.run(zoo.split_without_transpose, "copy", seed=2)
-    assert abs(again - ACCURACY["copy"]["split_without_transpose"][2]) < 1e-3
-
-
-def test_training_on_digits_again_gives_what_is_stored():
-    parts = digits.split(1)
-    again = digits.accuracy(digits.classifier(1, parts), parts["test"])
-    assert abs(again - DIGITS["heads 4"][1]) <= CLOSE
-
-
-def test_training_post_norm_again_stays_at_chance():
-    accuracy, curve = warm_up.run(0, False, 3e-3, warm_up=0, steps=40)
-    assert accuracy < 0.2
-    stored = WARM["post 0.003 warm-up 0"][0][1][:2]
-    np.testing.assert_allclose(curve, stored, atol=0.2)

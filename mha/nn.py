@@ -1,0 +1,677 @@
+"""The same steps as PyTorch layers, ready to train.
+
+Names, arguments and the meaning of a mask are those of the NumPy functions: True means
+*may attend*.
+"""
+
+import math
+import numbers
+from copy import deepcopy
+from functools import partial
+from typing import Any, Literal
+
+from mha import _arrays as doors
+from mha._extras import needs
+
+with needs("mha.nn", "torch"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+
+__all__ = [
+    "Encoder", "EncoderLayer", "MultiHeadAttention", "from_torch",
+    "scaled_dot_product_attention", "to_torch",
+]  # fmt: skip
+
+Mask = Tensor | doors.Array | None
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+
+
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
+) -> Any:  # fmt: skip
+    """Return, for every query, the weighted mean of the values.
+
+    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
+
+    PyTorch's fused kernel does the work; the weights are built only when asked for.
+
+    Parameters
+    ----------
+    Q, K, V : Tensor of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
+        Queries, keys and values. Keys too must be finite where masked.
+    mask, is_causal, scale, return_weights : optional
+        As in `mha.scaled_dot_product_attention`; `mask` is a tensor or an array.
+    dropout_p : float, default 0.0
+        Each weight becomes 0 with this probability, and the others are divided by
+        ``1 - dropout_p``. A function has no eval mode: pass 0 to switch it off.
+
+    Returns
+    -------
+    Y : Tensor of shape (..., n_q, d_v)
+        Zeros, and gradients of zero, for a query whose keys are all masked. float16
+        and bfloat16 stay what they are and are summed in float32.
+    A : Tensor of shape (..., n_q, n_k)
+        Only with `return_weights`: the weights before dropout, 0 where masked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not fit, with both numbers; if a mask holds integers, NaN or +inf
+        (inside torch.compile, export and vmap there are no numbers to look at).
+
+    Examples
+    --------
+    >>> Q, K = torch.tensor([[3.0]]).log(), torch.tensor([[1.0], [0.0]])
+    >>> scaled_dot_product_attention(Q, K, torch.tensor([[8.0, 0.0], [0.0, 4.0]]))
+    tensor([[6.0000, 1.0000]])
+    """
+    leading = _leading({"Q": Q, "K": K, "V": V})
+    doors.same_last_axis("Q", Q, "K", K, "d_k")
+    dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
+    Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
+    scale = doors.as_scale(scale, Q.shape[-1])
+    dropout_p = _as_probability("dropout_p", dropout_p)
+    bias = empty = None
+    if mask is not None or (is_causal and return_weights):
+        bias, empty = _whole_mask(mask, is_causal, Q, K)
+    if not return_weights:
+        Y = _fused(Q, K, V, bias, is_causal and bias is None, scale, dropout_p)
+        return Y if empty is None else Y.masked_fill(empty, 0)
+    if dtype in (torch.float16, torch.bfloat16):
+        # A float16 score ends at 65504, and half precision sums lose small shares.
+        Q, K, V = Q.float(), K.float(), V.float()
+    S = (Q * scale) @ K.mT
+    A = (S if bias is None else S + bias).softmax(-1)
+    A = A if empty is None else A.masked_fill(empty, 0)
+    return (F.dropout(A, dropout_p) @ V).to(dtype), A.to(dtype)
+
+
+def _fused(
+    Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None,
+    is_causal: bool, scale: float, dropout_p: float,
+) -> Tensor:  # fmt: skip
+    """Return Y by the fused kernel, which is made for (batch, heads, n, d) only."""
+    if scale <= 0:
+        # The kernel hides the future before it scales, and 0 · -inf is NaN.
+        Q, scale = Q * scale, 1.0
+    if bias is not None:
+        if Q.ndim > 4 and bias.ndim > 3:
+            # Axes that are about to be folded into one must be there; others stay 1.
+            bias = bias.expand(*Q.shape[:-3], *bias.shape[-3:])
+        bias = _four_axes(bias)
+    Y = F.scaled_dot_product_attention(
+        _four_axes(Q), _four_axes(K), _four_axes(V), bias, dropout_p, bool(is_causal),
+        scale=scale,
+    )  # fmt: skip
+    return Y.reshape(*Q.shape[:-1], V.shape[-1])
+
+
+def _four_axes(x: Tensor) -> Tensor:
+    return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x.flatten(0, -4)
+
+
+def _whole_mask(
+    mask: Mask, is_causal: bool, Q: Tensor, K: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what is added to the scores, with its empty rows open, and those rows.
+
+    softmax has no answer for a row of -inf, and a NaN it gives there would stay in the
+    gradients even if the output were overwritten. So the row goes in open, and zeros
+    are put in its place afterwards.
+    """
+    shape = (*Q.shape[:-1], K.shape[-2])
+    bias = Q.new_zeros(1, 1) if mask is None else _as_bias(mask, shape, Q)
+    if is_causal:
+        allowed = torch.ones(shape[-2:], dtype=torch.bool, device=Q.device).tril()
+        bias = bias.masked_fill(~allowed, -torch.inf)
+    empty = bias.isneginf().all(-1, keepdim=True)
+    return bias.masked_fill(empty, 0), empty
+
+
+def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> Tensor:
+    """Return `mask`, which must broadcast to `shape`, as numbers to add to scores."""
+    mask = torch.as_tensor(mask, device=Q.device)  # mha.causal_mask is NumPy
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(
+            "mask must be bool (True = may attend) or float (added to the scores), "
+            f"got dtype {mask.dtype}; write mask.bool() if 1 means may attend"
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to the shape of the "
+            f"scores (..., n_q, n_k) = {shape}"
+        )
+    if mask.dtype == torch.bool:
+        return Q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
+    try:  # what is being compiled or exported has a shape, and no numbers
+        finite = torch.compiler.is_compiling() or bool((mask < torch.inf).all())
+    except RuntimeError:  # torch.func.vmap and the device "meta" show none either
+        finite = True
+    if not finite:
+        raise ValueError(
+            "a float mask must hold finite numbers or -inf, got +inf or NaN"
+        )
+    return mask.to(Q.dtype)
+
+
+def _check(name: str, x: Tensor, d_model: int | None = None) -> None:
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(
+            f"{name} must be a torch.Tensor, got {type(x).__name__}; "
+            "the functions of the same names in mha take NumPy arrays"
+        )
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got {x.dtype}")
+    if x.ndim < 2:
+        raise ValueError(f"{name} must have shape (..., n, d), got {tuple(x.shape)}")
+    if d_model is not None and x.shape[-1] != d_model:
+        raise ValueError(
+            f"{name} has {x.shape[-1]} columns and d_model is {d_model}; "
+            "they must be equal"
+        )
+
+
+def _leading(named: dict[str, Tensor], d_model: int | None = None) -> tuple[int, ...]:
+    """Return the common leading shape; `named` holds queries, keys and values."""
+    for name, x in named.items():
+        _check(name, x, d_model)
+    _, (name_K, K), (name_V, V) = named.items()
+    # PyTorch 2.13's kernel for the CPU would read memory behind the last key.
+    if K.shape[-2] != V.shape[-2]:
+        raise ValueError(
+            f"{name_K} and {name_V} must have the same length n_k, "
+            f"got {K.shape[-2]} and {V.shape[-2]}"
+        )
+    # NumPy would turn an axis that torch.export leaves open into a number.
+    return doors.broadcast_leading(named, torch.broadcast_shapes)
+
+
+def _as_probability(name: str, p: float) -> float:
+    if isinstance(p, bool) or not isinstance(p, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {p!r}")
+    if not 0 <= p < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
+    return float(p)
+
+
+def _as_ndarray(parameter: Tensor) -> doors.Array:
+    """Return a copy of a parameter as it stands on the right of X."""
+    if parameter.dtype == torch.bfloat16:  # which NumPy does not know
+        parameter = parameter.float()
+    return parameter.detach().cpu().numpy().T.copy()
+
+
+class _Layer(nn.Module):
+    def numpy_weights(self) -> dict[str, doors.Array]:
+        """Return copies of the parameters by the names of the NumPy step.
+
+        Each matrix stands on the right of X: ``X @ W_Q + b_Q``.
+        """
+        weights = {}
+        for name, parameter in self.named_parameters():
+            *_, part, kind = name.split(".")  # such as attention.W_Q.bias
+            of, end = part.split("_")
+            weight, bias = ("W", "b") if of == "W" else ("gain", "bias")
+            ours = weight if kind == "weight" else bias
+            weights[f"{ours}_{end}"] = _as_ndarray(parameter)
+        return weights
+
+
+class MultiHeadAttention(_Layer):
+    """Let every token look at the others through several heads, with weights to train.
+
+    Equation: Y = Concat(head_1, …, head_h) W_O with
+    head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
+
+    Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`. PyTorch stores a
+    matrix as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
+
+    Parameters
+    ----------
+    d_model, n_heads : int
+        Width of the tokens, and the number of heads, which must divide it.
+    bias : bool, default True
+        Give the four projections a bias.
+    dropout : float, default 0.0
+        Probability with which a weight is dropped in train mode.
+    device, dtype : optional
+        Where and how the parameters are stored, as for every layer of PyTorch.
+
+    Examples
+    --------
+    The number of heads changes what is computed and leaves the parameters as many:
+
+    >>> [sum(p.numel() for p in MultiHeadAttention(8, h).parameters()) for h in (1, 4)]
+    [288, 288]
+    """
+
+    def __init__(
+        self, d_model: int, n_heads: int, *, bias: bool = True, dropout: float = 0.0,
+        device: Any = None, dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.d_model = d_model = doors.as_count("d_model", d_model)
+        self.n_heads = n_heads = doors.as_count("n_heads", n_heads)
+        if d_model % n_heads:
+            raise ValueError(
+                f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
+            )
+        self.dropout = _as_probability("dropout", dropout)
+        device = torch.get_default_device() if device is None else device
+        # skip_init draws no random numbers: reset_parameters is the one that draws.
+        linear = partial(nn.utils.skip_init, nn.Linear, device=device, dtype=dtype)
+        self.W_Q, self.W_K, self.W_V, self.W_O = (
+            linear(d_model, d_model, bias=bias) for _ in range(4)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own.
+
+        W_Q, W_K and W_V are uniform within ±√(6 / (d_model + 3 d_model)), because
+        PyTorch keeps them in one matrix, W_O within ±1/√d_model, and biases are 0.
+        """
+        self.W_O.reset_parameters()
+        bound = math.sqrt(6 / (self.d_model + 3 * self.d_model))
+        for W in (self.W_Q, self.W_K, self.W_V):
+            nn.init.uniform_(W.weight, -bound, bound)
+        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
+            if W.bias is not None:
+                nn.init.zeros_(W.bias)
+
+    def forward(
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+        mask: Mask = None, *, is_causal: bool = False, return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        """Return the mixed answer for every token of `query`.
+
+        Parameters
+        ----------
+        query, key, value : Tensor of shapes (..., n_q, d_model) and (..., n_k, d_model)
+            The tokens that ask, that are asked, by default `query`, and that answer, by
+            default `key`.
+        mask, is_causal, return_weights : optional
+            As in `scaled_dot_product_attention`, for scores of shape (..., n_heads,
+            n_q, n_k). For a batch write ``mask[:, None]`` to give each sequence its
+            own and ``mask[None]`` to give each head its own; three axes are refused.
+
+        Returns
+        -------
+        Y : Tensor of shape (..., n_q, d_model)
+            The bias of W_O for a token whose keys are all masked.
+        A : Tensor of shape (..., n_heads, n_q, n_k)
+            Only with `return_weights`, for every head, never averaged.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        named = {"query": query, "key": key, "value": value}
+        leading = _leading(named, self.d_model)
+        Q = self._split_heads(self.W_Q(query))
+        K = self._split_heads(self.W_K(key))
+        V = self._split_heads(self.W_V(value))
+        given = () if mask is None else tuple(torch.as_tensor(mask).shape)
+        shape = (*leading, *Q.shape[-3:-1], K.shape[-2])
+        if len(given) == 3 < len(shape) and given[0] > 1:
+            raise ValueError(
+                f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
+                f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask "
+                "per sequence, mask[None] for one per head"
+            )
+        answer = scaled_dot_product_attention(
+            Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
+            dropout_p=self.dropout if self.training else 0.0,
+        )  # fmt: skip
+        heads = answer[0] if return_weights else answer
+        Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
+        return (Y, answer[1]) if return_weights else Y
+
+    def extra_repr(self) -> str:
+        """Return the line that ``print(layer)`` shows above the projections."""
+        return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        # -1 is n_heads, or this machine's share of them where machines share the heads.
+        d_head = self.d_model // self.n_heads
+        return x.unflatten(-1, (-1, d_head)).transpose(-3, -2)
+
+
+class EncoderLayer(_Layer):
+    """Let the tokens look at each other, then let each think alone, and train both.
+
+    Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))
+
+    Its parts are `attention`, a MultiHeadAttention, `W_1` and `W_2`, linear layers out
+    to d_ff and back, and `norm_1` and `norm_2`, the norms of the two parts.
+
+    Parameters
+    ----------
+    d_model, n_heads, d_ff : int
+        Width of the tokens, number of heads, width of the hidden layer.
+    dropout : float, default 0.0
+        Probability with which a number becomes 0 in train mode, in four places: the
+        weights of attention, the output of either part before it is added, and the
+        hidden layer of feed-forward.
+    activation : {"relu", "gelu"}, default "relu"
+        The bend in the feed-forward part; "gelu" is the exact one.
+    norm_first : bool, default False
+        Normalise what goes *into* each part (pre-norm) instead of the sum behind it.
+    eps : float, default 1e-5
+        Is added to the variance in both norms.
+    bias, device, dtype : optional
+        As in `MultiHeadAttention`, for all projections and both norms.
+
+    Examples
+    --------
+    >>> layer = EncoderLayer(8, n_heads=2, d_ff=32, bias=False)
+    >>> sum(p.numel() for p in layer.parameters()) == 4 * 8 * 8 + 2 * 8 * 32 + 2 * 8
+    True
+    """
+
+    def __init__(
+        self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0,
+        activation: Literal["relu", "gelu"] = "relu", norm_first: bool = False,
+        eps: float = 1e-5, bias: bool = True, device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
+        self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
+        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps(eps)
+        self.activation, self.norm_first = (
+            doors.as_activation(activation),
+            bool(norm_first),
+        )
+        self.W_1 = nn.Linear(d_model, d_ff, **kind)
+        self.W_2 = nn.Linear(d_ff, d_model, **kind)
+        self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **kind)
+        self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **kind)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own."""
+        for part in (self.attention, self.W_1, self.W_2, self.norm_1, self.norm_2):
+            part.reset_parameters()
+
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        """Return the tokens after one layer, of shape (..., n, d_model) like `X`.
+
+        `mask`, `is_causal`, `return_weights` and the errors are those of
+        `MultiHeadAttention.forward`. A token whose keys are all masked stays finite,
+        and so do its gradients.
+        """
+        _check("X", X, self.d_model)
+        answer = self.attention(
+            self.norm_1(X) if self.norm_first else X,
+            mask=mask, is_causal=is_causal, return_weights=return_weights,
+        )  # fmt: skip
+        M = self._drop(answer[0] if return_weights else answer)
+        if self.norm_first:
+            Z = X + M
+            Y = Z + self._feed_forward(self.norm_2(Z))
+        else:
+            Z = self.norm_1(X + M)
+            Y = self.norm_2(Z + self._feed_forward(Z))
+        return (Y, answer[1]) if return_weights else Y
+
+    def _feed_forward(self, X: Tensor) -> Tensor:
+        hidden = ACTIVATIONS[self.activation](self.W_1(X))
+        return self._drop(self.W_2(self._drop(hidden)))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class Encoder(nn.Module):
+    """Send the tokens through one encoder layer after the other.
+
+    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)
+
+    Its parts are `layers`, a ModuleList, and `final_norm`, a LayerNorm or None.
+
+    Parameters
+    ----------
+    n_layers : int
+        Number of layers. Each starts with its own random weights, while
+        `torch.nn.TransformerEncoder` starts with copies of one layer.
+    d_model, n_heads, d_ff, **options
+        As in `EncoderLayer`, the same for each layer.
+    final_norm : bool, default False
+        Normalise once more at the end, as pre-norm stacks do.
+
+    Examples
+    --------
+    >>> model = Encoder(5, d_model=6, n_heads=2, d_ff=12, final_norm=True)
+    >>> Y, A = model(torch.rand(3, 6), return_weights=True)
+    >>> Y.shape, len(A), A[0].shape
+    (torch.Size([3, 6]), 5, torch.Size([2, 3, 3]))
+    """
+
+    final_norm: nn.LayerNorm | None
+
+    def __init__(
+        self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *,
+        final_norm: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        layers = [
+            EncoderLayer(d_model, n_heads, d_ff, **options)
+            for _ in range(doors.as_count("n_layers", n_layers))
+        ]
+        self.layers = nn.ModuleList(layers)
+        self.final_norm = deepcopy(layers[0].norm_2) if final_norm else None
+
+    def reset_parameters(self) -> None:
+        """Draw new weights for each layer; the final norm gets gain 1 and bias 0."""
+        norms = [] if self.final_norm is None else [self.final_norm]
+        for part in (*self.layers, *norms):
+            part.reset_parameters()
+
+    def forward(
+        self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:  # fmt: skip
+        """Return the tokens after the last layer, as `EncoderLayer.forward` does.
+
+        With `return_weights` also a list with the weights of each layer, the first
+        layer first. The encoder adds no positions to the tokens `X`.
+        """
+        maps = []
+        for layer in self.layers:
+            X = layer(X, mask=mask, is_causal=is_causal, return_weights=return_weights)
+            if return_weights:
+                X, A = X
+                maps.append(A)
+        Y = X if self.final_norm is None else self.final_norm(X)
+        return (Y, maps) if return_weights else Y
+
+    def numpy_weights(self) -> dict[str, Any]:
+        """Return copies of the parameters as keyword arguments of `mha.encoder`.
+
+        They are ``layers``, a list of dicts, and ``final_norm``, (gain, bias) or None.
+        """
+        layers: Any = self.layers
+        norm, pair = self.final_norm, None
+        if norm is not None:
+            bias = None if norm.bias is None else _as_ndarray(norm.bias)
+            pair = _as_ndarray(norm.weight), bias
+        weights = [layer.numpy_weights() for layer in layers]
+        return {"layers": weights, "final_norm": pair}
+
+
+# Weights from and to PyTorch's own layers
+
+LAYER_PARTS = {"W_1": "linear1", "W_2": "linear2", "norm_1": "norm1", "norm_2": "norm2"}
+
+
+def from_torch(module: nn.Module) -> Any:
+    """Return our layer with the weights of one of PyTorch's.
+
+    Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
+
+    Parameters
+    ----------
+    module : torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder
+        With or without bias, ``batch_first`` or not; ours always reads (batch, n, d).
+        Its bool masks say the opposite of ours: True means *hidden* there.
+
+    Returns
+    -------
+    layer : MultiHeadAttention, EncoderLayer or Encoder
+        Same outputs, dtype, device, dropout and train/eval mode; copies of the weights.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `module` is none of the three, or has what ours has not: other widths of keys
+        and values, ``add_bias_kv``, ``add_zero_attn``, an activation other than relu
+        and exact gelu, other norms, or parts that differ in ``eps`` or ``dropout``.
+
+    Examples
+    --------
+    >>> theirs, X = nn.MultiheadAttention(6, 2, batch_first=True), torch.ones(1, 3, 6)
+    >>> torch.allclose(from_torch(theirs)(X), theirs(X, X, X)[0], atol=1e-6)
+    True
+    """
+    layer: nn.Module
+    match module:
+        case nn.MultiheadAttention():
+            layer = _our_attention(module)
+        case nn.TransformerEncoderLayer():
+            layer = _our_layer(module)
+        case nn.TransformerEncoder():
+            layer = Encoder(len(module.layers), 1, 1, 1, device="meta")
+            layer.layers = nn.ModuleList(map(from_torch, module.layers))
+            norm = module.norm
+            layer.final_norm = None if norm is None else deepcopy(_checked(norm))
+        case _:
+            kind = type(module).__name__
+            raise TypeError(f"module must be torch's attention or encoder, got {kind}")
+    return layer.train(module.training)
+
+
+def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
+    d_model = module.embed_dim
+    if (module.kdim, module.vdim) != (d_model, d_model):
+        raise ValueError(
+            f"kdim ({module.kdim}) and vdim ({module.vdim}) must equal "
+            f"embed_dim ({d_model})"
+        )
+    if module.bias_k is not None or module.add_zero_attn:
+        raise ValueError("add_bias_kv and add_zero_attn must be False: no added tokens")
+    given, state = module.state_dict(), {}
+    kinds = [kind for kind in ("weight", "bias") if f"in_proj_{kind}" in given]
+    for kind in kinds:
+        parts = *given[f"in_proj_{kind}"].chunk(3), given[f"out_proj.{kind}"]
+        for letter, part in zip("QKVO", parts, strict=True):
+            state[f"W_{letter}.{kind}"] = part.clone()
+    options: dict[str, Any] = {"bias": "bias" in kinds, "dropout": module.dropout}
+    layer = MultiHeadAttention(d_model, module.num_heads, **options, device="meta")
+    layer.load_state_dict(state, assign=True)
+    return layer
+
+
+def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
+    attention = from_torch(module.self_attn)
+    eps = {_checked(norm).eps for norm in (module.norm1, module.norm2)}
+    drops = {part.p for part in (module.dropout, module.dropout1, module.dropout2)}
+    drops.add(attention.dropout)
+    if len(eps) > 1 or len(drops) > 1:
+        raise ValueError(
+            "eps and dropout must be the same in all parts, "
+            f"got {sorted(eps)} and {sorted(drops)}"
+        )
+    relu = module.activation is F.relu or isinstance(module.activation, nn.ReLU)
+    if not relu and module.activation is not F.gelu:
+        if getattr(module.activation, "approximate", None) != "none":  # of nn.GELU
+            raise ValueError(
+                f"activation must be relu or exact gelu, got {module.activation}"
+            )
+    layer = EncoderLayer(
+        attention.d_model, attention.n_heads, module.linear1.out_features,
+        activation="relu" if relu else "gelu", norm_first=module.norm_first,
+        dropout=attention.dropout, eps=eps.pop(), device="meta",
+    )  # fmt: skip
+    layer.attention = attention
+    for ours, theirs in LAYER_PARTS.items():
+        setattr(layer, ours, deepcopy(getattr(module, theirs)))
+    return layer
+
+
+def to_torch(layer: nn.Module) -> Any:
+    """Return PyTorch's layer with the weights of one of ours; undoes `from_torch`.
+
+    Parameters
+    ----------
+    layer : MultiHeadAttention, EncoderLayer or Encoder
+        Ours; anything else raises a TypeError.
+
+    Returns
+    -------
+    module : torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder
+        Batch first, otherwise as `layer`; copies of the weights. True in a bool mask
+        means *hidden* there, attention returns weights averaged over the heads, an
+        encoder none, and a row in which everything is masked can give NaN.
+
+    Examples
+    --------
+    >>> to_torch(MultiHeadAttention(6, 2)).in_proj_weight.shape
+    torch.Size([18, 6])
+    """
+    module: nn.Module
+    match layer:
+        case MultiHeadAttention():
+            module = _their_attention(layer)
+        case EncoderLayer():
+            module = _their_layer(layer)
+        case Encoder():
+            layers = [to_torch(part) for part in layer.layers]
+            # Nested tensors would cut the padding off, and with it the output.
+            module = nn.TransformerEncoder(layers[0], 1, enable_nested_tensor=False)
+            module.layers, module.num_layers = nn.ModuleList(layers), len(layers)
+            module.norm = deepcopy(layer.final_norm)
+        case _:
+            kind = type(layer).__name__
+            raise TypeError(f"layer must be one of mha.nn, got {kind}")
+    return module.train(layer.training)
+
+
+def _their_attention(layer: MultiHeadAttention) -> nn.MultiheadAttention:
+    given, state = layer.state_dict(), {}
+    kinds = [kind for kind in ("weight", "bias") if f"W_O.{kind}" in given]
+    for kind in kinds:
+        state[f"in_proj_{kind}"] = torch.cat([given[f"W_{x}.{kind}"] for x in "QKV"])
+        state[f"out_proj.{kind}"] = given[f"W_O.{kind}"].clone()
+    options: dict[str, Any] = {"bias": "bias" in kinds, "dropout": layer.dropout}
+    module = nn.MultiheadAttention(
+        layer.d_model, layer.n_heads, **options, batch_first=True, device="meta"
+    )
+    module.load_state_dict(state, assign=True)
+    return module
+
+
+def _their_layer(layer: EncoderLayer) -> nn.TransformerEncoderLayer:
+    module = nn.TransformerEncoderLayer(
+        layer.d_model, layer.attention.n_heads, layer.d_ff, layer.dropout,
+        activation=layer.activation, layer_norm_eps=layer.eps, batch_first=True,
+        norm_first=layer.norm_first, device="meta",
+    )  # fmt: skip
+    module.self_attn = _their_attention(layer.attention)
+    for ours, theirs in LAYER_PARTS.items():
+        setattr(module, theirs, deepcopy(getattr(layer, ours)))
+    return module
+
+
+def _checked(norm: nn.Module) -> nn.LayerNorm:
+    if not isinstance(norm, nn.LayerNorm):
+        raise TypeError(f"a norm must be a LayerNorm, got {type(norm).__name__}")
+    return norm
