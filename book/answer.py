@@ -1,7 +1,7 @@
 """Run one answer of a student in a process of its own, for grade.py and trial.py.
 
-``python answer.py FOLDER`` reads its orders from a file in the folder, says "ready" when
-what the answer rests on has run, and writes what it found into another file.
+``python answer.py FOLDER`` reads its orders from a file in the folder, says "ready"
+when what the answer rests on has run, and writes what it found into another file.
 """
 
 import ast
@@ -22,6 +22,7 @@ BOOK = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
+ASSIGNS = ast.Assign | ast.AnnAssign | ast.AugAssign
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
 
 
@@ -148,7 +149,7 @@ def plain(source):
 
 @cache
 def names_of(source):
-    """Return the names that a source binds, and those that it takes from elsewhere."""
+    """Return the names that a source binds, and those that it reads."""
     try:
         top = symtable.symtable(plain(source), "cell", "exec")
     except (SyntaxError, ValueError):  # it will not run, and has a name all the same
@@ -181,10 +182,21 @@ def used(source):
 
     Examples
     --------
-    >>> sorted(used("def total(x):\\n    return sum(x) + offset"))
-    ['offset', 'sum']
+    >>> sorted(used("for k in keys:\\n    total(k)\\nX = 2 * X"))
+    ['X', 'keys', 'total']
     """
-    return names_of(source)[1]
+    try:
+        statements = ast.parse(plain(source)).body
+    except (SyntaxError, ValueError):
+        return set()
+    needed, known = set(), set()
+    for each in statements:
+        binds, uses = names_of(ast.unparse(each))
+        # An assignment uses names before it binds any; a loop binds its own first.
+        first = set() if isinstance(each, ASSIGNS) else binds
+        needed |= uses - known - first
+        known |= binds
+    return needed
 
 
 if __name__ == "__main__":
