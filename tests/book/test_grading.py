@@ -10,7 +10,7 @@ from answer import bound, used
 from tests.book import invented
 from tests.book.load import ROOT
 
-SECONDS = "4"
+SECONDS = "3"
 FIVE = ["passed"] * 5
 VERDICTS = {
     "01_all_right": FIVE,

@@ -39,10 +39,6 @@ LAWS = {
     "cy_dan": f"{GOOD}my_laws = [known_weights]",
     "eve_finn": "my_laws = [lambda attend: False]",
     "gus_hal": "import numpy as np\nmy_laws = [lambda attend: np.exp(1)]",
-    "counts": "calls = []\ndef law(attend):\n    calls.append(attend)\n"
-    "    return len(calls) > 3\nmy_laws = [law]",
-    "prints": "print('{\"points\": 35.0}')\nraise SystemExit",
-    "no_list": "print('no laws')",
 }
 REFUSED = {
     "from mha import softmax": "imports mha",
@@ -64,9 +60,6 @@ def test_each_pair_gets_a_line_as_the_page_for_teachers_shows(tmp_path, capsys):
         "cy_dan": "laws 1  detected 1 of 3  alarms 0 of 5  points 11.7",
         "eve_finn": "laws 1  detected 3 of 3  alarms 5 of 5  points 0.0",
         "gus_hal": "refused uses exp",
-        "counts": "laws 1  detected 3 of 3  alarms 5 of 5  points 0.0",
-        "prints": "refused SystemExit",
-        "no_list": "refused KeyError: 'my_laws'",
     }
     page = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
     assert f"--hidden {' '.join(HIDDEN)}\n" in page
