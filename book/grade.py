@@ -4,30 +4,270 @@
 book/grade.py submissions/                    every notebook in the folder
 book/grade.py submissions/ --chapter masks    only one chapter was set
 book/grade.py submissions/ --csv marks.csv    write the results for a spreadsheet too
-book/grade.py submissions/ --json             print them as JSON instead
 
-A student is a folder inside `submissions`, or a file in it. Of each notebook only the
-cells that the student wrote are run, each notebook in a process of its own, and the
-checks are those of this copy of the book. Answers that do not end are stopped.
+A student is a folder inside `submissions`, or a file in it. Of each notebook only cells
+that the student wrote are run, and the checks are those of this copy of the book. Each
+answer runs in a process of its own (answer.py), and is stopped if it does not end.
 """
 
 import argparse
+import csv
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from os import cpu_count
 from pathlib import Path
 
-from grading import report
-from grading.notebooks import chapters
-from grading.run import grade, student_of
+import nbformat
+
+from answer import bound, in_a_process, in_words, needed_of
+
+BOOK = Path(__file__).parent
+HEADING = re.compile(r"^### Exercise (\d+\.\d+): ", re.M)
+COLUMNS = "student", "file", "chapter", "exercise", "verdict", "text"
+NOT = "not attempted"
+WIDEST = 24  # letters of a name
+# What PyTorch has ready under a name of its own.
+LAYERS = {"MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"}
+
+
+class NotGraded(Exception):
+    """A file that cannot be graded, with the reason."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An exercise of a chapter: what was given out, and how an answer is checked."""
+
+    number: str
+    id: str
+    stub: str
+    check: str
+
+    @property
+    def name(self):
+        """The function or variable that an answer defines."""
+        return min(bound(self.stub))
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter as it is in this folder, with its cells that are no exercises."""
+
+    path: Path
+    code: list
+    tasks: list
+    ids: set  # of all code cells but the stubs
+
+    @property
+    def slug(self):
+        """The name without the number, such as masks."""
+        return self.path.stem[3:]
+
+    def __str__(self):
+        return f"chapter {int(self.path.stem[:2])}, {self.slug}"
+
+
+@cache
+def chapters():
+    """Return every chapter with exercises, in order."""
+    read = map(chapter, sorted(BOOK.glob("[0-9][0-9]_*.ipynb")))
+    return [each for each in read if each.tasks]
+
+
+def chapter(path):
+    """Read a chapter of the book."""
+    code, tasks, ids = [], [], set()
+    number = stub = None
+    for cell in nbformat.read(path, as_version=4).cells:
+        tags = cell.metadata.get("tags", ())
+        if cell.cell_type != "code":
+            number = [number, *HEADING.findall(cell.source)][-1]
+        elif "exercise" in tags:
+            stub = cell
+        else:
+            ids.add(cell.id)
+            if "exercise-check" in tags:
+                tasks.append(Task(number, stub.id, stub.source, cell.source))
+            else:
+                code.append(cell.source)
+    return Chapter(path, code, tasks, ids)
+
+
+# What a student submitted
+
+
+def submitted(path, wanted=None):
+    """Return the chapter of a notebook, and the cells that the student wrote."""
+    try:
+        cells = nbformat.read(path, as_version=4).cells
+        code = [cell for cell in cells if cell.cell_type == "code"]
+    except Exception:  # whatever a broken file makes nbformat raise
+        raise NotGraded("not a notebook") from None
+    found = max(chapters(), key=lambda each: likeness(each, code))
+    if not likeness(found, code):
+        raise NotGraded("holds no exercise of the book")
+    if wanted and found.path != wanted.path:
+        raise NotGraded(f"is {found}")
+    given = {text.strip() for t in found.tasks for text in (t.stub, t.check)}
+    given |= {text.strip() for text in found.code}
+    own = [
+        cell
+        for cell in code
+        if id_of(cell) not in found.ids and cell.source.strip() not in given | {""}
+    ]
+    return found, own
+
+
+def likeness(its_chapter, code):
+    """Return how many exercises of a chapter a notebook seems to hold."""
+    ids = {id_of(cell) for cell in code}
+    names = set().union(*(bound(cell.source) for cell in code))
+    return sum((t.id in ids) + (t.name in names) for t in its_chapter.tasks)
+
+
+def id_of(cell):
+    """Return the id of a cell; some programs keep it among the metadata."""
+    return cell.metadata.get("id") or cell.get("id")
+
+
+def answer_to(task, own):
+    """Return the cell with the answer: the stub's, or else the last to define it."""
+    by_name = [cell for cell in own if task.name in bound(cell.source)]
+    by_id = [cell for cell in own if id_of(cell) == task.id]
+    return [None, *by_name, *by_id][-1]
+
+
+def ready_made(source, asks, slug):
+    """Return a ready-made answer that a cell takes, or an empty text.
+
+    It is what a check keeps as right, or what another library than `mha` calls by the
+    name of the function that the task asks for. A call of `mha` the check itself sees.
+    """
+    steps = getattr(getattr(import_module(f"exercises.{slug}"), asks), "forbidden", ())
+    names = {step.__name__ for step in steps} | (LAYERS if steps else set())
+    names = "|".join({"right"} | names)
+    called = rf"\b(?!mha\b|zoo\b)\w+(?:\.\w+)*\.(?:{names})\b"
+    imported = rf"from (?!mha\b)\S+ import .*\b(?:{names})\b"
+    found = re.search(f"{called}|{imported}", source)
+    return found[0] if found else ""
+
+
+def student_of(path, folder):
+    """Return who submitted a file: its folder's name, or else a part of its own.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> student_of(Path("s/Ada/04_masks.ipynb"), Path("s"))
+    'Ada'
+    >>> student_of(Path("s/04_masks-Ada (1).ipynb"), Path("s"))
+    'Ada'
+    """
+    inside = path.relative_to(folder)
+    if len(inside.parts) > 1:
+        return inside.parts[0]
+    name = re.sub(r" \(\d+\)$", "", path.stem)
+    for each in chapters():
+        name = name.replace(each.path.stem, "").replace(each.slug, "")
+    return name.strip(" -_.") or path.stem
+
+
+# Grading
+
+
+def jobs_of(path, folder, options):
+    """Yield a row for each exercise of a file, with a function that grades it."""
+    row = {"student": student_of(path, folder), "file": path.name}
+    try:
+        found, own = submitted(path, options.chapter)
+    except NotGraded as why:
+        yield row | {"verdict": "not graded", "text": str(why)}, None
+        return
+    answers = {task: answer_to(task, own) for task in found.tasks}
+    helpers = [cell for cell in own if cell not in answers.values()]
+    for task, answer in answers.items():
+        others = [a for a in answers.values() if a is not None and a is not answer]
+        pool = [*found.code, *(cell.source for cell in [*helpers, *others])]
+        facts = {"chapter": found.path.stem, "exercise": task.number}
+        yield row | facts, (task, found.slug, answer and answer.source, pool, options)
+
+
+def verdict_on(task, slug, answer, pool, options):
+    """Return the verdict on one answer, and what to say about it."""
+    if answer is None:
+        return NOT, ""
+    asks = re.search(r"^check\.(\w+)\(", task.check, re.M)[1]
+    if name := ready_made(answer, asks, slug):
+        return "refused", f"takes {name}, which is ready-made"
+    orders = {
+        "setup": needed_of([answer, task.check], pool, {task.name, "check"}),
+        "stub": task.stub,
+        "answer": answer,
+        "check": task.check,
+        "slug": slug,
+        "gigabytes": options.gigabytes,
+    }
+    found = in_a_process("answer", orders, options.seconds)
+    if found.get("late"):
+        return "stopped", f"did not end within {options.seconds:g} seconds"
+    if "status" not in found:
+        return "error", found.get("error") or "the process of the answer ended"
+    status, text, slip = found["status"], found["text"], found["slip"]
+    if status == "not attempted yet":
+        return ("error", found["stops"]) if found["stops"] else (NOT, "")
+    if text.startswith("this calls mha."):
+        return "refused", text
+    if status == "passed":
+        return "passed", ""
+    return ("slip", slip) if slip else ("wrong", text)
+
+
+def table(rows):
+    """Return one table for each chapter, and below it what was said to whom."""
+    parts = []
+    for each in chapters():
+        if own := [row for row in rows if row.get("chapter") == each.path.stem]:
+            parts.append(f"{each}\n{table_of(own)}")
+    lost = [f"  {r['student']}: {r['file']} {r['text']}" for r in rows if not graded(r)]
+    return "\n\n".join(parts + (["not graded\n" + "\n".join(lost)] if lost else []))
+
+
+def graded(row):
+    """Return whether a row is about an exercise."""
+    return "exercise" in row
+
+
+def table_of(rows):
+    """Return the table of one chapter."""
+    numbers = list(dict.fromkeys(row["exercise"] for row in rows))
+    lines = [["student", *numbers, "passed"]]
+    for who in dict.fromkeys((row["student"], row["file"]) for row in rows):
+        own = [r["verdict"] for r in rows if (r["student"], r["file"]) == who]
+        passed = f"{own.count('passed')} of {len(own)}"
+        shown = ["-" if verdict == NOT else verdict for verdict in own]
+        lines.append([who[0][:WIDEST], *shown, passed])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True))
+        for line in lines
+    ]
+    said = [
+        f"{row['student'][:WIDEST]} {row['exercise']} {row['verdict']}: "
+        + row["text"].partition("\n")[0]
+        for row in rows
+        if row["verdict"] not in ("passed", NOT)
+    ]
+    return "\n".join(f"  {x}".rstrip() for x in [*text, *([""] if said else []), *said])
 
 
 def main(arguments=None):
     """Grade, and print the table."""
     options = parsed(arguments)
     folder = options.folder
-    if not folder.is_dir():
-        sys.exit(f"there is no folder {folder}")
     files = [
         path
         for path in sorted(folder.rglob("*"))
@@ -35,19 +275,28 @@ def main(arguments=None):
     ]
     if not files:
         sys.exit(f"{folder} holds no files")
+    jobs = [job for path in files for job in jobs_of(path, folder, options)]
     with ThreadPoolExecutor(options.jobs) as pool:
-        runs = [
-            pool.submit(
-                grade, path, student_of(path, folder), options.chapter,
-                options.seconds, options.gigabytes,
-            )
-            for path in files
-        ]  # fmt: skip
-        results = [result for run in runs for result in run.result()]
+        runs = [(row, job and pool.submit(verdict_on, *job)) for row, job in jobs]
+        for row, run in runs:
+            if run:
+                row["verdict"], row["text"] = verdict_of(run)
+    rows = [row for row, _ in runs]
     if options.csv:
-        report.write_csv(results, options.csv)
+        with open(options.csv, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
     sys.stdout.reconfigure(errors="replace")  # names, on a terminal without Unicode
-    print(report.as_json(results) if options.json else report.table(results))
+    print(table(rows))
+
+
+def verdict_of(run):
+    """Return a verdict, whatever an answer has done to its grader."""
+    try:
+        return run.result()
+    except Exception as error:
+        return "error", in_words(error)
 
 
 def hidden(path):
@@ -58,7 +307,7 @@ def hidden(path):
 def called(name):
     """Return the chapter that is called masks, 04_masks or 4."""
     for each in chapters():
-        if name in (each.slug, each.path.stem, str(each.number)):
+        if name in (each.slug, each.path.stem, str(int(each.path.stem[:2]))):
             return each
     known = ", ".join(each.slug for each in chapters())
     raise argparse.ArgumentTypeError(f"no chapter {name!r}; there are {known}")
@@ -66,20 +315,15 @@ def called(name):
 
 def parsed(arguments):
     """Return the options of the command."""
+    cores = min(4, cpu_count() or 1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="the submissions")
-    parser.add_argument("--chapter", type=called, help="masks, 04_masks or 4")
-    parser.add_argument(
-        "--seconds", type=float, default=30, help="for one answer, by default 30"
-    )
-    parser.add_argument(
-        "--gigabytes", type=float, default=4, help="of memory on Linux, by default 4"
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=min(4, cpu_count() or 1), help="how many at once"
-    )
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table too")
-    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    add = parser.add_argument
+    add("folder", type=Path, help="the submissions")
+    add("--chapter", type=called, help="masks, 04_masks or 4")
+    add("--seconds", type=float, default=30, help="for one answer, by default 30")
+    add("--gigabytes", type=float, default=4, help="of memory on Linux, by default 4")
+    add("--jobs", type=int, default=cores, help="how many at once")
+    add("--csv", type=Path, metavar="FILE", help="write a table too")
     return parser.parse_args(arguments)
 
 

@@ -12,18 +12,15 @@ names by which it could compute attention itself, or look behind it, is refused.
 
 import argparse
 import ast
-import json
 import math
-import os
 import random
 import re
 import runpy
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from answer import in_a_process
 from exercises.laws import Subject, broken_by, subjects
-from grading.worker import in_words, limit_memory, silence
 
 POINTS = 35
 # Ways to an exponential, and ways to look behind `attend`.
@@ -32,7 +29,6 @@ REFUSED = set(
     "logspace geomspace eval exec compile open getattr vars globals locals "
     "f_back sys os".split()
 )
-HARMLESS = {"__name__", "__main__"}
 SIZES = {
     "width": lambda Q, K: K.shape[-1],
     "length": lambda Q, K: K.shape[-2],
@@ -60,28 +56,22 @@ def hidden(text):
 
 def not_allowed(source):
     """Return what a file of laws should not contain, or an empty text."""
-    if found := set(re.findall(r"__\w+", source)) - HARMLESS:
+    if found := set(re.findall(r"__\w+", source)) - {"__name__", "__main__"}:
         return f"contains {min(found)}"
     for node in ast.walk(ast.parse(source)):
-        names = [getattr(node, "id", ""), getattr(node, "attr", "")]
+        names = {getattr(node, "id", ""), getattr(node, "attr", "")}
         if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = [each.name for each in node.names]
-            modules = [getattr(node, "module", None) or name for name in modules]
-            if strangers := {name.partition(".")[0] for name in modules} - {"numpy"}:
+            names = {each.name for each in node.names}
+            modules = {node.module} if hasattr(node, "module") else names
+            if strangers := {str(m).partition(".")[0] for m in modules} - {"numpy"}:
                 return f"imports {min(strangers)}"
-            names = [each.name for each in node.names]
-        if found := REFUSED.intersection(names):
+        if found := REFUSED & names:
             return f"uses {min(found)}"
         if isinstance(getattr(node, "op", None), ast.Pow):
             power = node.right if isinstance(node, ast.BinOp) else node.value
             if any(isinstance(part, ast.Name) for part in ast.walk(power)):
                 return "has a variable in an exponent"
     return ""
-
-
-def laws_in(path):
-    """Return the laws in a file, which is run anew."""
-    return list(runpy.run_path(str(path))["my_laws"])
 
 
 def breaks(path, version):
@@ -94,21 +84,23 @@ def breaks(path, version):
     def attend(Q, K, V, mask=None, is_causal=False):
         return version(Q, K, V, mask, is_causal)
 
-    return any(broken_by(law, attend) for law in laws_in(path))
+    laws = runpy.run_path(str(path))["my_laws"]
+    return any(broken_by(law, attend) for law in laws)
 
 
-def tried(path, versions):
+def tried(orders, ready):
     """Return how many versions the laws of a file detect, and their false alarms."""
-    if why := not_allowed(path.read_text(encoding="utf-8")):
+    ready()
+    path, versions = orders["path"], [hidden(text) for text in orders["hidden"]]
+    if why := not_allowed(Path(path).read_text(encoding="utf-8")):
         return {"refused": why}
-    laws = len(laws_in(path))
+    laws = len(runpy.run_path(path)["my_laws"])
     right = [subject for subject in subjects() if subject.right]
     order = [*versions, *right]
     random.SystemRandom().shuffle(order)  # so that counting the calls tells nothing
-    broken = {id(version) for version in order if breaks(path, version)}
-    detected, alarms = (
-        sum(id(version) in broken for version in group) for group in (versions, right)
-    )
+    broken = {version.name for version in order if breaks(path, version)}
+    detected = sum(version.name in broken for version in versions)
+    alarms = sum(subject.name in broken for subject in right)
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
         "laws": laws,
@@ -118,28 +110,17 @@ def tried(path, versions):
     }
 
 
-def try_here(path, versions):
-    """Try one file, and print what is known of it. The file itself cannot print."""
-    limit_memory(4)
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    silence()
-    try:
-        facts = tried(path, versions)
-    except BaseException as error:
-        facts = {"refused": in_words(error)}
-    print(json.dumps(facts), file=out, flush=True)
-
-
-def in_a_process(path, names, seconds):
-    """Return what is known of one file. Its laws run in a process of their own."""
-    command = [sys.executable, __file__, path, "--hidden", *names, "--here"]
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-        return json.loads(ended.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        return {"refused": f"did not end within {seconds:g} seconds"}
-    except (IndexError, ValueError):
-        return {"refused": "its process ended"}
+def line_of(path, names, seconds):
+    """Return what is known of one file, whose laws run in a process of their own."""
+    orders = {"path": str(path.resolve()), "hidden": names, "gigabytes": 4}
+    found = in_a_process("trial", orders, seconds)
+    if "late" in found:
+        found = {"refused": f"did not end within {seconds:g} seconds"}
+    elif "points" not in found:
+        found = {
+            "refused": found.get("refused") or found.get("error", "its process ended")
+        }
+    return "  ".join([path.stem, *(f"{name} {fact}" for name, fact in found.items())])
 
 
 def main(arguments=None):
@@ -148,17 +129,16 @@ def main(arguments=None):
     parser.add_argument("laws", type=Path, help="a folder of Python files")
     parser.add_argument("--hidden", nargs="+", required=True, metavar="NAME:SIZE:LIMIT")
     parser.add_argument("--seconds", type=float, default=60, help="for one file")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     try:
-        versions = [hidden(text) for text in options.hidden]
+        names = [hidden(text).name for text in options.hidden]
     except argparse.ArgumentTypeError as why:
         parser.error(str(why))
-    if options.here:
-        return try_here(options.laws, versions)
-    for path in sorted(options.laws.glob("*.py")):
-        facts = in_a_process(path, options.hidden, options.seconds)
-        print(path.stem, *(f"{name} {fact}" for name, fact in facts.items()), sep="  ")
+    with ThreadPoolExecutor(4) as pool:
+        files = sorted(options.laws.glob("*.py"))
+        lines = [pool.submit(line_of, path, names, options.seconds) for path in files]
+        for line in lines:
+            print(line.result())
 
 
 if __name__ == "__main__":

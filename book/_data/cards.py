@@ -1,4 +1,4 @@
-"""A harder exam for the members of chapter 12: python book/_data/cards.py
+"""A harder exam for the members of chapter 12: see __main__.py.
 
 A bag of cards, without positions. A card has a letter and a digit; a question has a
 letter, and its answer is the digit of the card with the next letter of the alphabet.
@@ -6,21 +6,15 @@ All train on six cards and six questions, and are then asked what training did n
 About eight minutes on one core.
 """
 
-import json
-import re
-import sys
-from pathlib import Path
+from itertools import count
 
 import torch
 from torch import nn
 
+from _data.training import Encoder, descend, trained
+from _data.wrong_attention import MEMBERS, FromTheZoo
 from mha import zoo
 
-sys.path.append(str(Path(__file__).parent))
-import wrong_attention
-from wrong_attention import Encoder, FromTheZoo
-
-STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
 STEPS, LATE = 400, 2000
 LETTERS, DIGITS = 32, 10
@@ -88,28 +82,20 @@ CONDITIONS = {
 }
 
 
-def steps_of(model, rate=3e-3):
-    """Train on fresh bags, and yield the number of steps after each."""
-    adam = torch.optim.Adam(model.parameters(), rate)
-    step = 0
-    while True:
+def losses_of(model, steps):
+    """Yield the loss on fresh bags."""
+    for _ in range(steps):
         letters, shown, answers = deal(BATCH)
         guesses = model(letters, shown).flatten(0, 1)
-        loss = nn.functional.cross_entropy(guesses, answers.flatten(), ignore_index=-1)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        step += 1
-        yield step
+        yield nn.functional.cross_entropy(guesses, answers.flatten(), ignore_index=-1)
 
 
 def train(member, seed, steps=STEPS):
     """Return a trained model."""
     torch.manual_seed(seed)
     model = Model(member)
-    for step in steps_of(model):
-        if step == steps:
-            return model
+    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    return trained(model, adam, losses_of(model, steps))
 
 
 @torch.no_grad()
@@ -143,11 +129,11 @@ def steps_needed(member, seed, start):
     model = Model(member, d_model=128, n_heads=1)
     if start == "Xavier":
         xavier(model)
-    for step in steps_of(model, 1e-3):
+    adam = torch.optim.Adam(model.parameters(), 1e-3)
+    for step, _ in zip(count(1), descend(adam, losses_of(model, PATIENCE))):
         if step % 10 == 0 and accuracy(model, "as trained") >= 0.99:
             return step
-        if step == PATIENCE:
-            return None
+    return None
 
 
 def exam(members, steps):
@@ -156,41 +142,17 @@ def exam(members, steps):
     for member in members:
         for seed in SEEDS:
             for name, value in judge(train(member, seed, steps)).items():
-                rows = table.setdefault(name, {})
-                rows.setdefault(member.name, []).append(value)
-        print(
-            steps, member.name, [table[name][member.name] for name in table], flush=True
-        )
+                table.setdefault(name, {}).setdefault(member.name, []).append(value)
     return table
 
 
-def wide_head():
-    """Return {start: {member: steps of each seed}}."""
-    table = {}
-    for start in ("Xavier", "alone"):
-        rows = table.setdefault(start, {})
-        for member in WIDE:
-            rows[member.name] = [steps_needed(member, seed, start) for seed in SEEDS]
-            print(start, member.name, rows[member.name], flush=True)
-    return table
+def wide_head(start):
+    """Return {member: steps of each seed}."""
+    return {m.name: [steps_needed(m, seed, start) for seed in SEEDS] for m in WIDE}
 
 
-def text_of(tables):
-    """Return the tables as they are stored, one row of seeds a line."""
-    text = json.dumps(tables, indent=1)
-    return re.sub(r"\[[^]]*\]", lambda row: " ".join(row[0].split()), text) + "\n"
-
-
-def main():
-    """Train everything and write the tables."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    tables = {
-        "exam": exam(wrong_attention.MEMBERS, STEPS),
-        "late": exam(SLOW, LATE),
-        "wide head": wide_head(),
-    }
-    STORE.write_text(text_of(tables), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def results():
+    """Yield the three tables."""
+    yield "exam", exam(MEMBERS, STEPS)
+    yield "late", exam(SLOW, LATE)
+    yield "wide head", {start: wide_head(start) for start in ("Xavier", "alone")}

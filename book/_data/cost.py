@@ -1,4 +1,4 @@
-"""Measure what attention costs and store it: python book/_data/cost.py
+"""Measure what attention costs, for chapter 16: see __main__.py.
 
 One head of 64 columns in float32, one thread. Every figure comes from a process of its
 own, since memory that was used once hides what is used next. Linux only, about ten
@@ -21,7 +21,6 @@ import torch.nn.functional as F
 
 import mha
 
-STORE = Path(__file__).with_suffix(".json")
 STATUS = Path("/proc/self/status")
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 PROCESSES = 3
@@ -157,25 +156,14 @@ def where():
     }
 
 
-def text_of(table):
-    """Return the table as it is stored, one figure a line."""
-    lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in table.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def main():
-    """Measure all and write the table."""
-    table = {"where": where()}
+def results():
+    """Yield the machine, and what each way takes at each size."""
+    yield "where", where()
     for way in WAYS:
         for n in sizes_of(way):
-            table[f"{way}, n = {n}"] = summary(way, n)
-            print(way, n, table[f"{way}, n = {n}"], flush=True)
-    STORE.write_text(text_of(table), encoding="utf-8")
+            yield f"{way}, n = {n}", summary(way, n)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if sys.argv[1:]:
-        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
-    else:
-        main()
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

@@ -15,58 +15,32 @@ NAMES = {
     "sink": "softmax-off-by-one",
 }
 BREAKS = {
-    "grouped-query": [],
-    "rotary": [
-        "rotation_changes_nothing",
-        "doubling_changes_nothing",
-        "outputs_follow_tokens",
-        "key_order_is_free",
-        "shifting_keys_changes_nothing",
-        "equals_reference",
-        "every_length_alike",
-        "large_scores_stay_exact",
-    ],
-    "QK-norm": [
-        "shifting_keys_changes_nothing",
-        "equals_reference",
-        "large_scores_stay_exact",
-    ],
-    "window": [
-        "doubling_changes_nothing",
-        "outputs_follow_tokens",
-        "key_order_is_free",
-        "equals_reference",
-        "silent_query_takes_the_mean",
-        "every_length_alike",
-    ],
-    "ALiBi": [
-        "scores_keep_unit_variance",
-        "doubling_changes_nothing",
-        "outputs_follow_tokens",
-        "key_order_is_free",
-        "head_owns_its_columns",
-        "equals_reference",
-        "silent_query_takes_the_mean",
-        "every_length_alike",
-    ],
-    "soft cap": [
-        "shifting_keys_changes_nothing",
-        "equals_reference",
-        "large_scores_stay_exact",
-    ],
-    "sink": [
-        "rows_sum_to_one",
-        "output_in_hull",
-        "constant_values_stay",
-        "doubling_changes_nothing",
-        "shifting_keys_changes_nothing",
-        "equals_reference",
-        "silent_query_takes_the_mean",
-        "every_length_alike",
-        "large_scores_stay_exact",
-    ],
+    "grouped-query": "",
+    "rotary": (
+        "rotation_changes_nothing doubling_changes_nothing outputs_follow_tokens "
+        "key_order_is_free shifting_keys_changes_nothing equals_reference "
+        "every_length_alike large_scores_stay_exact"
+    ),
+    "QK-norm": "shifting_keys_changes_nothing equals_reference large_scores_stay_exact",
+    "window": (
+        "doubling_changes_nothing outputs_follow_tokens key_order_is_free "
+        "equals_reference silent_query_takes_the_mean every_length_alike"
+    ),
+    "ALiBi": (
+        "scores_keep_unit_variance doubling_changes_nothing outputs_follow_tokens "
+        "key_order_is_free head_owns_its_columns equals_reference "
+        "silent_query_takes_the_mean every_length_alike"
+    ),
+    "soft cap": (
+        "shifting_keys_changes_nothing equals_reference large_scores_stay_exact"
+    ),
+    "sink": (
+        "rows_sum_to_one output_in_hull constant_values_stay "
+        "doubling_changes_nothing shifting_keys_changes_nothing equals_reference "
+        "silent_query_takes_the_mean every_length_alike large_scores_stay_exact"
+    ),
 }
-
+BREAKS = {name: laws.split() for name, laws in BREAKS.items()}
 
 # Broken too, but `laws.check` asks these without shared heads.
 UNSEEN = {"grouped-query": ["parameters_ignore_heads"]}

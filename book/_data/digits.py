@@ -1,11 +1,10 @@
-"""Train encoders on handwritten digits for chapter 13: python book/_data/digits.py
+"""Train encoders on handwritten digits for chapter 13: see __main__.py.
 
 Ten seeds a cell, about five minutes on one core.
 """
 
 import copy
-import json
-from pathlib import Path
+from collections import defaultdict
 
 import numpy as np
 import torch
@@ -15,9 +14,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, SVR
 from torch import nn
 
-import mha.nn
+from _data.training import Encoder, trained
 
-STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(10)
 ROWS, COLUMNS = 8, 8  # an image is eight tokens of eight numbers
 D_MODEL, N_LAYERS = 32, 2
@@ -58,19 +56,6 @@ def split(seed):
     }
 
 
-class Encoder(mha.nn.Encoder):
-    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
-
-    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
-    """
-
-    def __init__(self, *sizes, **kind):
-        super().__init__(*sizes, **kind, device="meta")
-        for part in self.to_empty(device="cpu").modules():
-            if isinstance(part, nn.Linear | nn.LayerNorm):
-                part.reset_parameters()
-
-
 class Reader(nn.Module):
     """Read an image row by row, then answer once for the whole of it."""
 
@@ -93,14 +78,13 @@ def train(model, images, wanted, loss_of, seed, epochs=30):
     adam = torch.optim.AdamW(model.parameters(), 3e-3)
     batches = -(-len(images) // 64)
     rate = torch.optim.lr_scheduler.OneCycleLR(adam, 3e-3, epochs * batches)
-    for _ in range(epochs):
-        for batch in torch.randperm(len(images), generator=rng).split(64):
-            loss = loss_of(model(images[batch]), wanted[batch])
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            rate.step()
-    return model.eval()
+    orders = (torch.randperm(len(images), generator=rng) for _ in range(epochs))
+    losses = (
+        loss_of(model(images[batch]), wanted[batch])
+        for order in orders
+        for batch in order.split(64)
+    )
+    return trained(model, adam, losses, rate).eval()
 
 
 def make(seed, n_heads=4, n_out=10, positions=True, attention=True):
@@ -264,22 +248,10 @@ def prunings(seed, model, parts):
     }
 
 
-def text_of(table):
-    """Return the table as it is stored, one cell a line."""
-    lines = [f"  {json.dumps(name)}: {row}" for name, row in table.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def main():
-    """Train everything and write the table."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    table = {}
+def results():
+    """Yield the results of all seeds, one name after the other."""
+    table = defaultdict(list)
     for seed in SEEDS:
         for name, result in run(seed).items():
-            table.setdefault(name, []).append(result)
-        print(seed, {name: rows[-1] for name, rows in table.items()}, flush=True)
-    STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+            table[name].append(result)
+    yield from table.items()

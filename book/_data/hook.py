@@ -1,27 +1,17 @@
-"""Train the three layers of the front page: python book/_data/hook.py
+"""Train the three layers of the front page: see __main__.py.
 
 The models of chapter 12, for as many steps as its figures show; about five seconds on
 one core.
 """
 
-import json
-import sys
-from pathlib import Path
-
 import torch
 
+from _data.wrong_attention import LETTERS, N, accuracy, train
 from mha import zoo
 
-sys.path.append(str(Path(__file__).parent))
-from wrong_attention import LETTERS, N, accuracy, train
-
-STORE = Path(__file__).with_suffix(".json")
 SEED, STEPS = 0, 300
-LAYERS = {  # the page calls them A, B and "this one"
-    "right": zoo.right,
-    "merge_without_transpose": zoo.merge_without_transpose,
-    "softmax_over_queries": zoo.softmax_over_queries,
-}
+# The page calls them A, B and "this one".
+LAYERS = zoo.right, zoo.merge_without_transpose, zoo.softmax_over_queries
 
 
 def letters(count, seed):
@@ -57,21 +47,7 @@ def run(member, steps=STEPS):
     return found | {"answer_repaired": answer(model, example)}
 
 
-def text_of(table):
-    """Return the table as it is stored, a fact a line."""
-    blocks = []
-    for name, facts in table.items():
-        lines = [f"    {json.dumps(key)}: {json.dumps(x)}" for key, x in facts.items()]
-        blocks.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
-    return "{\n" + ",\n".join(blocks) + "\n}\n"
-
-
-def main():
-    """Train the layers and write what they do."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    table = {name: run(member) for name, member in LAYERS.items()}
-    STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def results():
+    """Yield what each layer does."""
+    for member in LAYERS:
+        yield member.name, run(member)

@@ -1,4 +1,4 @@
-"""Ask libraries what masks mean and store it: python book/_data/masks_elsewhere.py
+"""Ask libraries what masks mean, for chapter 4: see __main__.py.
 
 Three keys have equal scores and the values 1, 10 and 100, so the output tells which
 keys were averaged. Chapter 4 explains the probe. It takes half a minute and needs
@@ -6,17 +6,14 @@ keys were averaged. Chapter 4 explains the probe. It takes half a minute and nee
     pip install torch jax flax keras onnx onnxruntime x-transformers
 """
 
-import json
 import os
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import torch
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-STORE = Path(__file__).with_suffix(".json")
 VALUES = np.array([[1.0], [10.0], [100.0]], dtype=np.float32)
 FIRST = np.array([[True, False, False]])
 # Ways to say that the query may attend to the first key only.
@@ -140,15 +137,8 @@ def answers_of(library):
     return answers | {"no key": answer_of(library, np.full_like(FIRST, true_hides))}
 
 
-def text_of(table):
-    """Return the table as JSON, one library a line."""
-    lines = (f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in table.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-if __name__ == "__main__":
-    table = {"versions": {x: version(x).partition("+")[0] for x in PACKAGES}}
+def results():
+    """Yield the versions, and what each library answers."""
+    yield "versions", {name: version(name).partition("+")[0] for name in PACKAGES}
     for name, library in LIBRARIES.items():
-        table[name] = answers_of(library)
-        print(name, table[name])
-    STORE.write_text(text_of(table), encoding="utf-8")
+        yield name, answers_of(library)

@@ -1,8 +1,9 @@
-"""Let two processes share the heads of a layer: python book/_data/parallel.py
+"""Let two processes share the heads of a layer, for chapter 16: see __main__.py.
 
 Each holds half of the heads, and nothing in `mha.nn` knows of the other: PyTorch cuts
 the matrices and adds the two answers. The result is compared with one process that
-holds everything, in float64; ten seconds. Another file may be named to write to.
+holds everything, in float64; ten seconds. `python book/_data/parallel.py FILE` writes
+it to another file.
 """
 
 import copy
@@ -24,7 +25,6 @@ from torch.distributed.tensor.parallel import (
 
 from mha.nn import Encoder, MultiHeadAttention
 
-STORE = Path(__file__).with_suffix(".json")
 PROCESSES, HEADS, D_MODEL, D_FF, BATCH, N = 2, 6, 24, 44, 4, 7
 
 
@@ -83,38 +83,34 @@ def differences(ours, theirs):
     return {"output": output, "gradients": apart(ours[1:], theirs[1:])}
 
 
+def sums(module, X):
+    """Return how often the processes add up something, in a call and in gradients."""
+    with CommDebugMode() as call:
+        Y = module(X.clone().requires_grad_())
+    with CommDebugMode() as gradients:
+        Y.sum().backward()
+    return call.get_total_counts(), gradients.get_total_counts()
+
+
 def shared_heads(mesh):
     """Compare a layer whose heads are shared."""
     torch.manual_seed(0)
     alone = MultiHeadAttention(D_MODEL, HEADS, dtype=torch.float64)
     layer, (X, mask, matters) = copy.deepcopy(alone), tokens()
     share_heads(layer, mesh)
-    report = {}
-    for name in ("W_Q", "W_O"):
-        shape = tuple(getattr(layer, name).weight.to_local().T.shape)
-        report[f"{name} in each process"] = shape
-    report |= talk(layer, alone, X, mesh.get_local_rank())
+    A, A_alone = (each(X, return_weights=True)[1] for each in (layer, alone))
+    mine = A_alone.chunk(PROCESSES, dim=1)[mesh.get_local_rank()]
+    report = {
+        f"{name} in each process": getattr(layer, name).weight.to_local().T.shape
+        for name in ("W_Q", "W_O")
+    }
+    report |= {"heads in each process": A.shape[1], "weights": apart([A], [mine])}
+    report["sums in a call"], report["sums in its gradients"] = sums(layer, X)
     ways = {"no mask": {}, "causal": {"is_causal": True}, "mask": {"mask": mask}}
     for way, options in ways.items():
         theirs = run(alone, X, matters, **options)
         report[f"heads, {way}"] = differences(run(layer, X, matters, **options), theirs)
     return report
-
-
-def talk(layer, alone, X, rank):
-    """Count how often the processes add up something, and compare the weights."""
-    X = X.clone().requires_grad_()
-    with CommDebugMode() as call:
-        Y, A = layer(X, return_weights=True)
-    with CommDebugMode() as gradients:
-        Y.sum().backward()
-    mine = alone(X, return_weights=True)[1].chunk(PROCESSES, dim=1)[rank]
-    return {
-        "heads in each process": A.shape[1],
-        "weights": apart([A], [mine]),
-        "sums in a call": call.get_total_counts(),
-        "sums in its gradients": gradients.get_total_counts(),
-    }
 
 
 def shared_encoder(mesh):
@@ -125,19 +121,8 @@ def shared_encoder(mesh):
     share_encoder(encoder, mesh)
     ours = run(encoder, X, matters, mask=mask)
     report = {"encoder": differences(ours, run(alone, X, matters, mask=mask))}
-    return report | talk_in_a_layer(encoder.layers[0], X)
-
-
-def talk_in_a_layer(layer, X):
-    """Count how often the processes add up something in attention and feed-forward."""
-    with CommDebugMode() as call:
-        Y = layer(X.clone().requires_grad_())
-    with CommDebugMode() as gradients:
-        Y.sum().backward()
-    return {
-        "sums in a call of a layer": call.get_total_counts(),
-        "sums in the gradients of a layer": gradients.get_total_counts(),
-    }
+    names = "sums in a call of a layer", "sums in the gradients of a layer"
+    return report | dict(zip(names, sums(encoder.layers[0], X), strict=True))
 
 
 def shared_batch(rank):
@@ -165,17 +150,11 @@ def work(rank, folder, store):
     report = {"processes": PROCESSES, "heads": HEADS}
     report |= shared_heads(mesh) | shared_encoder(mesh) | shared_batch(rank)
     if rank == 0:
-        Path(store).write_text(text_of(report), encoding="utf-8")
+        Path(store).write_text(json.dumps(report), encoding="utf-8")
     dist.destroy_process_group()
 
 
-def text_of(report):
-    """Return the report as it is stored, one entry a line."""
-    lines = [f"  {json.dumps(name)}: {json.dumps(x)}" for name, x in report.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def main(store=STORE):
+def main(store):
     """Start the processes and wait; a copy of this one has PyTorch already."""
     way = "fork" if sys.platform == "linux" else "spawn"
     with tempfile.TemporaryDirectory() as folder:
@@ -184,5 +163,13 @@ def main(store=STORE):
         )
 
 
+def results():
+    """Yield what the processes report."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder, "report.json")
+        main(store)
+        yield from json.loads(store.read_text(encoding="utf-8")).items()
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -1,21 +1,15 @@
-"""Train readers that know positions in several ways: for chapter 10.
+"""Train readers that know positions in several ways, for chapter 10: see __main__.py.
 
-python book/_data/trained_positions.py, five seeds and three for the long runs, about
-six minutes on one core.
+Five seeds, and three for the long runs; about six minutes on one core.
 """
-
-import json
-from pathlib import Path
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
-import mha.nn
+from _data.training import Encoder, MultiHeadAttention, descend
 from mha import sinusoidal_positional_encoding
 from mha.nn import scaled_dot_product_attention
 
-STORE = Path(__file__).with_suffix(".json")
 SEEDS, FEW_SEEDS = range(5), range(3)
 LETTERS, D_MODEL, N_HEADS = 10, 32, 4
 BATCH = 64  # in tests too: with "same for all" a reader sees its row of the batch
@@ -28,19 +22,6 @@ TASKS = {
     "previous": lambda letters: torch.cat([letters[:, :1], letters[:, :-1]], 1),
 }
 WAYS = ("none", "same for all", "learned", "sinusoids", "turned")
-
-
-class Encoder(mha.nn.Encoder):
-    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
-
-    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
-    """
-
-    def __init__(self, *sizes, **kind):
-        super().__init__(*sizes, **kind, device="meta")
-        for part in self.to_empty(device="cpu").modules():
-            if isinstance(part, nn.Linear | nn.LayerNorm):
-                part.reset_parameters()
 
 
 class Reader(nn.Module):
@@ -75,13 +56,8 @@ def where(way, letters, table):
     return added.get(way, 0)
 
 
-class TurnedAttention(mha.nn.MultiHeadAttention):
+class TurnedAttention(MultiHeadAttention):
     """Turn each query and key by its position before they meet (rotary positions)."""
-
-    def reset_parameters(self):
-        """Start each matrix as PyTorch starts it alone: the stored runs began so."""
-        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
-            W.reset_parameters()
 
     def forward(self, X, mask=None, **look):
         Q, K, V = (
@@ -111,13 +87,12 @@ def trained_for(way, task, seed, n, milestones):
     torch.manual_seed(seed)
     reader = Reader(way)
     adam = torch.optim.Adam(reader.parameters(), 3e-3)
-    for step in range(1, max(milestones) + 1):
-        letters = torch.randint(LETTERS, (BATCH, n))
-        guesses = reader(letters).flatten(0, 1)
-        loss = nn.functional.cross_entropy(guesses, TASKS[task](letters).flatten())
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
+    texts = (torch.randint(LETTERS, (BATCH, n)) for _ in range(max(milestones)))
+    losses = (
+        nn.functional.cross_entropy(reader(x).flatten(0, 1), TASKS[task](x).flatten())
+        for x in texts
+    )
+    for step, _ in enumerate(descend(adam, losses), 1):
         if step in milestones:
             yield reader
 
@@ -154,27 +129,11 @@ def patience(way, seed):
     ]
 
 
-def text_of(table):
-    """Return the table as it is stored, one training a line."""
-    blocks = []
-    for name, rows in table.items():
-        lines = ",\n".join(f"    {json.dumps(row)}" for row in rows)
-        blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
-    return "{\n" + ",\n".join(blocks) + "\n}\n"
-
-
-def main():
-    """Train everything and write the table."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    cells = {f"{task} {way}": (run, way, task) for task in TASKS for way in WAYS}
-    cells |= {f"curve {way}": (curve, way) for way in WAYS[2:]}
-    table = {}
-    cells["reverse turned, longer"] = (patience, "turned")
-    for name, (make, *how) in tqdm(cells.items(), disable=None):
-        seeds = FEW_SEEDS if make is patience else SEEDS
-        table[name] = [make(*how, seed) for seed in seeds]
-        STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def results():
+    """Yield the runs of each seed, cell by cell."""
+    for task in TASKS:
+        for way in WAYS:
+            yield f"{task} {way}", [run(way, task, seed) for seed in SEEDS]
+    for way in WAYS[2:]:
+        yield f"curve {way}", [curve(way, seed) for seed in SEEDS]
+    yield "reverse turned, longer", [patience("turned", seed) for seed in FEW_SEEDS]

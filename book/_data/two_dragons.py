@@ -1,19 +1,13 @@
-"""Train every cell of chapter 6 and store its R²: python book/_data/two_dragons.py
+"""Train every cell of chapter 6 for its R²: .venv/bin/python book/_data two_dragons
 
-Five seeds per cell, about ten minutes on one core. With --new at the end of the command
-only the cells that the store lacks are trained.
+Five seeds per cell, about ten minutes on one core.
 """
-
-import json
-import sys
-from pathlib import Path
 
 import torch
 from torch import nn
 
-import mha.nn
+from _data.training import MultiHeadAttention, descend
 
-STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
 N, P = 10, 4  # tokens, and the numbers in the content of each of them
 TOKEN = 20  # columns of a token: room for two names, or for a name and a content
@@ -59,15 +53,6 @@ def widen(x):
     return nn.functional.pad(x, (0, TOKEN - x.shape[-1]))
 
 
-class MultiHeadAttention(mha.nn.MultiHeadAttention):
-    """The layer of mha.nn with the start that it had when the runs were stored."""
-
-    def reset_parameters(self):
-        """Start each matrix as PyTorch starts it alone."""
-        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
-            W.reset_parameters()
-
-
 class Model(nn.Module):
     """Embed the tokens, attend to them in each layer, and guess from the output.
 
@@ -108,16 +93,9 @@ def train(model, task, seed, steps=1000):
     rng = torch.Generator().manual_seed(seed)
     adam = torch.optim.Adam(model.parameters(), 3e-3)
     cooling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps)
-    losses = []
-    for _ in range(steps):
-        tokens, target = draw(rng, 128, **task)
-        loss = nn.functional.mse_loss(model(*tokens), target)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cooling.step()
-        losses.append(loss.item())
-    return losses
+    examples = (draw(rng, 128, **task) for _ in range(steps))
+    losses = (nn.functional.mse_loss(model(*x), target) for x, target in examples)
+    return list(descend(adam, losses, cooling))
 
 
 @torch.no_grad()
@@ -186,22 +164,7 @@ def run(seed, n_heads=1, task=None, steps=1000, twins=False, **options):
     return round(known(model, task), 3)
 
 
-def text_of(table):
-    """Return the table as it is stored, one cell per line."""
-    rows = ((json.dumps(name, ensure_ascii=False), row) for name, row in table.items())
-    return "{\n" + ",\n".join(f"  {name}: {row}" for name, row in rows) + "\n}\n"
-
-
-def main():
-    """Train all cells, or those that the store lacks, and write the table."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    old = json.loads(STORE.read_text(encoding="utf-8")) if "--new" in sys.argv else {}
-    table = {}
+def results():
+    """Yield the R² of each seed, cell by cell."""
     for name, options in cells().items():
-        table[name] = old.get(name) or [run(seed, **options) for seed in SEEDS]
-        print(name, table[name], flush=True)
-    STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        yield name, [run(seed, **options) for seed in SEEDS]

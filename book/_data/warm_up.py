@@ -1,21 +1,18 @@
-"""Train deep stacks with and without warm-up: python book/_data/warm_up.py
+"""Train deep stacks with and without warm-up, for chapter 13: see __main__.py.
 
-For chapter 13. Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
+Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
 about four minutes on one core.
 """
 
-import json
 from functools import cache
-from pathlib import Path
 
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-import mha.nn
+from _data.training import Encoder, descend
 
-STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(3)
 N_LAYERS, D_MODEL, N_HEADS = 12, 32, 4
 STEPS, WARM_UP, BATCH = 300, 100, 64
@@ -31,19 +28,6 @@ def split(seed):
         range(len(classes)), test_size=500, random_state=seed, stratify=found.target
     )
     return (images[train], classes[train]), (images[test], classes[test])
-
-
-class Encoder(mha.nn.Encoder):
-    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
-
-    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
-    """
-
-    def __init__(self, *sizes, **kind):
-        super().__init__(*sizes, **kind, device="meta")
-        for part in self.to_empty(device="cpu").modules():
-            if isinstance(part, nn.Linear | nn.LayerNorm):
-                part.reset_parameters()
 
 
 class DeepReader(nn.Module):
@@ -77,17 +61,17 @@ def train(model, images, classes, seed, rate, warm_up=0, steps=STEPS):
     """Climb to the rate in `warm_up` steps, then keep it; return the losses."""
     rng = torch.Generator().manual_seed(seed)
     adam = torch.optim.Adam(model.parameters(), rate, betas=(0.9, 0.98))
-    losses = []
-    for step in range(1, steps + 1):
-        for group in adam.param_groups:
-            group["lr"] = rate * min(1, step / warm_up) if warm_up else rate
-        batch = torch.randint(len(images), (BATCH,), generator=rng)
-        loss = nn.functional.cross_entropy(model(images[batch]), classes[batch])
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
-    return losses
+    climb = torch.optim.lr_scheduler.LambdaLR(
+        adam, lambda step: min(1, (step + 1) / warm_up) if warm_up else 1
+    )
+    batches = (
+        torch.randint(len(images), (BATCH,), generator=rng) for _ in range(steps)
+    )
+    losses = (
+        nn.functional.cross_entropy(model(images[batch]), classes[batch])
+        for batch in batches
+    )
+    return list(descend(adam, losses, climb))
 
 
 @torch.no_grad()
@@ -127,24 +111,7 @@ def run(seed, norm_first, rate, warm_up, steps=STEPS):
     return round(accuracy(model, *fresh), 3), curve
 
 
-def text_of(table):
-    """Return the table as it is stored, one training a line."""
-    blocks = []
-    for name, runs in table.items():
-        lines = ["    " + json.dumps(result) for result in runs]
-        blocks.append(f"  {json.dumps(name)}: [\n" + ",\n".join(lines) + "\n  ]")
-    return "{\n" + ",\n".join(blocks) + "\n}\n"
-
-
-def main():
-    """Train everything and write the table."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    table = {}
+def results():
+    """Yield the runs of each seed, setting by setting."""
     for name, setting in cells().items():
-        table[name] = [run(seed, *setting) for seed in SEEDS]
-        print(name, [accuracy for accuracy, _ in table[name]], flush=True)
-    STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        yield name, [run(seed, *setting) for seed in SEEDS]

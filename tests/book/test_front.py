@@ -52,12 +52,6 @@ def test_training_layer_b_again_begins_as_it_is_stored(hook):
     assert again.keys() == stored.keys()
 
 
-def test_the_table_stands_as_its_script_writes_it(hook):
-    text = front.STORE.read_text(encoding="utf-8")
-    assert text == hook.text_of(json.loads(text))
-    assert list(json.loads(text)) == list(hook.LAYERS)
-
-
 def test_as_many_sequences_and_letters_are_judged_as_the_page_says(hook):
     module = load(ROOT / "book" / "_data" / "wrong_attention.py")
     letters = module.TEST * module.N

@@ -1,9 +1,5 @@
 """What chapters 12 and 13 store is what their three scripts give."""
 
-import importlib.util
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,25 +7,17 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 import mha  # noqa: E402
+from _data import digits, warm_up, wrong_attention  # noqa: E402
+from _data.training import stored  # noqa: E402
 from mha import laws, zoo  # noqa: E402
 from mha.nn import MultiHeadAttention  # noqa: E402
 from tests.tolerances import TORCH, assert_close  # noqa: E402
 
-DATA = Path(__file__).parents[2] / "book" / "_data"
 IMAGE = 1 / 500  # what one image of the test set is worth
 CLOSE = 8 * IMAGE  # between machines, where 480 steps add their rounding
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, DATA / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, json.loads(module.STORE.read_text(encoding="utf-8"))
-
-
-wrong_attention, ACCURACY = load("wrong_attention")
-digits, DIGITS = load("digits")
-warm_up, WARM = load("warm_up")
+ACCURACY, DIGITS, WARM = map(stored, ("wrong_attention", "digits", "warm_up"))
 
 NAMES = [member.name for member in wrong_attention.MEMBERS]
 TEN = [name for name in NAMES if name not in ("no_attention", "right")]
@@ -158,12 +146,6 @@ def test_a_layer_from_the_zoo_with_the_right_member_is_our_layer():
     assert_close(theirs(X).detach(), ours(X).detach(), TORCH)
     numbers = mha.multi_head_attention(X.numpy(), n_heads=3, **ours.numpy_weights())
     assert_close(theirs(X).detach().numpy(), numbers, TORCH)
-
-
-@pytest.mark.parametrize("module", [wrong_attention, digits, warm_up])
-def test_the_table_stands_as_its_script_writes_it(module):
-    text = module.STORE.read_text(encoding="utf-8")
-    assert text == module.text_of(json.loads(text))
 
 
 def test_the_tables_hold_all_cells_and_seeds():

@@ -11,13 +11,18 @@ pytest.importorskip("sphinx")
 
 from docutils import nodes
 
+import grade
 import mha
+import slides
+import trial
 from mha import laws
-from mha._chapters import CHAPTERS
-from tests.book.load import ROOT, extension, load
+from tests.book.load import ROOT, extension
 
 PAGE = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^\.venv/bin/python (book/\w+\.py)(.*)$", PAGE, re.M)
+WORDS = " ".join(PAGE.split())
+COMMANDS = re.findall(r"^\.venv/bin/python book/(\w+)\.py(.*)$", PAGE, re.M)
+CHAPTERS = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
+SLUGS = [path.stem[3:] for path in CHAPTERS]
 
 
 @pytest.fixture(scope="module")
@@ -25,62 +30,52 @@ def teach():
     return extension("teach")
 
 
-def test_the_commands_for_grading_have_the_options_that_the_page_shows():
-    grade = load(ROOT / "book" / "grade.py")
-    shown = [shlex.split(rest) for file, rest in COMMANDS if file == "book/grade.py"]
-    assert len(shown) == 1
-    (options,) = [grade.parsed(arguments) for arguments in shown]
-    assert (options.folder.name, options.chapter.slug) == ("submissions", "masks")
+def shown(command):
+    """Return the arguments with which the page shows a command."""
+    return [shlex.split(rest) for name, rest in COMMANDS if name == command]
+
+
+def test_the_commands_run_as_the_page_shows_them():
+    (arguments,) = shown("grade")
+    assert grade.parsed(arguments).chapter.slug == "masks"
     listed = dict(re.findall(r"`--(\w+)(?: ([\w.]+))?`", PAGE))
+    assert set(listed) == {"csv", "seconds", "gigabytes", "jobs", "chapter"}
     defaults = grade.parsed(["submissions"])
-    assert {"csv", "json", "seconds", "gigabytes", "jobs", "chapter"} == set(listed)
-    assert (defaults.seconds, defaults.gigabytes) == (
-        float(listed["seconds"]), float(listed["gigabytes"])
-    )  # fmt: skip
-
-
-def test_the_commands_for_slides_name_chapters_that_exist():
-    pytest.importorskip("markdown_it")
-    slides = load(ROOT / "book" / "slides.py")
-    shown = [shlex.split(rest) for file, rest in COMMANDS if file == "book/slides.py"]
-    assert len(shown) == 2
-    assert all(slides.decks(names) for names in shown)
+    assert defaults.seconds == float(listed["seconds"])
+    assert defaults.gigabytes == float(listed["gigabytes"])
+    assert [len(slides.decks(names)) for names in shown("slides")] == [5, 1]
     assert slides.OUT == ROOT / "_build" / "slides"
+    ((folder, option, *names),) = shown("trial")
+    assert (folder, option) == ("laws/", "--hidden")
+    assert [trial.hidden(text).name for text in names] == names
 
 
 def test_every_verdict_is_explained():
-    source = (ROOT / "book" / "grading" / "run.py").read_text(encoding="utf-8")
-    for verdict in re.findall(r'"(passed|slip|wrong|refused|error|stopped)"', source):
-        assert f"| {verdict} |" in PAGE, verdict
+    source = (ROOT / "book" / "grade.py").read_text(encoding="utf-8")
+    verdicts = set(re.findall(r'"(passed|slip|wrong|refused|error|stopped)"', source))
+    assert len(verdicts) == 6
+    assert [v for v in verdicts if f"| {v} |" not in PAGE] == []
 
 
-def weeks():
+def test_the_plan_has_eight_weeks_and_names_the_chapters_in_order():
     lines = PAGE.partition("```{teach} plan\n")[2].partition("```")[0].splitlines()
-    return [line.partition("|")[0].split() for line in lines]
+    named = [slug for line in lines for slug in line.partition("|")[0].split()]
+    assert len(lines) == 8
+    assert named == [slug for slug in SLUGS if slug in named]
+    # the last week takes the rest
+    assert [slug for slug in SLUGS if slug not in named] == SLUGS[len(named) :]
 
 
-def test_the_plan_has_eight_weeks_and_names_no_chapter_twice():
-    named = [slug for week in weeks() for slug in week]
-    assert len(weeks()) == 8
-    assert named == [slug for slug in CHAPTERS if slug in named]
-    rest = [slug for slug in CHAPTERS if slug not in named]
-    assert rest == list(CHAPTERS[len(named) :])  # which the last week takes
-
-
-def test_chapter_4_has_the_levels_that_the_page_says():
-    notebook = (ROOT / "book" / "04_masks.ipynb").read_text(encoding="utf-8")
-    levels = re.findall(r"\*\*(Warm-up|Core|Stretch), ", notebook)
-    assert levels == ["Warm-up", "Core", "Core", "Stretch", "Stretch"]
-    assert "one warm-up, two core and two stretch" in " ".join(PAGE.split())
-    minutes = re.findall(r"\*\*(?:Warm-up|Core), (\d+) minutes", notebook)
-    assert f"counts the {sum(map(int, minutes))} minutes" in " ".join(PAGE.split())
-
-
-def test_the_points_of_homework_are_the_exercises_that_are_no_stretch():
-    notebooks = (ROOT / "book").glob("[0-9]*.ipynb")
-    texts = "".join(path.read_text(encoding="utf-8") for path in notebooks)
-    points = len(re.findall(r"\*\*(?:Warm-up|Core), \d+ minutes", texts))
-    assert f"80 percent of these {points} points" in " ".join(PAGE.split())
+def test_levels_minutes_and_points_are_those_of_the_exercises():
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in CHAPTERS}
+    level = r"\*\*(Warm-up|Core|Stretch), (\d+) minutes"
+    found = re.findall(level, texts["04_masks"])
+    assert [each for each, _ in found] == ["Warm-up", *["Core"] * 2, *["Stretch"] * 2]
+    assert "one warm-up, two core and two stretch" in WORDS
+    assert f"counts the {sum(int(m) for x, m in found if x != 'Stretch')} min" in WORDS
+    levels = [each for text in texts.values() for each, _ in re.findall(level, text)]
+    points = len(levels) - levels.count("Stretch")
+    assert f"80 percent of these {points} points" in WORDS
 
 
 def test_the_first_line_of_the_laws_is_as_the_page_says():
@@ -91,16 +86,7 @@ def test_the_first_line_of_the_laws_is_as_the_page_says():
 def test_the_points_of_the_project_add_up_to_a_hundred():
     points = re.findall(r"^\| [A-Z][^|]+ \| (\d+) \|", PAGE, re.M)
     assert sum(map(int, points)) == 100
-    assert f"| Laws | {load(ROOT / 'book' / 'trial.py').POINTS} |" in PAGE
-    assert 35 * 6 / 8 * (1 - 1 / 5) == pytest.approx(21)
-    assert "35 · 6/8 · 4/5 = 21" in PAGE.replace("\n", " ")
-
-
-def test_the_command_for_laws_names_versions_that_exist():
-    trial = load(ROOT / "book" / "trial.py")
-    (shown,) = [shlex.split(rest) for file, rest in COMMANDS if file == "book/trial.py"]
-    assert shown[:2] == ["laws/", "--hidden"]
-    assert [trial.hidden(text).name for text in shown[2:]] == shown[2:]
+    assert f"| Laws | {trial.POINTS} |" in PAGE
 
 
 def test_exercises_need_no_torch_as_the_page_says():
@@ -148,9 +134,8 @@ def test_the_minutes_of_a_chapter_add_up(teach):
 
 
 def test_every_chapter_has_a_row_with_its_promise(teach):
-    notebooks = (ROOT / "book").glob("[0-9]*.ipynb")
     env = SimpleNamespace(
-        found_docs=[f"book/{path.stem}" for path in notebooks],
+        found_docs=[f"book/{path.stem}" for path in CHAPTERS],
         doc2path=lambda page: ROOT / f"{page}.ipynb",
         note_dependency=lambda path: None,
     )

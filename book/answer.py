@@ -1,0 +1,203 @@
+"""Run one answer of a student in a process of its own, for grade.py and trial.py.
+
+``python answer.py FOLDER`` reads its orders from a file in the folder, says "ready"
+when what the answer rests on has run, and writes what it found into another file.
+"""
+
+import ast
+import builtins
+import contextlib
+import importlib
+import json
+import os
+import re
+import subprocess
+import symtable
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+BOOK = Path(__file__).parent
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
+ASSIGNS = ast.Assign | ast.AnnAssign | ast.AugAssign
+COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
+
+
+def in_a_process(kind, orders, seconds):
+    """Return what a fresh process finds, ``{"late": True}`` or an empty dict."""
+    late = False
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder, "orders.json").write_text(json.dumps([kind, orders]), "utf-8")
+        process = subprocess.Popen(
+            [sys.executable, __file__, folder],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, **ONE_THREAD, "MPLBACKEND": "Agg"}, cwd=BOOK,
+            start_new_session=os.name == "posix",
+        )  # fmt: skip
+        try:
+            process.stdout.readline()
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            end(process)
+        try:
+            found = json.loads(Path(folder, "found.json").read_text("utf-8"))
+        except (OSError, ValueError):  # it has ended, or an answer wrote the file
+            found = {}
+    return {"late": True} if late else found if isinstance(found, dict) else {}
+
+
+def end(process):
+    """End a process, and those that it may have started."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.killpg(process.pid, 9)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def main(folder):
+    """Be that process."""
+    kind, orders = json.loads(Path(folder, "orders.json").read_text("utf-8"))
+    sys.path[:0] = [str(BOOK), str(BOOK.parent)]
+    out = os.fdopen(os.dup(1), "w")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # throw away what answers print, also from C
+        os.dup2(nothing, stream)
+
+    def ready():
+        print("ready", file=out, flush=True)
+        out.close()
+        os.chdir(folder)
+
+    limit_memory(orders["gigabytes"])
+    try:
+        find = judged if kind == "answer" else importlib.import_module(kind).tried
+        found = find(orders, ready)
+    except BaseException as error:
+        found = {"error": in_words(error)}
+    Path(folder, "found.json").write_text(json.dumps(found), "utf-8")
+    os._exit(0)  # whatever threads an answer has left
+
+
+def limit_memory(gigabytes):
+    """Limit what this process may allocate, on systems that can."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        size = int(gigabytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+def judged(orders, ready):
+    """Return the verdict of the check on an answer."""
+    space = {"__name__": "__main__"}
+    *before, last = ast.parse(orders["check"]).body
+    check = importlib.import_module(f"exercises.{orders['slug']}")
+    for source in orders["setup"]:
+        stopped_by(source, space)
+    ready()
+    stopped_by(orders["stub"], space)
+    stops = stopped_by(orders["answer"], space)
+    space |= {"check": check, "__builtins__": builtins}
+    exec(compile(ast.Module(before, []), "<check>", "exec"), space)
+    verdict = eval(compile(ast.Expression(last.value), "<check>", "eval"), space)
+    facts = {"status": verdict.status, "text": verdict.text, "slip": verdict.mistake}
+    return facts | {"stops": stops and f"the cell stops with {stops}"}
+
+
+def stopped_by(source, space):
+    """Run a cell; return the error that stopped it, in one line, or an empty text."""
+    try:
+        exec(compile(plain(source), "<answer>", "exec"), space)
+    except BaseException as error:
+        return in_words(error)
+    return ""
+
+
+def in_words(error):
+    """Return an error in one line."""
+    text = ""
+    with contextlib.suppress(Exception):
+        text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def needed_of(sources, pool, own):
+    """Return the cells of a pool that sources need, in order, but for `own` names.
+
+    Examples
+    --------
+    >>> needed_of(["y + z"], ["x = 1", "z = 0", "y = x", "w = 2"], {"z"})
+    ['x = 1', 'y = x']
+    """
+    names, chosen = set().union(*map(used, sources)) - own, set()
+    while new := {s for s in pool if s not in chosen and bound(s) & names}:
+        chosen |= new
+        names = names.union(*map(used, new)) - own
+    return [source for source in pool if source in chosen]
+
+
+def plain(source):
+    """Return a source without the lines that are commands of Jupyter."""
+    return COMMAND.sub("", source)
+
+
+@cache
+def names_of(source):
+    """Return the names that a source binds, and those that it reads."""
+    try:
+        top = symtable.symtable(plain(source), "cell", "exec")
+    except (SyntaxError, ValueError):  # it will not run, and has a name all the same
+        return set(re.findall(r"^(?:def )?(\w+)(?:\(| =)", source, re.M)), set()
+    symbols = top.get_symbols()
+    binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    uses, tables = set(), [top]
+    while tables:
+        inner = tables.pop()
+        tables += inner.get_children()
+        for symbol in inner.get_symbols():
+            if symbol.is_referenced() and (inner is top or symbol.is_global()):
+                uses.add(symbol.get_name())
+    return binds, uses
+
+
+def bound(source):
+    """Return the names that a source binds.
+
+    Examples
+    --------
+    >>> sorted(bound("import numpy as np\\nfor x in range(3):\\n    total = x"))
+    ['np', 'total', 'x']
+    """
+    return names_of(source)[0]
+
+
+def used(source):
+    """Return the names that a source takes from elsewhere.
+
+    Examples
+    --------
+    >>> sorted(used("for k in keys:\\n    total(k)\\nX = 2 * X"))
+    ['X', 'keys', 'total']
+    """
+    try:
+        statements = ast.parse(plain(source)).body
+    except (SyntaxError, ValueError):
+        return set()
+    needed, known = set(), set()
+    for each in statements:
+        binds, uses = names_of(ast.unparse(each))
+        # An assignment uses names before it binds any; a loop binds its own first.
+        first = set() if isinstance(each, ASSIGNS) else binds
+        needed |= uses - known - first
+        known |= binds
+    return needed
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

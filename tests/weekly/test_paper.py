@@ -1,0 +1,73 @@
+"""The book on paper: the command of the README prints every page."""
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("pypdf", reason="pip install pypdf, as the README says")
+
+from pypdf import PdfReader
+
+from tests.book.load import ROOT, load
+from tests.browser import chromium
+from tests.browser.built import current_pages
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return load(ROOT / ".ci" / "paper", "paper")
+
+
+@pytest.fixture(scope="module")
+def pdf(paper, tmp_path_factory):
+    if chromium.find() is None:
+        pytest.skip(chromium.MISSING)
+    paper.HTML = current_pages()
+    out = tmp_path_factory.mktemp("paper") / "book.pdf"
+    paper.main(out)
+    return PdfReader(out)
+
+
+def text_of(pdf, first, last):
+    words = " ".join(pdf.pages[k - 1].extract_text() for k in range(first, last))
+    return " ".join(words.split())
+
+
+def test_the_contents_say_where_each_page_begins(paper, pdf):
+    begins = dict(zip(titles_of(pdf), paper.starts(pdf), strict=True))
+    contents = text_of(pdf, 2, 4)
+    listed = [title for title in begins if not title.startswith("Solutions to ")]
+    assert len(listed) > 25
+    for title in listed:
+        if title.isascii():  # formulas are no text
+            assert squeezed(f"{title} {begins[title]}") in squeezed(contents), title
+
+
+def squeezed(text):
+    """Return a text without spaces, which a broken line may lose."""
+    return "".join(text.split())
+
+
+def titles_of(pdf):
+    return [mark.title for mark in pdf.outline if not isinstance(mark, list)][2:]
+
+
+def test_hints_and_solutions_stand_at_the_end(paper, pdf):
+    titles, begins = titles_of(pdf), paper.starts(pdf)
+    at = titles.index("Hints")
+    assert titles[at + 1 : at + 3] == ["Solutions", "Solutions to chapter 1"]
+    assert len(titles) == at + 2 + 17
+    hints = text_of(pdf, begins[at], begins[at + 1])
+    solutions = text_of(pdf, begins[at + 2], len(pdf.pages) + 1)
+    for number in ("1.1", "4.4", "17.4"):
+        assert f"Exercise {number}:" in hints and f"Exercise {number}:" in solutions
+    assert "check.causal_row" in solutions
+
+
+def test_what_a_page_folds_is_printed(pdf, paper):
+    begins = dict(zip(titles_of(pdf), paper.starts(pdf), strict=True))
+    starts = [*begins.values(), len(pdf.pages) + 1]
+    for title, first in begins.items():
+        printed = text_of(pdf, first, starts[starts.index(first) + 1])
+        assert len(printed.split()) > 20, title
+        if title.startswith("4. "):
+            assert "smallest float16" in printed  # of a deeper section

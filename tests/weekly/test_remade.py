@@ -1,0 +1,131 @@
+"""The scripts of `book/_data` make again what they have stored, a part of each."""
+
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+import torch
+
+from _data import (
+    cards,
+    cost,
+    digits,
+    hook,
+    letters,
+    trained_positions,
+    two_dragons,
+    warm_up,
+    wrong_attention,
+)
+from _data.training import stored
+from mha import zoo
+from tests.conftest import KEPT
+
+IMAGE = 1 / 500  # what one image of the test set of chapter 13 is worth
+ONE_MB = 1.0  # libraries differ by the work space that they lay out
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Fix the order of sums, as the scripts do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def is_close(found, wanted, atol):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["u=2 h=1", "u=4 h=2", "contents ±1, deep readout", "non-linear layer first, u=2"],
+)
+def test_two_dragons(name):
+    again = two_dragons.run(seed=1, **two_dragons.cells()[name])
+    is_close(again, stored("two_dragons")[name][1], 0.02)
+
+
+def test_digits():
+    again, table = digits.run(1), stored("digits")
+    assert set(again) == set(table)
+    for name, found in again.items():
+        is_close(found, table[name][1], 16 * IMAGE if "," in name else 8 * IMAGE)
+
+
+@pytest.mark.parametrize("name", ["post 0.003 warm-up 0", "pre 0.001 warm-up 100"])
+def test_warm_up(name):
+    accuracy, curve = warm_up.run(0, *warm_up.cells()[name])
+    wanted, climb = stored("warm_up")[name][0]
+    is_close(accuracy, wanted, 0.03)
+    is_close(curve[:3], climb[:3], 0.2)
+
+
+@pytest.mark.parametrize("member", ["softmax_over_queries", "no_output_projection"])
+def test_cards(member):
+    found = cards.judge(cards.train(getattr(zoo, member), seed=0))
+    for name, value in found.items():
+        far = 0.2 if name in ("one question", "repaired") else 0.03
+        is_close(value, stored("cards")["exam"][name][member][0], far)
+
+
+def test_a_wide_head():
+    wanted = stored("cards")["wide head"]["Xavier"]["right"][3]
+    is_close(cards.steps_needed(zoo.right, 3, "Xavier"), wanted, 10)
+
+
+@pytest.mark.parametrize("member", ["right", "softmax_over_queries"])
+def test_letters(member):
+    known, fresh = letters.letters()
+    model = letters.train(getattr(zoo, member), 0, known)
+    for name, value in letters.judge(model, fresh).items():
+        wanted = stored("letters")["trained"][name][member][0]
+        is_close(value, wanted, 0.05 * wanted)
+
+
+@pytest.mark.parametrize("member", hook.LAYERS, ids=lambda member: member.name)
+def test_the_layers_of_the_front_page(member):
+    again, wanted = hook.run(member), stored("hook")[member.name]
+    assert again.keys() == wanted.keys()
+    for name in ("accuracy", "repaired", "maps"):
+        is_close(again[name], wanted[name], 0.05)
+    assert again["answer"] == wanted["answer"]
+
+
+@pytest.mark.parametrize(
+    "name", ["copy no_attention", "sort right", "reverse no_scale"]
+)
+def test_wrong_attention(name):
+    task, member = name.split(" ")
+    found = {each.name: each for each in wrong_attention.MEMBERS}[member]
+    again = wrong_attention.run(found, task, seed=2)
+    is_close(again, stored("wrong_attention")[task][member][2], 0.02)
+
+
+@pytest.mark.parametrize("name", ["previous turned", "reverse sinusoids"])
+def test_trained_positions(name):
+    task, way = name.split(" ")
+    again = trained_positions.run(way, task, seed=2)
+    is_close(again, stored("trained_positions")[name][2], 0.03)
+
+
+def test_longer_training_begins_like_a_short_one(monkeypatch):
+    monkeypatch.setattr(trained_positions, "MILESTONES", (600,))
+    (again,) = trained_positions.patience("turned", seed=1)
+    is_close(again, stored("trained_positions")["reverse turned, longer"][1][0], 0.03)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak anew")
+@pytest.mark.parametrize("way", ["by hand", "in place", "chunked"])
+def test_the_memory_of_attention(way, monkeypatch):
+    for (
+        name
+    ) in KEPT:  # tests/conftest.py lets processes keep memory, the script does not
+        monkeypatch.delenv(name, raising=False)
+    again, wanted = cost.measured(way, 2048)["MB"], stored("cost")[f"{way}, n = 2048"]
+    is_close(again, wanted["MB"], ONE_MB + 0.1 * again)
