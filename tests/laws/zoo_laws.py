@@ -1,6 +1,7 @@
 """Which laws each member of the zoo breaks: python -m tests.laws.zoo_laws stores it."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import torch  # noqa: F401 - some mistakes show on tensors alone
@@ -10,6 +11,7 @@ from mha import laws, zoo
 STORE = Path(__file__).with_suffix(".json")
 
 
+@cache
 def computed():
     """Return the laws that each member breaks, by its name."""
     matrices = laws.kill_matrix(), laws.kill_matrix(members=zoo.ENCODERS)
