@@ -387,7 +387,7 @@ def dropout_in_evaluation(x, axis=-1):
 
 
 @bug("masked_softmax")
-def remembers_the_mask(S, mask=None, axis=-1, kept=[None]):  # noqa: B006
+def remembers_the_mask(S, mask=None, axis=-1, kept=[None]):
     """A mask is kept, and the next call without one gets it again."""
     if mask is None and getattr(kept[0], "shape", ())[-2:] == S.shape[-2:]:
         mask = kept[0]
