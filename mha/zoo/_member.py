@@ -94,7 +94,8 @@ class Exhibit:
     # What stands before the steps here, for the whole and for a part of it.
     doors: tuple[Step, Step]
     # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
-    on_tensors, says = False, MappingProxyType({})
+    on_tensors = False
+    says: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, name: str, steps: Mapping[str, Step], **facts: Any) -> None:
         self.name, self.steps = name, dict(steps)
@@ -119,14 +120,17 @@ class Exhibit:
         return self.name
 
 
-def _signature(f, **more):
-    """Return the signature of a method that is called like `f`."""
-    self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-        for name, value in more.items()
-    ]
-    return inspect.Signature([self, *inspect.signature(f).parameters.values(), *more])
+def _called_like(f):
+    """Give a method the signature of `f`, and the options of its own."""
+
+    def put(method):
+        self, *own = inspect.signature(method).parameters.values()
+        own = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        theirs = inspect.signature(f).parameters.values()
+        method.__signature__ = inspect.Signature([self, *theirs, *own])
+        return method
+
+    return put
 
 
 class Member(Exhibit):
@@ -153,16 +157,15 @@ class Member(Exhibit):
 
     doors = _multi_head, _attention
 
+    @_called_like(mha.multi_head_attention)
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Return what this member takes for `mha.multi_head_attention`."""
         return self._whole(*args, **options)
 
+    @_called_like(mha.scaled_dot_product_attention)
     def attention(self, *args: Any, **options: Any) -> Any:
         """Return what this member takes for `mha.scaled_dot_product_attention`."""
         return self._part(*args, **options)
-
-    __call__.__signature__ = _signature(mha.multi_head_attention)
-    attention.__signature__ = _signature(mha.scaled_dot_product_attention)
 
 
 class EncoderMember(Exhibit):
@@ -184,16 +187,15 @@ class EncoderMember(Exhibit):
 
     doors = _encoder, _encoder_layer
 
+    @_called_like(mha.encoder)
     def __call__(self, *args: Any, training: bool = True, **options: Any) -> Any:
         """Return what this member takes for `mha.encoder`."""
         return _in_mode(training, self._whole, *args, **options)
 
+    @_called_like(mha.encoder_layer)
     def layer(self, *args: Any, training: bool = True, **options: Any) -> Any:
         """Return what this member takes for `mha.encoder_layer`."""
         return _in_mode(training, self._part, *args, **options)
-
-    __call__.__signature__ = _signature(mha.encoder, training=True)
-    layer.__signature__ = _signature(mha.encoder_layer, training=True)
 
 
 def _in_mode(mode, f, *args, **options):
