@@ -361,7 +361,7 @@ def encoder(
     array([[-1.,  1.],
            [ 1., -1.]])
     """
-    X, maps = X.copy(), []  # so that no layers at all give a copy
+    X, maps = np.copy(X), []  # so that no layers at all give a copy
     for weights in layers:
         X, A = encoder_layer(
             X, weights, n_heads, mask, activation=activation, norm_first=norm_first,

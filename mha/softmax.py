@@ -41,7 +41,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     array([0.125, 0.25 , 0.625])
     """
     # Without the largest score exp could overflow; subtracting it changes no weight.
-    top = x.max(axis, keepdims=True, initial=-np.inf)
+    top = np.max(x, axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isneginf(top), 0, top)  # -inf - -inf would be NaN
     with np.errstate(
         over="ignore"

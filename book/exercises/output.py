@@ -32,8 +32,18 @@ def _columns(W_O, r, n_heads, d_v):
     return W_O[:, r * d_v : (r + 1) * d_v].T
 
 
+def _diagonal(W_O, n_heads):
+    """Return only the blocks of W_O with which each head would stay in its columns."""
+    same_head = np.kron(np.eye(n_heads), np.ones((W_O.shape[0] // n_heads,) * 2))
+    return np.where(same_head, W_O, 0)
+
+
+def _laid_out(heads):
+    return zoo.merge_without_transpose.steps["merge_heads"](heads)
+
+
 def _averaged(heads, W_O):
-    return zoo.heads_averaged.merge(heads) @ W_O
+    return zoo.heads_averaged.steps["merge_heads"](heads) @ W_O
 
 
 def _all_messages(heads, W_O):
@@ -53,7 +63,7 @@ def _three(heads):
 sum_of_heads = Exercise(
     task="the output as a sum over the heads",
     right=lambda heads, W_O: sum(_messages(heads, W_O, _rows)),
-    forbidden=(merge_heads, multi_head_attention, zoo.right.merge),
+    forbidden=(merge_heads, multi_head_attention),
     cases=(
         (np.array([[[1.0]], [[10.0]]]), np.array([[1.0, 2.0], [3.0, 4.0]])),
         (np.arange(1.0, 9).reshape(2, 2, 2), np.eye(4)),
@@ -105,9 +115,7 @@ sum_of_heads = Exercise(
             "only the diagonal blocks",
             "you cut W_O into columns too; a head writes into all columns of the "
             "output, so its block is d_v rows of full width",
-            lambda heads, W_O: zoo.output_within_heads.output(
-                zoo.right.merge(heads), W_O, heads.shape[-3]
-            ),
+            lambda heads, W_O: merge_heads(heads) @ _diagonal(W_O, heads.shape[-3]),
         ),
         Mistake(
             "only the last head",
@@ -163,9 +171,7 @@ sum_of_heads = Exercise(
         Mistake(
             "no W_O",
             "the heads stand side by side, and W_O has not been used",
-            lambda heads, W_O: zoo.no_output_projection.output(
-                zoo.right.merge(heads), W_O, heads.shape[-3]
-            ),
+            lambda heads, W_O: merge_heads(heads),
         ),
         Mistake(
             "blocks in the opposite order",
@@ -177,7 +183,7 @@ sum_of_heads = Exercise(
             "heads mixed with tokens",
             "a reshape without a swap mixes heads and tokens, and this task needs no "
             "concatenation: take one head after the other",
-            lambda heads, W_O: zoo.merge_without_transpose.merge(heads) @ W_O,
+            lambda heads, W_O: _laid_out(heads) @ W_O,
         ),
         Mistake(
             "heads added before W_O",

@@ -39,7 +39,8 @@ def detected(matrix: Any, *, alt: str) -> Picture:
     ]
     order = [law.slug for some in rows for law in some]
     names = sorted(matrix.rows[1:], key=lambda name: _pattern(matrix, name, order))
-    calls = [name for name in names if getattr(zoo, name).chapter == "laws"]
+    steps = {member.name for member in zoo.STEPS}
+    calls = [name for name in names if name not in steps]
     columns = [name for name in names if name not in calls], calls
     wide = sum(map(len, columns)) * CELL + GAP + COUNT
     scene = Scene(LEFT + wide, HEAD + HIGH * len(order) + 2 * HEAD + 4)

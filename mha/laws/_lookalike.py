@@ -154,9 +154,7 @@ def _as_set(member, setting):
     kind, *_, tensors, settings = setting
     if kind == "encoder" and not isinstance(member, zoo.EncoderMember):
         # The correct encoder, with another attention in it.
-        encoder = zoo.EncoderMember()
-        encoder.name, encoder.multi_head_attention = member.name, member
-        member = encoder
+        member = zoo.EncoderMember(member.name, member.steps)
     subject = as_subject(member.attention if kind == "attention" else member)
     subject = subject.but(tensors=tensors)
     return subject.with_settings(**dict(settings)) if settings else subject

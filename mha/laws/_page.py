@@ -79,7 +79,7 @@ def as_json(report: Any) -> str:
     said |= {"laws": [_finding(f) for f in report.findings], "looks_like": None}
     if member := report.looks_like:
         facts = ("name", "wrong", "seen", "link")
-        shown = {name: getattr(member, name) for name in facts} | _chapter(member)
+        shown = {name: getattr(member, name) for name in facts}
         evidence = {"inputs": report.likeness.inputs, "wrong_on": report.likeness.wrong}
         said["looks_like"] = shown | evidence
     return json.dumps(said, ensure_ascii=False, indent=2)

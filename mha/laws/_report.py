@@ -274,7 +274,7 @@ class Report:
         if self.likeness is None:
             return ""
         member, compared, wrong, others = self.likeness
-        head = f"behaves like zoo.{member.name}{in_chapter(member.chapter)}"
+        head = f"behaves like zoo.{member.name}"
         same = f"the same answers on {compared} inputs, {wrong} of them wrong"
         text = f"{head}\n    {member.wrong}\n    evidence: {same}"
         left = [f.law.slug for f in self.broken if f.law.slug in others]

@@ -14,7 +14,7 @@ def test_detour_is_what_the_wrong_merge_makes_of_its_rows():
     def through_the_zoo(n, n_heads):
         """Send the number of each row through the merge and see where it ends."""
         rows = np.arange(n_heads * n).reshape(n_heads, n, 1)
-        ends = zoo.merge_without_transpose.merge(rows)
+        ends = zoo.merge_without_transpose.steps["merge_heads"](rows)
         token, _ = np.nonzero(ends >= 0)
         where = np.empty(n_heads * n, dtype=int)
         where[ends.ravel()] = token

@@ -106,7 +106,7 @@ def came_out(split, merge):
 
 
 def test_what_wrong_step_says_of_each_diagnosis_is_what_its_layer_does():
-    right, unswapped = mha.split_heads, zoo.split_without_transpose.split
+    right, unswapped = mha.split_heads, zoo.split_without_transpose.steps["split_heads"]
     out = came_out(unswapped, mha.merge_heads)
     assert out[0].tolist() == [0, 1, 12, 13, 24, 25]  # as the task prints it
     moved = (out // 10 != np.arange(4)[:, None]).sum(), (out % 10 != np.arange(6)).sum()
@@ -116,12 +116,12 @@ def test_what_wrong_step_says_of_each_diagnosis_is_what_its_layer_does():
     assert moved == (16, 12)
 
     hints = {mistake.name: mistake.hint for mistake in check.wrong_step.mistakes}
-    merged = came_out(right, zoo.merge_without_transpose.merge)
+    merged = came_out(right, zoo.merge_without_transpose.steps["merge_heads"])
     assert " ".join(f"{x:02}" for x in merged[0]) in hints["merge"]
     reverse = came_out(lambda x, h: right(x, h)[::-1], mha.merge_heads)
     assert " ".join(f"{x:02}" for x in reverse[0]) in hints["order"]
     assert (reverse // 10 == np.arange(4)[:, None]).all()
-    both = came_out(unswapped, zoo.merge_without_transpose.merge)
+    both = came_out(unswapped, zoo.merge_without_transpose.steps["merge_heads"])
     assert np.array_equal(both, came_out(right, mha.merge_heads))
     dealt = came_out(
         lambda x, h: np.stack([x[:, r::h] for r in range(h)]), mha.merge_heads

@@ -1,6 +1,5 @@
 """The laws of a call: each catches a slip that no other law is asked about."""
 
-import functools
 import math
 
 import numpy as np
@@ -268,8 +267,8 @@ def test_a_dtype_has_its_own_tolerance(dtype):
 
 def test_a_member_that_remembers_is_right_in_every_single_call():
     X = np.random.default_rng(0).normal(size=(3, 4))
-    fresh = functools.partial(type(zoo.remembers_the_mask)().attention, X, X, X)
-    assert np.allclose(fresh(), right(X, X, X))
+    fresh = zoo.with_steps(right, **zoo.remembers_the_mask.steps)
+    assert np.allclose(fresh(X, X, X), right(X, X, X))
 
 
 def test_scores_of_700_and_slopes_are_not_asked_of_sixteen_bits():

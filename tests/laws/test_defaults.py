@@ -1,13 +1,11 @@
-"""Defaults of the laws, the zoo and the checks are part of the API."""
+"""Defaults of the laws and the checks are part of the API."""
 
 import inspect
 
 import pytest
 
-import mha
 from mha import check, laws, zoo
 
-LAYER = dict(activation="relu", norm_first=False, eps=1e-5, is_causal=False)
 WORDS = """
 mask_true mask_shape layout n_kv_heads scale causal tolerance dtype device
 """.split()
@@ -31,15 +29,6 @@ DEFAULTS = {
     check.Exercise: dict(praise="", names=(), observe=None, forbidden=()),
     check.Mistake: {},
     check.Verdict: dict(mistake=None),
-    zoo.Member.__call__: dict.fromkeys(
-        ("mask", "X_k", "X_v", "b_Q", "b_K", "b_V", "b_O")
-    )
-    | dict(is_causal=False, return_weights=False),
-    zoo.Member.attention: dict(
-        mask=None, is_causal=False, scale=None, return_weights=False
-    ),
-    zoo.EncoderMember.__call__: LAYER | dict(mask=None, final_norm=None, training=True),
-    zoo.EncoderMember.layer: LAYER | dict(mask=None, training=True),
 }  # fmt: skip
 
 
@@ -51,17 +40,6 @@ def test_every_default_is_what_the_table_says(what):
     # True == 1 and 0 == False, which a signature must not hide.
     expected = {name: type(x) for name, x in DEFAULTS[what].items()}
     assert {name: type(x) for name, x in got.items()} == expected
-
-
-def test_a_member_has_the_defaults_of_the_step_that_it_imitates():
-    for member, step in (
-        (zoo.Member.__call__, mha.multi_head_attention),
-        (zoo.Member.attention, mha.scaled_dot_product_attention),
-    ):
-        theirs = inspect.signature(step).parameters
-        ours = inspect.signature(member).parameters
-        for name in set(ours) & set(theirs):
-            assert ours[name].default == theirs[name].default, name
 
 
 def test_a_report_with_the_default_seed_is_that_of_seed_zero():

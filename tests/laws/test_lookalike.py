@@ -1,6 +1,5 @@
 """A name in a report is an accusation: the same wrong numbers, or nobody is named."""
 
-import functools
 import time
 from functools import partial
 
@@ -206,44 +205,51 @@ LAYERS = {
 
 
 def encoder(**steps):
-    """Return a correct encoder with one method exchanged."""
-    kind = type("own", (zoo.EncoderMember,), steps)()
-    kind.name = "own"
-    return kind
+    """Return a correct encoder with one step exchanged."""
+    return zoo.EncoderMember("own", steps)
 
 
-def norms_swapped(self, X, norm_first, attend, feed, norm_1, norm_2):
-    return zoo.EncoderMember.pass_through(
-        self, X, norm_first, attend, feed, norm_2, norm_1
-    )
+def norms_swapped(X, weights, *args, **options):
+    parts = ("gain_1", "gain_2"), ("bias_1", "bias_2")
+    swapped = {x: weights[y] for a, b in parts for x, y in ((a, b), (b, a))}
+    return mha.encoder_layer(X, {**weights, **swapped}, *args, **options)
+
+
+def halved(*args, **options):
+    Y, A = mha.multi_head_attention(*args, **options)
+    return Y / 2, A
+
+
+def rotated(X, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal, **rest):
+    attend = layer(attend=FUNCTIONS["rotary"])
+    return attend(X, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal=is_causal), None
+
+
+def feeds_twice(x, *weights):
+    return mha.feed_forward(mha.feed_forward(x, *weights), *weights)
+
+
+def b_1_lost(x, W_1, b_1, *weights):
+    return mha.feed_forward(x, W_1, None, *weights)
+
+
+def gain_lost(x, gain=None, bias=None, eps=1e-5):
+    return mha.layer_norm(x, None, bias, eps)
+
+
+def backwards(X, layers, *args, **options):
+    return mha.encoder(X, layers[::-1], *args, **options)
 
 
 ENCODERS = {
-    "norms swapped": encoder(pass_through=norms_swapped),
-    "feeds twice": encoder(
-        feed=lambda self, w, bend, x: zoo.EncoderMember.feed(
-            self, w, bend, zoo.EncoderMember.feed(self, w, bend, x)
-        )
-    ),
-    "b_1 is lost": encoder(
-        feed=lambda self, w, bend, x: bend(x @ w["W_1"]) @ w["W_2"] + w.get("b_2", 0)
-    ),
-    "gain is lost": encoder(
-        norm=lambda self, x, gain, bias, eps, training: zoo.EncoderMember.norm(
-            self, x, None, bias, eps, training
-        )
-    ),
-    "layers backwards": encoder(
-        stack=lambda self, X, layers, layer: functools.reduce(layer, layers[::-1], X)
-    ),
-    "half of its attention": encoder(
-        attend=lambda self, *args: zoo.EncoderMember.attend(self, *args) / 2
-    ),
-    "rotary": encoder(multi_head_attention=staticmethod(
-        lambda x, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal, **biases: layer(
-            attend=FUNCTIONS["rotary"]
-        )(x, W_Q, W_K, W_V, W_O, n_heads, mask, is_causal=is_causal))),
-}  # fmt: skip
+    "norms swapped": encoder(encoder_layer=norms_swapped),
+    "feeds twice": encoder(feed_forward=feeds_twice),
+    "b_1 is lost": encoder(feed_forward=b_1_lost),
+    "gain is lost": encoder(layer_norm=gain_lost),
+    "layers backwards": encoder(encoder=backwards),
+    "half of its attention": encoder(multi_head_attention=halved),
+    "rotary": encoder(multi_head_attention=rotated),
+}
 
 OTHERS = {"function": FUNCTIONS, "layer": LAYERS, "encoder": ENCODERS}
 OTHERS = [
@@ -297,9 +303,7 @@ def is_right(bug):
 
 
 def inside(member, **options):
-    encoder = zoo.EncoderMember()
-    encoder.name, encoder.multi_head_attention = member.name, member
-    return partial(encoder, **options)
+    return partial(zoo.EncoderMember(member.name, member.steps), **options)
 
 
 # Where a member hides no score at all, an encoder's layer that hands no mask on is it.

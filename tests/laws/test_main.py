@@ -63,8 +63,7 @@ def test_what_is_broken_is_shown_with_its_example_and_its_member(capsys):
     assert main(["mha.zoo:scale_after_softmax", "--seed", "3"]) == 1
     shown = capsys.readouterr().out
     assert "expected  [1]\n    got       [0.707]" in shown
-    number = chapter_number("scale")
-    assert f"behaves like zoo.scale_after_softmax (chapter {number})" in shown
+    assert "behaves like zoo.scale_after_softmax\n" in shown
     assert shown.endswith("; seed 3\n")
 
 
@@ -168,8 +167,6 @@ def test_json_has_a_word_for_nan_and_for_the_member(capsys):
     shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     (broken,) = [law for law in shown["laws"] if law["holds"] is False]
     assert "nan" in broken["got"][1]
-    assert shown["looks_like"]["chapter"] == "masks"
-    assert shown["looks_like"]["chapter_number"] == chapter_number("masks")
     assert shown["looks_like"]["link"] == zoo.nan_on_empty_rows.link
 
 

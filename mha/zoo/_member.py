@@ -1,0 +1,267 @@
+"""What everything in the zoo has: a name, a wrong step, a place where it was seen."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import mha
+from mha.zoo._steps import Step, with_steps
+
+ENCODER_STEPS = "layer_norm", "feed_forward", "encoder_layer", "encoder"
+# A correct norm never asks for it.
+training = ContextVar("training", default=True)
+
+
+# What stands around the steps in the zoo; a member may replace it like a step.
+
+
+def read_mask(mask):
+    """Return a mask of 0 and 1 as False and True; others stay what they are."""
+    return mask != 0 if "int" in str(mask.dtype) else mask
+
+
+def join_masks(mask, causal):
+    """Return what hides what either of them hides."""
+    return np.where(causal, mask, False if mask.dtype == bool else -np.inf)
+
+
+def share_heads(x, n_heads):
+    """Return a copy of its keys for every query head; neighbours share theirs."""
+    return np.repeat(x, n_heads // x.shape[-3], axis=-3)
+
+
+def _mask_of(mask, is_causal, Q, K):
+    mask = None if mask is None else read_mask(np.asarray(mask))
+    if not is_causal:
+        return mask
+    causal = mha.causal_mask(Q.shape[-2], K.shape[-2])
+    return causal if mask is None else join_masks(mask, causal)
+
+
+def _attention(Q, K, V, mask=None, *, is_causal=False, **options):
+    if min(Q.ndim, K.ndim) > 2 and Q.shape[-3] != K.shape[-3]:
+        K, V = share_heads(K, Q.shape[-3]), share_heads(V, Q.shape[-3])
+    mask = _mask_of(mask, is_causal, Q, K)
+    return mha.scaled_dot_product_attention(Q, K, V, mask, **options)
+
+
+def _multi_head(
+    X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, is_causal=False, **options
+):
+    # Narrower keys are those of fewer heads, which groups of queries share.
+    n_groups = n_heads * W_K.shape[-1] // W_Q.shape[-1]
+    given = {"X_k": X if X_k is None else X_k, "W_K": W_K, "W_V": W_V} | options
+    for name in ("W_K", "W_V", "b_K", "b_V"):
+        if n_groups != n_heads and given.get(name) is not None:
+            heads = mha.split_heads(np.atleast_2d(given[name]), n_groups)
+            wide = mha.merge_heads(share_heads(heads, n_heads))
+            given[name] = wide if name[0] == "W" else wide[0]
+    mask = _mask_of(mask, is_causal, X, given["X_k"])
+    return mha.multi_head_attention(
+        X, W_Q, W_O=W_O, n_heads=n_heads, mask=mask, **given
+    )
+
+
+def _encoder_layer(X, weights, n_heads, mask=None, *, is_causal=False, **options):
+    mask = _mask_of(mask, is_causal, X, X)
+    return mha.encoder_layer(X, weights, n_heads, mask, **options)
+
+
+def _encoder(X, layers, n_heads, mask=None, *, is_causal=False, **options):
+    mask = _mask_of(mask, is_causal, X, X)
+    return mha.encoder(X, layers, n_heads, mask, **options)
+
+
+class Exhibit:
+    """Stand in the zoo under a name.
+
+    Attributes
+    ----------
+    name : str
+        The slug under which the member stands in `mha.zoo`.
+    steps : dict of str to function
+        The wrong step under the name of the step that it replaces, see `with_steps`.
+    wrong : str
+        What was done wrong, one sentence.
+    seen, link : str
+        Where it was seen in public; the link is empty where no sighting is known.
+    """
+
+    # What stands before the steps here, for the whole and for a part of it.
+    doors: tuple[Step, Step]
+    # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
+    on_tensors = False
+    says: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, name: str, steps: Mapping[str, Step], **facts: Any) -> None:
+        self.name, self.steps = name, dict(steps)
+        self.wrong, self.seen, self.link = "nothing", "no public sighting known", ""
+        vars(self).update(facts, __module__="mha.zoo")
+        self._whole, self._part = (with_steps(f, **steps) for f in self.doors)
+
+    @property
+    def source(self) -> str:
+        """The code of the wrong step, under the name of the right one."""
+        parts = []
+        for name, f in self.steps.items():
+            code = mha.source(getattr(f, "shown", f)).partition("def ")[2]
+            parts.append(f"def {name}({code.partition('(')[2]}")
+        return "\n\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"zoo.{self.name}: {self.wrong}"
+
+    def __reduce__(self) -> str:
+        # There is one of each: copies and pickles lead back to it.
+        return self.name
+
+
+def _called_like(f):
+    """Give a method the signature of `f`, and the options of its own."""
+
+    def put(method):
+        self, *own = inspect.signature(method).parameters.values()
+        own = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        theirs = inspect.signature(f).parameters.values()
+        method.__signature__ = inspect.Signature([self, *theirs, *own])
+        return method
+
+    return put
+
+
+class Member(Exhibit):
+    """Compute multi-head attention, with one step replaced.
+
+    It is called like `mha.multi_head_attention`, and its `attention` like
+    `mha.scaled_dot_product_attention`, on NumPy arrays or torch tensors, through which
+    gradients flow. Arguments are not checked: a mask of 0 and 1 is read as False and
+    True, and fewer heads of keys are shared by groups of queries.
+
+    Examples
+    --------
+    >>> from mha import zoo
+    >>> X, eye = np.array([[9.0, 2.0], [-9.0, 2.0]]), np.eye(2)
+    >>> zoo.right(X, eye, eye, eye, eye, n_heads=2).round(3)
+    array([[ 9.,  2.],
+           [-9.,  2.]])
+    >>> zoo.softmax_over_queries
+    zoo.softmax_over_queries: The softmax runs down the columns, over the queries.
+    >>> print(zoo.softmax_over_queries.source)
+    def softmax(x, axis=-1):
+        return mha.softmax(x, axis=-2)
+    """
+
+    doors = _multi_head, _attention
+
+    @_called_like(mha.multi_head_attention)
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Return what this member takes for `mha.multi_head_attention`."""
+        return self._whole(*args, **options)
+
+    @_called_like(mha.scaled_dot_product_attention)
+    def attention(self, *args: Any, **options: Any) -> Any:
+        """Return what this member takes for `mha.scaled_dot_product_attention`."""
+        return self._part(*args, **options)
+
+
+class EncoderMember(Exhibit):
+    """Compute an encoder, with one step replaced.
+
+    It is called like `mha.encoder`, and its `layer` like `mha.encoder_layer`, on NumPy
+    arrays or torch tensors. `training` is for norms that tell train mode from eval
+    mode, which no correct one does. Arguments are not checked.
+
+    Examples
+    --------
+    >>> from mha import zoo
+    >>> weights = dict.fromkeys("W_Q W_K W_V W_O W_1 W_2".split(), np.zeros((2, 2)))
+    >>> X = np.array([[1.0, 9.0], [40.0, 20.0]])
+    >>> zoo.right_encoder(X, [weights], n_heads=1, eps=0)
+    array([[-1.,  1.],
+           [ 1., -1.]])
+    """
+
+    doors = _encoder, _encoder_layer
+
+    @_called_like(mha.encoder)
+    def __call__(self, *args: Any, training: bool = True, **options: Any) -> Any:
+        """Return what this member takes for `mha.encoder`."""
+        return _in_mode(training, self._whole, *args, **options)
+
+    @_called_like(mha.encoder_layer)
+    def layer(self, *args: Any, training: bool = True, **options: Any) -> Any:
+        """Return what this member takes for `mha.encoder_layer`."""
+        return _in_mode(training, self._part, *args, **options)
+
+
+def _in_mode(mode, f, *args, **options):
+    token = training.set(mode)
+    try:
+        return f(*args, **options)
+    finally:
+        training.reset(token)
+
+
+def layer_through(way: Step) -> Step:
+    """Return an encoder layer that goes this way through its parts."""
+
+    def encoder_layer(
+        X, weights, n_heads, mask=None, *, activation="relu", norm_first=False,
+        eps=1e-5, is_causal=False, return_weights=False,
+    ):  # fmt: skip
+        projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+        options = {"mask": mask, "is_causal": is_causal, "return_weights": True}
+        maps = []
+
+        def attend(x):
+            Y, A = mha.multi_head_attention(
+                x, n_heads=n_heads, **projections, **options
+            )
+            maps.append(A)
+            return Y
+
+        def feed(x):
+            W_1, b_1, W_2, b_2 = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
+            return mha.feed_forward(x, W_1, b_1, W_2, b_2, activation)
+
+        def norm_1(x):
+            return mha.layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
+
+        def norm_2(x):
+            return mha.layer_norm(x, weights.get("gain_2"), weights.get("bias_2"), eps)
+
+        Y = way(X, norm_first, attend, feed, norm_1, norm_2)
+        return (Y, *maps) if return_weights else Y
+
+    encoder_layer.__name__, encoder_layer.__doc__ = way.__name__, way.__doc__
+    encoder_layer.shown = way  # type: ignore[attr-defined]
+    return encoder_layer
+
+
+def seen(sentence: str) -> Callable[[Step], Step]:
+    """Say of a wrong step where it was seen."""
+
+    def put(f):
+        f.seen = sentence
+        return f
+
+    return put
+
+
+def bug(step: str, link: str = "", **facts: Any) -> Callable[[Step], Any]:
+    """Make a function the member of the zoo in which it replaces this step.
+
+    Its docstring says what is wrong, and `link` is an issue or a pull on GitHub.
+    """
+
+    def put(f):
+        kind = EncoderMember if step in ENCODER_STEPS else Member
+        found = {"seen": f.seen} if hasattr(f, "seen") else {}
+        found |= {"link": f"https://github.com/{link}"} if link else {}
+        return kind(f.__name__, {step: f}, wrong=f.__doc__, **found, **facts)
+
+    return put
