@@ -1,14 +1,16 @@
 """Make vectors wider and watch a softmax saturate (chapter scale)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.charts import bars
-from mha.softmax import softmax
-from mha.view.base import View, as_numbers
+from figures.view import View, as_numbers
+from mha import softmax
 
 
-def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
+def scale(scores: ArrayLike, widths: Sequence[int], *, alt: str) -> View:
     """Show the weights of scores at each width, with and without the division by √d_k.
 
     Equation: A = softmax(Q K^T / √d_k)  (chapter scale)
@@ -27,30 +29,14 @@ def scale(scores: ArrayLike, widths: ArrayLike, *, alt: str) -> View:
     view : View
         Shows itself as the last line of a cell; it starts at the middle width.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, a score is not finite, or widths do not grow.
-
     Examples
     --------
     >>> scale([[[1, 8], [0, -8]]], [1, 64], alt="Wide vectors leave one key.")
     View: Wide vectors leave one key.
     """
-    scores, widths = as_numbers("scores", scores), np.asarray(widths)
-    if widths.ndim != 1 or widths.size == 0:
-        raise ValueError(f"widths must be a row of numbers that grow, got {widths}")
-    if widths[0] < 1 or np.any(np.diff(widths) <= 0):
-        raise ValueError(f"widths must grow, from 1 or more, got {widths.tolist()}")
-    if scores.ndim != 3 or scores.shape[-1] != len(widths) or scores.size == 0:
-        raise ValueError(
-            f"scores must have shape (draws, n_k, n_widths = {len(widths)}), "
-            f"got {scores.shape}"
-        )
-    first = len(widths) // 2
-    raw, scaled = (softmax(scores[0, :, first] / c) for c in (1, widths[first] ** 0.5))
+    s, first = as_numbers(scores), len(widths) // 2
+    raw, scaled = (softmax(s[0, :, first] / c) for c in (1, widths[first] ** 0.5))
     series = {"raw": raw, "divided by √d_k": scaled}
-    labels = np.arange(1, len(raw) + 1)
     # the script shows one width after another
-    data = {"scores": np.swapaxes(scores, 1, 2), "widths": widths, "first": first}
-    return View(__file__, data, alt, lambda _: bars(series, labels, alt=alt))
+    data = {"scores": np.swapaxes(s, 1, 2), "widths": [*widths], "first": first}
+    return View(__file__, data, lambda: bars(series, range(1, len(raw) + 1), alt=alt))
