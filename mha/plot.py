@@ -369,7 +369,8 @@ def _shades(ax: Any, A: Array, look: Look) -> None:
     square = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
     for level in np.unique(levels[levels != 0]).tolist():
         places = np.argwhere(levels == level)[:, ::-1]
-        path = Path.make_compound_path(*(Path(place + square) for place in places))
+        squares = (Path(place + square, closed=True) for place in places)
+        path = Path.make_compound_path(*squares)
         colour = look.colour if level > 0 else COLOURS["amber"]
         fill = {"fc": (colour, abs(level) / SHADES), "lw": 0, "aa": False}
         ax.add_patch(PathPatch(path, clip_on=False, **fill))
