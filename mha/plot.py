@@ -171,6 +171,8 @@ def heatmaps(
         raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
     matrices = _matrices([A for A, _ in panels], kind)
     masks = mask if isinstance(mask, list) else [mask] * len(matrices)
+    if len(masks) != len(matrices):
+        raise ValueError(f"mask holds {len(masks)} masks for {len(matrices)} panels")
     blocked = [_blocked(A, M, kind) for A, M in zip(matrices, masks, strict=True)]
     down = _names("rows", rows, matrices[0].shape[0])
     across = _names("cols", cols, matrices[0].shape[1])
@@ -286,7 +288,8 @@ def _grid(
     lines = -(-len(below) // beside)
     beside = -(-len(below) // lines)
     cell = largest(beside)
-    turn = 0 if longest <= cell * _step(cell) - 2 else 55
+    turn = 90 if cell < 16 else 55
+    turn *= longest > cell * _step(cell) - 2
     angle = math.radians(turn)
     gap = max(16, math.cos(angle) * longest - cell / 2 + 6 if turn else 0)
     cell = largest(beside, gap)  # the last name may need more room than there was

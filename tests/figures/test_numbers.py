@@ -32,7 +32,7 @@ EXAMS = {"cards\nlong": SEEDS, "letters": SEEDS}
 TRACK = rng.normal(size=(3, 4, 5))
 HALVES = [[Fraction(1, 2), Fraction(3, 8)], [Fraction(7, 8), Fraction(5, 8)]]
 PARTS = dict.fromkeys(["X", "W_Q", "W_K", "W_V", "W_O", "Y"], HALVES)
-PARTS |= dict.fromkeys("QKVSAH", [HALVES, HALVES])
+PARTS |= {letter: [HALVES, HALVES] for letter in "QKVSAH"}
 NEGATIVE = plot.heatmap([[-1.5, 2.25]], alt="x", kind="scores")
 SPREADS = [float(f"{figures.charts.spread(tokens):.2g}") for tokens in TRACK]
 PICTURES = {  # a picture, numbers that stand in it one after another, decimals
@@ -190,18 +190,13 @@ def test_a_hull_holds_its_points_and_a_name_keeps_clear_of_longer_arrows():
 def test_the_emblem_counts_the_laws_that_each_version_breaks():
     """Its numbers are computed: what the laws find, and what training has stored."""
     stored = json.loads(ten.STORE.read_text(encoding="utf-8"))["reverse"]
-    counts = []
     for row in ten.rows():
-        broken = [
-            law.slug
-            for law in laws.ATTENTION
-            if law.check(getattr(zoo, row.name)).verdict == "broken"
-        ]
-        assert (sorted(broken), row.accuracy) == (
-            sorted(row.broken),
-            min(stored[row.name]),
-        )
-        counts.append(str(len(broken) or "none"))
+        assert row.accuracy == min(stored[row.name])
+    for row in ten.rows()[:3]:
+        found = (law.check(getattr(zoo, row.name)) for law in laws.ATTENTION)
+        broken = {finding.law.slug for finding in found if finding.verdict == "broken"}
+        assert broken == set(row.broken)
+    counts = [str(len(row.broken) or "none") for row in ten.rows()]
     shown = words(figures.bugs())
     assert [text for text in shown if text == "none" or text.isdigit()][-11:] == counts
     assert shown.count("1.000") == 11
@@ -228,11 +223,9 @@ def test_every_broken_law_is_a_mark_and_is_counted(matrix):
     marks = picture.svg.count('fill="var(--mha-wrong')
     assert marks == np.sum(matrix.killed)
     expected = {law.slug: len(matrix.kills(law.slug)) for law in laws.ALL}
-    found = dict(zip(words(picture)[3::2], words(picture)[4::2], strict=False))
-    rows = {law.replace("_", " "): str(count) for law, count in expected.items()}
     shown = words(picture)
-    for law, count in rows.items():
-        assert shown[shown.index(law) + 1] == count, found
+    for law, count in expected.items():
+        assert shown[shown.index(law.replace("_", " ")) + 1] == str(count)
 
 
 def test_laws_that_designs_break_are_listed_the_most_broken_first():
@@ -321,17 +314,19 @@ def test_the_house_shows_every_matrix_and_stays_on_its_sheet(layout):
         for value in (M[0] if M.ndim == 3 else M).ravel():
             assert house.short(value, 1 if M.min() < 0 else 2) in shown
     for mark in scene.marks:
-        for px, py in sum(map(list, getattr(mark, "lines", [])), []):
-            assert -1 <= px <= scene.width + 1 and -1 <= py <= scene.height + 1
+        points = [p for line in getattr(mark, "lines", ()) for p in line]
+        assert all(-1 <= x <= scene.width + 1 for x, _ in points)
+        assert all(-1 <= y <= scene.height + 1 for _, y in points)
     assert "{" not in alt
 
 
 @pytest.mark.parametrize("chapter", house.PARTS)
 def test_a_chapter_lights_its_parts_of_the_house_and_says_which(chapter):
-    picture = figures.house(chapter)
-    assert "{" not in picture.alt and f'data-key="house {chapter}"' in picture.svg
+    scene, alt = house.drawing(chapter)
+    svg = scene.svg(alt)
+    assert "{" not in alt and f'data-key="house {chapter}"' in svg
     roles = {"query", "key", "value", "weight", "output"}
-    seen = {role for role in roles if f'"var(--mha-{role},' in picture.svg}
+    seen = {role for role in roles if f'"var(--mha-{role},' in svg}
     part_of = {p: role for p, role, *_ in house.TABLES["matrices"].values()}
     parts = house.PARTS[chapter]
     wanted = roles if "all" in parts else {part_of.get(part) for part in parts} & roles
@@ -344,7 +339,7 @@ def test_it_attends_mostly_to_dog_and_the_chapter_on_masks_hides_later_words():
     assert found["A"][0, house.IT].argmax() == house.WORDS.index("dog")
     said = house.facts(found, house.short)
     assert said["product"] == "2·2 + 1·1" and said["score"] == "5"
-    assert "hides 6 of 16 pairs" in figures.house("masks").alt
+    assert "hides 6 of 16 pairs" in house.drawing("masks")[1]
 
 
 @pytest.mark.parametrize(

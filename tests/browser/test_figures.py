@@ -1,0 +1,363 @@
+"""Every live view reacts to keyboard, mouse and finger, and logs no error.
+
+What a view shows stands in its data attributes with four decimals; the package must
+come to the same numbers.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import figures
+
+pytest.importorskip("matplotlib")
+
+import mha
+from mha import view
+from tests.browser.windows import EMPTY
+
+SHOWN = 1.01e-4  # four decimals in, four decimals out
+WORDS = ["dog", "food", "it", "hungry"]
+SCORES = np.array([5.0, 0.0, 3.0, 4.0])
+VALUES = np.array([[2.0, 0], [0, 2], [1, 1], [1, 0]])
+QUERY, KEYS = np.array([2.0, 1.0]), np.array([[2.0, 1], [0, 0], [1, 1], [1, 2]])
+rng = np.random.default_rng(0)
+S = rng.normal(size=(4, 4)).round(4)
+MASKS = {"causal": mha.causal_mask(4), "all open": np.ones((4, 4), bool)}
+A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
+WIDTHS = [*(2 ** np.arange(2, 11)).tolist()]
+WALKS = np.cumsum(rng.normal(size=(3, 16, 1024)), axis=-1)[..., np.array(WIDTHS) - 1]
+NIGHTS = rng.normal(size=(53, 3))
+CELLS = np.arange(4 * 6).reshape(4, 6)
+X, MATRICES = rng.normal(size=(3, 4)).round(3), rng.normal(size=(4, 4, 4)).round(3)
+STEPS = "All", "is", "well"
+ONLINE = np.array([1, 0.5, 3, 2, -1, 3.5, 0, 1])
+AXES = [("x", "y")] * 2
+ALT = "Something to find out"
+FIGURES = {
+    "softmax": lambda: figures.softmax(SCORES, WORDS, alt=ALT),
+    "scores": lambda: figures.scores(
+        SCORES, VALUES, WORDS, ["animal", "edible"], query="it", move="food", alt=ALT
+    ),
+    "attention": lambda: view.attention(A, WORDS, alt=ALT),
+    "masks": lambda: figures.masks(S, WORDS, starts=MASKS, alt=ALT),
+    "scale": lambda: figures.scale(WALKS, WIDTHS, alt=ALT),
+    "plane": lambda: figures.plane(
+        QUERY, KEYS, VALUES, WORDS, asks="it", axes=AXES, alt=ALT
+    ),
+    "dragons": lambda: figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT),
+    "heads": lambda: figures.heads(CELLS, WORDS, n_heads=3, alt=ALT),
+    "steps": lambda: figures.steps(X, *MATRICES, 2, tokens=STEPS, alt=ALT),
+    "online": lambda: figures.online(ONLINE, np.arange(1, 9), "abcdefgh", alt=ALT),
+}
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<title>Figure</title>
+<meta name="viewport" content="width=device-width"><style>
+:root {{ color-scheme: light dark; }} body {{ background: #fff; color: #222; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #121212; color: #ccc; }} }}
+{}</style></head><body><main><h1>Figure</h1>{}</main></body></html>"""
+
+
+class Figure:
+    """One figure on a page, and the hands that move it."""
+
+    def __init__(self, page, place=0):
+        self.page, self.root = page, page.locator(".mha-view").nth(place)
+
+    def data(self, name):
+        return self.root.get_attribute(f"data-{name}")
+
+    def numbers(self, name):
+        return np.array(self.data(name).split(), dtype=float)
+
+    def button(self, name):
+        return self.root.get_by_role("button", name=name, exact=True)
+
+    def radio(self, name):
+        return self.root.get_by_role("radio", name=name, exact=True)
+
+    def slider(self, name):
+        return self.root.get_by_role("slider", name=re.compile(name))
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def drag(self, node, right, down):
+        """Press on a mark, and pull it that many pixels."""
+        x, y = middle(node)
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + right, y + down, steps=3)
+        self.page.mouse.up()
+
+    @property
+    def aim(self):
+        return re.sub("[\u2068\u2069]", "", self.root.locator(".aim").inner_text())
+
+    @property
+    def says(self):
+        return re.sub("[\u2068\u2069]", "", self.root.locator(".readout").inner_text())
+
+
+@pytest.fixture
+def show(window, windows):
+    """Return a function that shows figures on a page; in the end nothing went wrong."""
+    wrong = []
+
+    def foreign(request):
+        if not request.url.startswith(("data:", EMPTY)):
+            wrong.append(request.url)
+
+    def show_all(*views, theme="light", style="", width=800, **options):
+        page = window(theme=theme, width=width, **options)
+        windows.listen(
+            page, "console", lambda m: m.type == "error" and wrong.append(m.text)
+        )
+        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
+        windows.listen(page, "request", foreign)
+        drawn = "".join(each._repr_html_() for each in views)
+        page.set_content(PAGE.format(style, drawn))
+        return Figure(page)
+
+    yield show_all
+    assert wrong == []
+
+
+def agree(found, expected):
+    np.testing.assert_allclose(found, np.ravel(expected), rtol=0, atol=SHOWN)
+
+
+def middle(node):
+    box = node.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_scripts_replace_the_stills_and_without_them_they_stay(show):
+    """All views on one page, so none disturbs another."""
+    views = [draw() for draw in FIGURES.values()]
+    shown = show(*views)
+    assert shown.page.locator(".mha-view .live").count() == len(views)
+    stills = shown.page.locator(".still img")
+    assert not any(still.is_visible() for still in stills.all())
+    quiet = show(*views, java_script_enabled=False).page.locator(".still img")
+    assert [still.is_visible() for still in quiet.all()] == [True] * len(views)
+
+
+# How JupyterLab and VS Code run the scripts of an output: in place, and elsewhere.
+LIKE_AN_EDITOR = """([html, elsewhere]) => {
+    const host = document.querySelector("main");
+    host.innerHTML = html;
+    for (const old of [...host.querySelectorAll("script")]) {
+        const script = document.createElement("script");
+        script.type = old.type;
+        script.text = old.textContent;
+        if (elsewhere) document.body.append(script); else old.replaceWith(script);
+    }
+}"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_views_come_alive_when_an_editor_inserts_them(show, elsewhere):
+    """The one of the package and one of the book, each twice."""
+    pair = FIGURES["attention"]()._repr_html_() + FIGURES["masks"]()._repr_html_()
+    figure = show()
+    figure.page.evaluate(LIKE_AN_EDITOR, [2 * pair, elsewhere])
+    assert figure.page.locator(".mha-view .live").count() == 4
+
+
+def test_softmax_follows_keyboard_and_mouse(show):
+    figure = show(FIGURES["softmax"]())
+    agree(figure.numbers("weights"), mha.softmax(SCORES))
+    figure.slider("temperature").focus()
+    figure.press("ArrowRight", "ArrowRight", "ArrowRight")
+    agree(figure.numbers("weights"), mha.softmax(SCORES / 10**0.06))
+    box = figure.slider("temperature").bounding_box()
+    at = box["x"] + box["width"] - 1, box["y"] + box["height"] / 2
+    figure.page.mouse.click(*at)
+    agree(figure.numbers("weights"), mha.softmax(SCORES / 10))
+    figure.button("back to the start").press("Enter")
+    figure.slider("add to all").press("End")
+    agree(figure.numbers("weights"), mha.softmax(SCORES))
+    assert "“dog” 0.66" in figure.says
+
+
+def test_one_score_follows_the_keyboard_and_the_end_of_its_bar(show):
+    figure = show(FIGURES["scores"]())
+    assert figure.aim == "○ “food” has the weight 0.017, “dog” has 0.566."
+    room = figure.root.locator(".moves")
+    figure.drag(room, 0, 0)
+    weights = mha.softmax(np.array([5, 5, 3, 4]) / 2**0.5)
+    agree(figure.numbers("weights"), weights)
+    agree(figure.numbers("output"), weights @ VALUES)
+    assert figure.aim.startswith("✓ Reached. Both have the weight 0.365")
+    figure.button("back to the start").press("Enter")
+    figure.slider("score of .*food").press("End")
+    agree(figure.numbers("weights"), mha.softmax(np.array([5, 10, 3, 4]) / 2**0.5))
+
+
+def test_attention_follows_mouse_keyboard_and_finger(show):
+    figure = show(FIGURES["attention"](), has_touch=True, width=390)
+    agree(figure.numbers("weights"), A[0, 0, 0])
+    figure.button("it").hover()
+    agree(figure.numbers("weights"), A[0, 0, 2])
+    figure.button("layer 2, head 4").click()
+    agree(figure.numbers("weights"), A[1, 3, 2])
+    beside = figure.root.locator(".words b").all_inner_texts()
+    assert beside == [f"{w:.2f}" for w in A[1, 3, 2].round(4)]
+    assert figure.says.startswith("layer 2, head 4: “it” attends to ")
+    figure.press("ArrowLeft", "ArrowUp")
+    agree(figure.numbers("weights"), A[0, 2, 2])
+    figure.button("hungry").tap()
+    agree(figure.numbers("weights"), A[0, 2, 3])
+    figure.press("Tab")
+    assert not figure.page.evaluate("!!document.activeElement.closest('.mha-view')")
+
+
+def test_the_map_of_attention_tells_every_cell(show):
+    figure = show(view.attention(A[0, 0], ["הכלב", "", "</b>", "x" * 40], alt=ALT))
+    assert figure.root.locator(".picker button").count() == 0
+    frame = figure.root.locator("rect[stroke='var(--rest)']").bounding_box()
+    side = frame["width"] / 4
+    figure.page.mouse.move(frame["x"] + 1.5 * side, frame["y"] + 2.5 * side)
+    assert figure.says == f"head 1: “</b>” gives {A[0, 0, 2, 1]:.2f} to “∅”."
+
+
+def test_masks_follow_mouse_keyboard_and_a_quick_stroke(show):
+    figure = show(FIGURES["masks"]())
+    mask = mha.causal_mask(4)
+
+    def cell(i, j):
+        return figure.root.locator("td button").nth(4 * i + j)
+
+    def expect():
+        weights = mha.masked_softmax(S, mask)
+        agree(figure.numbers("weights"), weights)
+        agree(figure.numbers("sums"), weights.sum(-1))
+        assert int(figure.data("empty")) == (~mask.any(-1)).sum()
+
+    expect()
+    cell(0, 0).click()
+    mask[0, 0] = False
+    expect()
+    assert "“dog” may attend to nothing: weights 0, sum 0" in figure.says
+    assert figure.aim.startswith("✓ Reached. The sum of “dog” is 0")
+    figure.page.mouse.move(*middle(cell(3, 3)))
+    figure.page.mouse.down()
+    figure.page.mouse.move(*middle(cell(3, 0)), steps=1)
+    figure.page.mouse.up()
+    mask[3] = False
+    expect()
+    figure.press("ArrowUp", "Space")
+    mask[2, 3] = True
+    expect()
+    figure.radio("all open").check()
+    figure.radio("own").check()
+    expect()
+
+
+def test_scale_follows_the_keyboard_through_widths_and_draws(show):
+    figure = show(FIGURES["scale"]())
+    figure.slider("width").focus()
+    for key, draw, at in (("ArrowRight", 0, 5), ("End", 0, 8)):
+        figure.press(key)
+        raw = mha.softmax(WALKS[draw, :, at])
+        agree(figure.numbers("raw"), raw)
+        divided = mha.softmax(WALKS[draw, :, at] / np.sqrt(WIDTHS[at]))
+        agree(figure.numbers("divided"), divided)
+        assert f"dₖ = {WIDTHS[at]}. Raw: largest weight {raw.max():.2f}" in figure.says
+    figure.radio("2").check()
+    figure.radio("3").check()
+    least = mha.softmax(WALKS[..., -1].swapaxes(0, 1), axis=0).max(0).min()
+    assert figure.aim.startswith("✓ Reached. ") and f"{least:.2f} or more" in figure.aim
+
+
+def test_the_plane_follows_mouse_and_keyboard(show):
+    figure = show(FIGURES["plane"]())
+
+    def expect():
+        query, keys = figure.numbers("query")[None], figure.numbers("keys")
+        Y, weights = mha.scaled_dot_product_attention(
+            query, keys.reshape(4, 2), VALUES, return_weights=True
+        )
+        agree(figure.numbers("weights"), weights)
+        agree(figure.numbers("output"), Y)
+
+    expect()
+    assert "“dog” leads with 0.57. “it” receives (1.55, 0.17)" in figure.says
+    figure.drag(figure.slider("query of it"), -150, 60)
+    assert (figure.numbers("query") < 0).all() and "“food” leads" in figure.says
+    expect()
+    figure.slider("key of it").focus()
+    figure.press("ArrowRight", "ArrowDown")
+    agree(figure.numbers("keys"), [2, 1, 0, 0, 1.1, 0.9, 1, 2])
+    expect()
+    figure.button("back to the start").press("Enter")
+    agree(figure.numbers("query"), QUERY)
+
+
+def test_dragons_know_what_least_squares_finds(show):
+    figure = show(FIGURES["dragons"]())
+    nights = figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT).data
+    nights = np.array(figures.view.json.loads(nights)["nights"])
+
+    def expect(heads):
+        weights = figure.numbers("looks").reshape(heads, 3)
+        home = nights @ weights.T
+        guess = home @ np.linalg.lstsq(home, nights, rcond=1e-9)[0]
+        error, total = ((nights - guess) ** 2).sum(0), (nights**2).sum(0)
+        found = 1 - error[:2].sum() / total[:2].sum()
+        np.testing.assert_allclose(figure.numbers("r2"), found, atol=1e-3)
+        return found
+
+    figure.drag(figure.slider("head 1: weights"), 9, -30)
+    assert expect(1) <= 0.5 + 1e-4
+    figure.radio("two").check()
+    assert expect(2) == pytest.approx(1, abs=1e-3)
+    assert figure.aim.startswith("✓ Reached. Two heads: 1.00")
+
+
+def test_every_number_goes_to_the_head_where_numpy_puts_it(show):
+    figure = show(FIGURES["heads"]())
+    for way, n_heads in (("reshape and swap", 2), ("reshape only", 6)):
+        figure.radio(way).check()
+        figure.radio(str(n_heads)).check()
+        right = mha.split_heads(CELLS, n_heads)
+        cut = right if way != "reshape only" else CELLS.reshape(n_heads, 4, -1)
+        np.testing.assert_array_equal(figure.numbers("heads"), cut.ravel())
+        assert int(figure.data("held")) == (cut == right).sum()
+        assert figure.root.locator("table .lost").count() == (cut != right).sum()
+    figure.root.locator("table.whole button").first.press("ArrowRight")
+    assert figure.data("place") == "1"
+
+
+def test_the_steps_end_at_the_output_and_a_number_says_how_it_comes_about(show):
+    figure = show(FIGURES["steps"]())
+    assert figure.data("step") == "3"
+    table = figure.root.locator(".here .made table").first
+    table.get_by_role("button").nth(1 * 4 + 2).click()  # row 1, column 2 of Q
+    made = f"{X[1] @ MATRICES[0][:, 2]:.2f}".replace("-", "−")
+    assert figure.says.startswith("“is” in column 3 of Q: ")
+    assert figure.says.endswith(f" = {made}")
+    forward = figure.root.get_by_role("button", name="next")
+    for _ in range(6):
+        forward.click()
+    assert figure.data("step") == "9" and forward.is_disabled()
+    Y = mha.multi_head_attention(X, *MATRICES, 2)
+    agree(figure.numbers("numbers"), Y)
+    assert figure.aim.startswith("✓ Reached. 4 products")
+
+
+def test_every_block_size_ends_at_the_softmax_unless_rescaling_is_forgotten(show):
+    figure = show(FIGURES["online"]())
+    right = mha.softmax(ONLINE) @ np.arange(1, 9)
+    for size in ("1", "3", "all"):
+        figure.radio(size).check()
+        figure.slider("blocks read").press("End")
+        m, _, answer = figure.numbers("kept")
+        assert m == 3.5 and answer == pytest.approx(right, abs=1e-4)
+    figure.radio("1").check()
+    figure.radio("forget it").check()
+    figure.slider("blocks read").press("End")
+    assert abs(figure.numbers("kept")[2] - right) > 0.1

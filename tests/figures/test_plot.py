@@ -1,0 +1,359 @@
+"""The maps and the view that any reader can use: what they show, take and refuse."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import matplotlib as mpl
+
+import figures
+from figures.scene import LIGHT, Scene, picture
+from figures.view import View, text
+from mha import causal_mask, plot, softmax, view
+from tests.figures.reading import SVG, shows, words
+
+SAYS = "It has a finding."
+WORDS = ["dog", "food", "it"]
+A = np.array([[0.125, 0.5, 0.375], [0.0, 0.25, 0.75]])
+LARGE = softmax(np.random.default_rng(0).normal(size=(11, 13)) * 3)
+LABELS = {"xlabel": "x", "ylabel": "y"}
+
+
+def drawing(alt):
+    scene = Scene(60, 40)
+    scene.text(5, 30, "*W*_Q", math=True)
+    scene.hatched(20, 5, 20, 20)
+    return picture(scene, alt)
+
+
+PICTURES = {
+    "heatmap": lambda alt: plot.heatmap(A, ["now", "was"], WORDS, alt=alt),
+    "masked": lambda alt: plot.heatmap(A, alt=alt, mask=A > 0.3),
+    "large": lambda alt: plot.heatmaps([(LARGE, "a"), (LARGE, "b")], alt=alt),
+    "scores": lambda alt: plot.heatmap(LARGE - 0.5, alt=alt, kind="scores"),
+    "mask": lambda alt: plot.heatmap(causal_mask(7), alt=alt, kind="mask"),
+    "lines": lambda alt: figures.lines([1, 2], {"a": [1, 2]}, **LABELS, alt=alt),
+    "bars": lambda alt: figures.bars([0.2, 0.8], WORDS[:2], alt=alt),
+    "scene": drawing,
+}
+DRAWN = {name: draw(SAYS) for name, draw in PICTURES.items()}
+every_picture = pytest.mark.parametrize("name", PICTURES)
+
+
+def place(picture, word):
+    """Return where a word stands."""
+    for node in ET.fromstring(picture.svg).iter(f"{SVG}text"):
+        if "".join(node.itertext()).strip() == word:
+            at = re.search(r"translate\((\S+) (\S+)\)", node.get("transform", ""))
+            return [float(x) for x in (at.groups() if at else map(node.get, "xy"))]
+    raise AssertionError(f"{word} is not written")
+
+
+def opacities(picture, role):
+    """Return how densely the areas of a role are filled, in their order."""
+    fills = re.findall(rf"fill: var\(--mha-{role}[^;\"]*;?([^\"]*)\"", picture.svg)
+    found = (re.search(r"(?:fill-)?opacity: ([\d.]+)", look) for look in fills)
+    return [float(hit[1]) if hit else 1.0 for hit in found]
+
+
+# ------------------------------------------------------------------ every picture
+
+
+@every_picture
+def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
+    alt = 'Weights "a" & <b>: é.'
+    drawn = PICTURES[name](f"  {alt} ")
+    root = ET.fromstring(drawn.svg)
+    assert (root.get("role"), root.get("aria-label")) == ("img", alt)
+    bundle = drawn._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(drawn) == f"Picture: {alt}"
+    assert bundle["image/svg+xml"] == drawn.svg
+    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    for nothing in ("", "  ", None):
+        with pytest.raises(ValueError, match="alt must say in one sentence"):
+            PICTURES[name](nothing) if nothing is not None else plot.heatmap(
+                A, alt=None
+            )
+
+
+@every_picture
+def test_a_picture_is_drawn_the_same_every_time(name):
+    again = PICTURES[name](SAYS)
+    assert (DRAWN[name].svg, DRAWN[name].png) == (again.svg, again.png)
+
+
+@every_picture
+def test_a_picture_leaves_every_colour_to_the_page_and_styles_only_itself(name):
+    svg = DRAWN[name].svg
+    assert "currentColor" in svg or "var(--mha-ink" in svg
+    assert set(re.findall(r"var\(--mha-(\w+)", svg)) <= {*LIGHT, "ground"}
+    assert re.findall(r"#[0-9a-fA-F]{6}", re.sub(r"var\([^)]*\)", "", svg)) == []
+    assert "<style" not in svg and "DejaVu" not in svg.partition(">")[2]
+
+
+@every_picture
+def test_a_picture_is_small_and_fits_a_column(name):
+    drawn = DRAWN[name]
+    assert float(ET.fromstring(drawn.svg).get("viewBox").split()[2]) <= 436
+    assert len(drawn.svg) < 60_000 and len(drawn.png) < 120_000
+
+
+def test_pictures_share_a_page_without_sharing_ids():
+    own = [re.findall(r'\bid="([^"]+)"', drawn.svg) for drawn in DRAWN.values()]
+    everything = [each for some in own for each in some]
+    assert len(everything) == len(set(everything)) > 0
+    for ids, drawn in zip(own, DRAWN.values(), strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', drawn.svg)) == set(ids)
+
+
+def test_the_settings_of_the_reader_neither_change_nor_matter():
+    with mpl.rc_context(
+        {"font.size": 30, "xtick.major.size": 90, "svg.fonttype": "path"}
+    ):
+        before = dict(mpl.rcParams)
+        assert PICTURES["heatmap"](SAYS).svg == DRAWN["heatmap"].svg
+        assert PICTURES["lines"](SAYS).svg == DRAWN["lines"].svg
+        assert dict(mpl.rcParams) == before
+
+
+def test_drawing_needs_no_pyplot():
+    code = (
+        "import sys, figures; figures.bars([1], ['a'], alt='x.'); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    book = Path(figures.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=book)
+
+
+# ------------------------------------------------------------------ maps
+
+
+def test_queries_are_rows_and_keys_are_columns():
+    drawn = DRAWN["heatmap"]
+    for weight, query, key in (("0.12", "now", "dog"), ("0.25", "was", "food")):
+        assert place(drawn, weight)[0] == pytest.approx(place(drawn, key)[0], abs=2)
+        assert place(drawn, weight)[1] == pytest.approx(place(drawn, query)[1], abs=3)
+    assert place(drawn, "now")[1] < place(drawn, "was")[1]
+
+
+def test_the_opacity_of_a_cell_is_its_weight():
+    """Zero is the background and one the hue, whatever the theme."""
+    found = opacities(DRAWN["heatmap"], "weight")
+    np.testing.assert_allclose(found, A[A > 0], atol=0.01)
+
+
+def test_a_large_map_has_one_mark_for_each_shade_and_a_legend():
+    large = np.kron(np.array([[0.0, 0.5], [0.25, 1.0]]), np.ones((5, 5)))
+    drawn = plot.heatmap(large, alt=SAYS)
+    assert opacities(drawn, "weight")[:3] == [0.25, 0.5, 1.0]
+    assert {"0.00", "0.50", "1.00", "weight"} <= set(words(drawn))
+    signed = plot.heatmap(large - 0.5, alt=SAYS, kind="scores", unit="change")
+    assert opacities(signed, "amber")[:2] == [1.0, 0.5]
+    assert {"−0.50", "0.00", "0.50", "change"} <= set(words(signed))
+
+
+def test_scores_are_whole_where_they_can_be_and_keep_their_sign():
+    S = np.array([[5.0, -3.0, -np.inf]])
+    assert shows(plot.heatmap(S, alt=SAYS, kind="scores"), [5, -3], 0)
+    assert shows(plot.heatmap(S / 2, alt=SAYS, kind="scores"), [2.5, -1.5])
+    assert "5" in words(plot.heatmap(S, alt=SAYS, kind="scores"))
+    assert "0.00" in words(plot.heatmap([[-0.001, 1.5]], alt=SAYS, kind="scores"))
+
+
+def test_a_masked_cell_is_hatched_and_shows_a_weight_that_leaks():
+    cells = np.array([[True, False, False]])
+    drawn = plot.heatmap(np.array([[0.5, 0.5, 0.0]]), alt=SAYS, mask=cells)
+    assert words(drawn).count("0.50") == 2 and "0.00" not in words(drawn)
+    strokes = re.findall(
+        r'd="([^"]+)" style="fill: none; stroke: var\(--mha-muted', drawn.svg
+    )
+    assert [path.count("M") for path in strokes] == [2 + 3]
+    infinite = plot.heatmap([[0.5, -np.inf]], alt=SAYS, kind="scores")
+    assert "--mha-muted" in infinite.svg and "−∞" not in words(infinite)
+
+
+def test_tight_cells_leave_out_what_is_not_needed_and_titles_are_broken():
+    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "a long name of a panel")] * 4
+    drawn = plot.heatmaps(panels, ["a long name of a row"], alt=SAYS)
+    assert {".50", "1", ".25", "0"} <= set(words(drawn))
+    assert "a long name of a panel" not in words(drawn)
+
+
+def test_every_token_of_a_long_sentence_is_named():
+    tokens = [f"token{k}" for k in range(13)]
+    keys = [token.upper() for token in tokens]
+    drawn = plot.heatmaps([(np.eye(13), "head")] * 4, tokens, keys, alt=SAYS)
+    assert {*tokens, *keys} <= set(words(drawn))
+    lines = sorted(place(drawn, token)[1] for token in tokens)
+    assert min(np.diff(lines)) > 9  # the size of the type: no name covers another
+    assert {"$5", "$6$"} <= set(words(plot.heatmap(np.eye(2), ["$5", "$6$"], alt=SAYS)))
+
+
+def test_the_data_stay_untouched():
+    S = np.array([[-np.inf, 1.0], [2.0, np.nan]])
+    before = S.copy()
+    plot.heatmap(S, alt=SAYS, kind="scores", mask=np.array([[True, False]] * 2))
+    np.testing.assert_array_equal(S, before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"A": A[0]}, r"\(n_q, n_k\), got \(3,\)"),
+        ({"A": A[:0]}, r"got \(0, 3\)"),
+        ({"rows": WORDS}, "rows has 3 names for 2"),
+        ({"cols": WORDS[:2]}, "cols has 2 names for 3"),
+        ({"kind": "map"}, "kind must be"),
+        ({"A": A * 2}, "between 0 and 1, got 0 to 1.5"),
+        ({"A": -A}, "between 0 and 1"),
+        ({"kind": "mask"}, "must be boolean"),
+        ({"mask": A}, "mask must be boolean"),
+        ({"mask": np.ones(2, bool)}, r"mask of shape \(2,\) does not fit \(2, 3\)"),
+    ],
+)
+def test_misfits_are_refused_by_name_and_number(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot.heatmap(**{"A": A, "alt": SAYS, **arguments})
+
+
+def test_panels_and_masks_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"share a shape, got \(2, 3\) and \(3, 2\)"):
+        plot.heatmaps([(A, ""), (A.T, "")], alt=SAYS)
+    with pytest.raises(ValueError, match="mask holds 1 masks for 2 panels"):
+        plot.heatmaps([(A, "")] * 2, alt=SAYS, mask=[None])
+
+
+# ------------------------------------------------------------------ the view
+
+W = softmax(np.random.default_rng(1).normal(size=(2, 5, 3, 3)))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3, 3), (2, 5, 3, 3)])
+def test_the_view_takes_one_head_many_heads_and_many_layers(shape):
+    weights = (
+        W.reshape(-1, 3, 3)[0] if len(shape) == 2 else W[0] if len(shape) == 3 else W
+    )
+    data = json.loads(view.attention(weights, WORDS, alt=SAYS).data)
+    expected = weights.reshape((1,) * (4 - len(shape)) + shape)
+    np.testing.assert_array_equal(data["weights"], expected.round(4))
+    assert data["queries"] == data["keys"] == WORDS
+
+
+def test_the_view_takes_tensors_of_any_kind_and_a_list_of_layers():
+    torch = pytest.importorskip("torch")
+    half = torch.tensor(W[0], requires_grad=True).to(torch.bfloat16)
+    data = json.loads(view.attention([half, half], WORDS, alt=SAYS).data)
+    np.testing.assert_allclose(data["weights"], W[[0, 0]], atol=0.004)
+
+
+def test_the_view_opens_where_it_is_told_and_stands_still_there():
+    shown = view.attention(W, WORDS, alt=f" {SAYS} ", first="it", layer=2, head=3)
+    data = json.loads(shown.data)
+    assert [data[key] for key in ("query", "layer", "head")] == [2, 1, 2]
+    assert repr(shown) == f"View: {SAYS}"
+    assert shows(shown.still, W[1, 2])
+    html = shown._repr_html_()
+    assert base64.b64encode(shown.still.png).decode() in html
+    assert html.count(f'="{SAYS}"') == 2 and "://www.w3.org/2000/svg" in html
+
+
+@pytest.mark.parametrize(
+    ("token", "sign"),
+    [(" ", "␣"), ("\n", "⏎"), ("\t", "⇥"), ("", "∅"), ("\x00", "�"), ("\ud83d", "?")],
+)
+def test_what_cannot_be_seen_gets_a_sign(token, sign):
+    data = json.loads(view.attention([[1.0]], [token], alt=SAYS).data)
+    assert data["queries"] == [sign]
+
+
+def test_markup_in_a_token_stays_text():
+    shown = view.attention(np.eye(2), ["</script><b>", "<!--"], alt="<i>")
+    html = shown._repr_html_()
+    assert html.count("</script>") == 2 and "<b>" not in html and "<i>" not in html
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"weights": W[None]}, "of a batch show one sentence"),
+        ({"weights": W[..., :2]}, r"with \(3, 3\) words, got \(2, 5, 3, 2\)"),
+        ({"weights": 2 * W}, "must lie in 0..1"),
+        ({"weights": W * np.nan}, "must lie in 0..1"),
+        ({"first": "cat"}, "first must be one of 3 tokens"),
+        ({"layer": 3}, "layer must lie in 1..2, got 3"),
+        ({"head": 0}, "head must lie in 1..5, got 0"),
+        ({"alt": " "}, "alt must say"),
+    ],
+)
+def test_the_view_refuses_what_does_not_fit(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        view.attention(**{"weights": W, "tokens": WORDS, "alt": SAYS, **arguments})
+
+
+def test_the_view_says_its_sentence_where_matplotlib_is_missing():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from mha import view\n"
+        "print(view.attention([[1.0]], ['dog'], alt='Dog <leads>.')._repr_html_())"
+    )
+    html = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+        encoding="utf-8", env={"PYTHONPATH": str(Path(view.__file__).parents[1]),
+                               "PYTHONIOENCODING": "utf-8"},
+    ).stdout  # fmt: skip
+    assert "<p>Dog &lt;leads&gt;.</p>" in html and "<img" not in html
+
+
+# ------------------------------------------------------------------ views of the book
+
+
+def live_views():
+    S, X = np.eye(4), np.random.default_rng(2).normal(size=(4, 4)).round(3)
+    words = [*WORDS, "hungry"]
+    return {
+        "softmax": figures.softmax([3, 2, 0, 1], words, alt=SAYS),
+        "masks": figures.masks(X, words, starts={"causal": causal_mask(4)}, alt=SAYS),
+        "steps": figures.steps(X, *[S] * 4, 2, tokens=words, alt=SAYS),
+        "online": figures.online([3, 2, 0, 1], [1, 2, 3, 4], words, alt=SAYS),
+    }
+
+
+@pytest.mark.parametrize("name", live_views())
+def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
+    shown = live_views()[name]
+    html = shown._repr_html_()
+    assert isinstance(shown, View) and html == live_views()[name]._repr_html_()
+    assert base64.b64encode(shown.still.png).decode() in html
+    assert html.startswith(f'<div class="mha-view mha-{name}"') and SAYS in repr(shown)
+    assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}
+    assert len(html) - len(shown.data) < 60_000
+
+
+def test_comments_do_not_travel(tmp_path):
+    script = tmp_path / "a.js"
+    script.write_text("// words\nlet a = 1; // more\n  let b = 'https://x';\n")
+    assert text(script) == "let a = 1;\nlet b = 'https://x';"
+
+
+def test_a_view_of_the_book_refuses_what_is_no_number():
+    with pytest.raises(ValueError, match="finite numbers"):
+        figures.softmax([np.nan, 1], ["a", "b"], alt=SAYS)
+
+
+def test_a_part_at_rest_has_no_colour_and_no_number():
+    scene = Scene(50, 50, lit={"a"}, given={"b"})
+    for part in "abc":
+        scene.part(part)
+        scene.cell(0, 0, 9, 9, part, "query", 0.5)
+    roles = [(mark.fill, mark.alpha) for mark in scene.marks if hasattr(mark, "fill")]
+    assert roles == [("query", 0.5), ("rest", 0.16), ("rest", 0.16)]
+    assert [mark.words for mark in scene.marks if hasattr(mark, "words")] == ["a", "b"]
