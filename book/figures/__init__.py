@@ -14,7 +14,6 @@ from figures.masks import masks
 from figures.online import online
 from figures.plane import plane
 from figures.planes import clocks, shadows, turns, vectors
-from figures.scale import scale
 from figures.scores import scores
 from figures.softmax import softmax
 from figures.steps import steps
@@ -26,6 +25,6 @@ __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "masks", "moves", "one_head", "online", "paths",
-    "plane", "points", "projections", "scale", "scores", "shadows", "sheet", "softmax",
+    "plane", "points", "projections", "scores", "shadows", "sheet", "softmax",
     "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip

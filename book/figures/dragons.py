@@ -28,11 +28,6 @@ def dragons(nights: ArrayLike, looks: Sequence[Sequence[float]], *, alt: str) ->
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell; it starts with one head.
-
     Examples
     --------
     >>> nights = np.random.default_rng(0).normal(size=(50, 3))

@@ -28,11 +28,6 @@ def heads(
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
     Examples
     --------
     >>> heads([["a", "b"], ["c", "d"]], ["it", "is"], alt="A head has every word.")

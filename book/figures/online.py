@@ -31,11 +31,6 @@ def online(
         One sentence with what there is to find out.
     block : {1, 2, 3}, default 2
         Keys in a block at first.
-
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
     """
     s, words = as_numbers(scores), as_words(labels)
     data = {"labels": words, "scores": s, "values": as_numbers(values), "block": block}

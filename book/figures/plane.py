@@ -38,11 +38,6 @@ def plane(
     axes : two pairs of str
         What is drawn to the right and upwards: for keys, then for values.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
     Examples
     --------
     >>> look = {"asks": "it", "axes": ["xy", "xy"], "alt": "All goes to dog."}

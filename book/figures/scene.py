@@ -232,8 +232,7 @@ class Scene:
 
     def box(self, x: float, y: float, w: float, h: float, **look: Any) -> None:
         """Add a rectangle, as a `shape` that looks like this."""
-        corners = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
-        self.shape(corners, closed=True, **{"radius": 3, **look})
+        self.shape(corners(x, y, w, h), closed=True, **{"radius": 3, **look})
 
     def text(
         self, x: float, y: float, words: object, *, size: float = 11, role: str = "ink",
@@ -321,6 +320,11 @@ class Scene:
             for z, mark in enumerate(self.marks):
                 mark.plot(ax, z)
         return figure
+
+
+def corners(x: float, y: float, w: float, h: float) -> list[Point]:
+    """Return the corners of a rectangle, clockwise from the upper left one."""
+    return [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
 
 
 def _toward(b: Point, a: Point, radius: float) -> Point:

@@ -35,11 +35,6 @@ def scores(
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
     Examples
     --------
     >>> words, features = ["dog", "food"], ["animal", "edible"]

@@ -23,11 +23,6 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
     Examples
     --------
     >>> softmax([3, 2], ["dog", "food"], alt="Dog leads; heat makes both equal.")

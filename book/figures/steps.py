@@ -32,11 +32,6 @@ def steps(
         The n words.
     alt : str
         One sentence with what there is to find out.
-
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
     """
     names, words = ("W_Q", "W_K", "W_V", "W_O"), as_words(tokens)
     X, *given = map(as_numbers, (X, W_Q, W_K, W_V, W_O))

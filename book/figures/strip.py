@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figures.house import numbers as numbers_of_the_house
-from figures.scene import Scene
+from figures.scene import Scene, corners
 
 THREE = ("query", "key", "value")
 WIDTH, HEIGHT, MIDDLE = 52, 36, (26, 18)
@@ -77,8 +77,8 @@ def tiles(scene: Scene, M: np.ndarray, x: float, y: float, side: float, role: st
     shades: dict[float, list] = {}
     for (i, j), size in np.ndenumerate(np.abs(M) / np.abs(M).max()):
         left, top, a = x + side * j + 0.6, y + side * i + 0.6, side - 1.2
-        tile = [(left, top), (left + a, top), (left + a, top + a), (left, top + a)]
-        shades.setdefault(round(0.1 + 0.75 * float(size), 1), []).append(tile)
+        shade = round(0.1 + 0.75 * float(size), 1)
+        shades.setdefault(shade, []).append(corners(left, top, a, a))
     for shade, cells in sorted(shades.items()):
         scene.shape(*cells, fill=role, alpha=shade, closed=True)
     rows, columns = M.shape

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chapters import chapter_number, chapter_of
-from figures.scene import Scene, picture
+from figures.scene import Scene, corners, picture
 from mha import laws, zoo
 from mha.plot import Picture
 
@@ -188,15 +188,11 @@ def _tiles(
     for broken, role, alpha in ((False, "ink", 0.09), (True, "wrong", 1)):
         d = gap / 2 if broken else gap
         squares = [
-            _square(x + d, middle - side / 2 + d, side - 2 * d)
+            corners(x + d, middle - side / 2 + d, *[side - 2 * d] * 2)
             for slug, x in places.items()
             if (slug in row.broken) == broken
         ]
         scene.shape(*squares, fill=role, alpha=alpha, closed=True)
-
-
-def _square(x: float, y: float, a: float) -> list[tuple[float, float]]:
-    return [(x, y), (x + a, y), (x + a, y + a), (x, y + a)]
 
 
 def main() -> None:

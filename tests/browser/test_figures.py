@@ -26,8 +26,6 @@ rng = np.random.default_rng(0)
 S = rng.normal(size=(4, 4)).round(4)
 MASKS = {"causal": mha.causal_mask(4), "all open": np.ones((4, 4), bool)}
 A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
-WIDTHS = [*(2 ** np.arange(2, 11)).tolist()]
-WALKS = np.cumsum(rng.normal(size=(3, 16, 1024)), axis=-1)[..., np.array(WIDTHS) - 1]
 NIGHTS = rng.normal(size=(53, 3))
 CELLS = np.arange(4 * 6).reshape(4, 6)
 X, MATRICES = rng.normal(size=(3, 4)).round(3), rng.normal(size=(4, 4, 4)).round(3)
@@ -42,7 +40,6 @@ FIGURES = {
     ),
     "attention": lambda: view.attention(A, WORDS, alt=ALT),
     "masks": lambda: figures.masks(S, WORDS, starts=MASKS, alt=ALT),
-    "scale": lambda: figures.scale(WALKS, WIDTHS, alt=ALT),
     "plane": lambda: figures.plane(
         QUERY, KEYS, VALUES, WORDS, asks="it", axes=AXES, alt=ALT
     ),
@@ -255,22 +252,6 @@ def test_masks_follow_mouse_keyboard_and_a_quick_stroke(show):
     figure.radio("all open").check()
     figure.radio("own").check()
     expect()
-
-
-def test_scale_follows_the_keyboard_through_widths_and_draws(show):
-    figure = show(FIGURES["scale"]())
-    figure.slider("width").focus()
-    for key, draw, at in (("ArrowRight", 0, 5), ("End", 0, 8)):
-        figure.press(key)
-        raw = mha.softmax(WALKS[draw, :, at])
-        agree(figure.numbers("raw"), raw)
-        divided = mha.softmax(WALKS[draw, :, at] / np.sqrt(WIDTHS[at]))
-        agree(figure.numbers("divided"), divided)
-        assert f"dₖ = {WIDTHS[at]}. Raw: largest weight {raw.max():.2f}" in figure.says
-    figure.radio("2").check()
-    figure.radio("3").check()
-    least = mha.softmax(WALKS[..., -1].swapaxes(0, 1), axis=0).max(0).min()
-    assert figure.aim.startswith("✓ Reached. ") and f"{least:.2f} or more" in figure.aim
 
 
 def test_the_plane_follows_mouse_and_keyboard(show):
