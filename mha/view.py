@@ -89,7 +89,9 @@ def attention(
     for name, place, count in ("layer", layer, len(A)), ("head", head, A.shape[1]):
         if not 1 <= place <= count:
             raise ValueError(f"{name} must lie in 1..{count}, got {place}")
-    return View(A, queries, words, (int(at), layer - 1, head - 1), alt)
+    shown = {"query": int(at), "layer": layer - 1, "head": head - 1}
+    data = {"weights": A.round(4).tolist(), "queries": queries, "keys": words}
+    return View(alt, data | shown)
 
 
 class View:
@@ -100,15 +102,11 @@ class View:
     picture of the head shown at first; where matplotlib is missing, the alt text.
     """
 
-    def __init__(
-        self, A: Any, queries: list[str], keys: list[str], at: tuple[int, ...], alt: str
-    ) -> None:
+    def __init__(self, alt: str, data: dict[str, Any]) -> None:
         if not alt.strip():
             raise ValueError("alt must say in one sentence what the view shows")
-        self.alt, self._shown = alt.strip(), (A[at[1], at[2]], queries, keys)
-        data = {"weights": A.round(4).tolist(), "queries": queries, "keys": keys}
-        data |= dict(zip(("query", "layer", "head"), at, strict=True))
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        self.alt, self._shown = alt.strip(), data
         self.data = text.replace("<", "\\u003c")  # "</script>" would end the element
 
     @cached_property
@@ -116,9 +114,9 @@ class View:
         """The head shown at first; the first look at it needs matplotlib."""
         from mha.plot import heatmap
 
-        A, *words = self._shown
-        short = [[w if len(w) <= 12 else w[:11] + "…" for w in some] for some in words]
-        return heatmap(A, *short, alt=self.alt)
+        A = self._shown["weights"][self._shown["layer"]][self._shown["head"]]
+        names = self._shown["queries"], self._shown["keys"]
+        return heatmap(A, *([w[:12] for w in some] for some in names), alt=self.alt)
 
     def __repr__(self) -> str:
         return f"View: {self.alt}"
@@ -133,14 +131,11 @@ class View:
             if error.name != "matplotlib":
                 raise
             still = f"<p>{alt}</p>"
-        css, code = (
-            Path(__file__).with_suffix(kind).read_text(encoding="utf-8")
-            for kind in (".css", ".js")
-        )
-        return PAGE.format(
-            name=name, alt=alt, still=still, css=css.replace("\n", ""), code=code,
-            data=self.data, find=FIND % name,
-        )  # fmt: skip
+        file = Path(__file__)
+        css = file.with_suffix(".css").read_text(encoding="utf-8").replace("\n", "")
+        code = file.with_suffix(".js").read_text(encoding="utf-8")
+        live = {"css": css, "code": code, "data": self.data, "find": FIND % name}
+        return PAGE.format(name=name, alt=alt, still=still, **live)
 
 
 def _as_array(values: Any) -> Any:
