@@ -45,7 +45,6 @@ LOOK = (  # in a notebook the picture is an image of its own, which needs a grou
 TIDY = (  # what matplotlib writes and a page cannot use
     (r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", ""),
     (r"\s+", " "),
-    (r"(\d\.\d\d)\d+", r"\1"),
     (r"> <", "><"),
     (r"<defs></defs>|<g/>", ""),
     (r"base64, ", "base64,"),
@@ -447,6 +446,7 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     inside = drawn.partition("<svg")[2].partition(">")[2]
     for pattern, replacement in TIDY:
         inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
+    inside = re.sub("<[^>]+>", _rounded, inside)
     pixels = min(float(width) * 4 / 3, WIDEST_ON_PAGE)  # from points
     return (
         '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
@@ -455,6 +455,11 @@ def _inline_svg(figure: Figure, alt: str) -> str:
         f'style="{LOOK}" role="img" aria-label="{escape(alt)}">'
         f"{_own_ids(inside).strip()}"
     )
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """Return an element with hundredths of points; what is written stays."""
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
 def _own_ids(svg: str) -> str:

@@ -95,6 +95,12 @@ WRITTEN = {  # a picture, and words that stand in it
         {"1/2", "3/8", "7/8", "5/8"},
     ),
     "what each version is called": (figures.learned(LEARNED, alt="x"), {"no scale"}),
+    "small numbers in full": (
+        figures.lines(
+            [0.0001, 1], {"y": [1, 2]}, xlabel="x", ylabel="y", xscale="log", alt="x"
+        ),
+        {"0.0001"},
+    ),
     "steps of a layer": (
         figures.paths({"pre": ["(", "layer norm", "attention", "+"]}, alt="x"),
         {"pre", "layer norm", "attention"},
