@@ -17,10 +17,10 @@ from mha.plot import COLOURS, Picture
 LETTER, ROW = 0.078, 0.155  # inches
 LOOKS: dict[str, dict[str, Any]] = {
     "broken": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
-    "satisfied": {"marker": "o", "color": INK, "s": 0.1, "alpha": 0.5},
+    "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
+    "satisfied": {"marker": "o", "color": INK, "s": 0.17, "alpha": 0.5},
     "not asked": {"marker": "_", "color": INK, "s": 0.45, "alpha": 0.5},
 }
-LOOKS["broken on purpose"] = LOOKS["broken"]
 # In points: the names, one version, one law, what is above a group, between two.
 LEFT, CELL, HIGH, HEAD, GAP, COUNT = 178, 3.4, 13, 24, 6, 20
 NONE = "no_attention"
