@@ -1,14 +1,12 @@
-// All heads as small maps; of one head the lines from one word, and the whole map.
+// All heads as small maps; of one head the lines from one word to all others.
 const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
 const { weights, queries, keys } = data; // weights[layer][head][query][key]
 const layers = weights.length, heads = weights[0].length, many = layers * heads > 1;
 const state = { layer: data.layer, head: data.head, query: data.query };
 const ROW = 26;
-const matrix = () => weights[state.layer][state.head];
 const name = (l, h) => `${layers > 1 ? `layer ${l + 1}, ` : ""}head ${h + 1}`;
 const show = (x) => x.toFixed(2);
 const word = (token) => `\u2068“${token}”\u2069`; // whatever its direction
-const cut = (token) => ([...token].length > 10 ? `${[...token].slice(0, 9).join("")}…` : token);
 
 function make(node, attributes, ...children) {
   for (const [key, value] of Object.entries(attributes))
@@ -23,10 +21,10 @@ const svg = (tag, attributes = {}, ...children) =>
   make(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, ...children);
 
 // a map as one path for each of 16 shades, which is fast to draw 144 times
-function shades(A, size) {
+function shades(A) {
   const paths = Array(17).fill("");
   A.forEach((row, i) => row.forEach((w, j) => {
-    paths[Math.round(16 * w)] += `M${j * size} ${i * size}h${size}v${size}h-${size}z`;
+    paths[Math.round(16 * w)] += `M${j} ${i}h1v1h-1z`;
   }));
   return paths.flatMap((d, k) => (d && k ? svg("path", { d, fill: "var(--weight)", "fill-opacity": k / 16 }) : []));
 }
@@ -56,34 +54,17 @@ function roving(nodes, columns, choose) {
 }
 
 const small = weights.flatMap((layer, l) => layer.map((A, h) => html("button", { type: "button", "aria-label": name(l, h), title: name(l, h) },
-  svg("svg", { viewBox: `0 0 ${A[0].length} ${A.length}`, preserveAspectRatio: "none", "aria-hidden": true }, ...shades(A, 1)))));
+  svg("svg", { viewBox: `0 0 ${A[0].length} ${A.length}`, preserveAspectRatio: "none", "aria-hidden": true }, ...shades(A)))));
 const who = queries.map((token) => html("button", { type: "button" }, token));
 const bars = keys.map((token) => html("div", {}, html("i"), html("b"), html("span", {}, token)));
 const lines = keys.map(() => svg("path", { fill: "none", stroke: "var(--weight)", "vector-effect": "non-scaling-stroke" }));
 const tall = Math.max(queries.length, keys.length) * ROW;
 const room = svg("svg", { viewBox: `0 0 100 ${tall}`, preserveAspectRatio: "none", style: `height: ${tall}px`, "aria-hidden": true }, ...lines);
 
-// the map of the chosen head; the row of the word is framed
-const size = Math.min(28, Math.max(4, 250 / keys.length)), named = size > 10;
-const [left, top] = named ? [74, 62] : [2, 2];
-const [width, height] = [keys.length * size, queries.length * size];
-const ink = svg("g");
-const frame = svg("rect", { width, height: size, fill: "none", stroke: "var(--ink)", "stroke-width": 2 });
-const map = svg("svg", {
-  viewBox: `${-left} ${-top} ${left + width + 34} ${top + height + 2}`, "aria-hidden": true,
-  style: `max-width: ${1.3 * (left + width + 36)}px`,
-  onpointermove(event) {
-    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(map.getScreenCTM().inverse());
-    const [i, j] = [Math.floor(y / size), Math.floor(x / size)], w = matrix()[i]?.[j];
-    if (w !== undefined) readout.textContent = `${name(state.layer, state.head)}: ${word(queries[i])} gives ${show(w)} to ${word(keys[j])}.`;
-  },
-}, ink, svg("rect", { width, height, fill: "none", stroke: "var(--rest)" }), frame, ...(named ? [
-  ...queries.map((token, i) => svg("text", { x: -5, y: (i + 0.5) * size + 4, "text-anchor": "end" }, cut(token))),
-  ...keys.map((token, j) => svg("text", { transform: `translate(${(j + 0.6) * size} -6) rotate(-50)` }, cut(token)))] : []));
 const readout = html("p", { class: "readout", "aria-live": "polite" });
 
 function draw() {
-  const { layer, head, query } = state, row = matrix()[query], y = (query + 0.5) * ROW;
+  const { layer, head, query } = state, row = weights[layer][head][query], y = (query + 0.5) * ROW;
   const order = row.map((_, j) => j).sort((a, b) => row[b] - row[a]);
   row.forEach((w, j) => {
     lines[j].setAttribute("d", `M0 ${y}C50 ${y} 50 ${(j + 0.5) * ROW} 100 ${(j + 0.5) * ROW}`);
@@ -93,8 +74,6 @@ function draw() {
     bars[j].children[1].textContent = show(w);
     bars[j].classList.toggle("best", j === order[0]);
   });
-  ink.replaceChildren(...shades(matrix(), size));
-  frame.setAttribute("y", query * size);
   Object.assign(root.dataset, { query, layer, head, weights: row.map((x) => x.toFixed(4)).join(" ") });
   readout.textContent = `${many ? `${name(layer, head)}: ` : ""}${word(queries[query])} attends to ${order.slice(0, 3).map((j) => `${word(keys[j])} ${show(row[j])}`).join(", ")}.`;
 }
@@ -102,9 +81,9 @@ function draw() {
 root.querySelector(".still").hidden = true;
 root.append(html("div", { class: "live" },
   html("div", { class: "picker", role: "group", "aria-label": "heads, one row for each layer", style: `--n: ${Math.min(heads, 12)}` }, ...(many ? small : [])),
-  html("div", { class: "pair" }, html("div", { class: "ladder" },
+  html("div", { class: "ladder" },
     html("div", { class: "words", role: "group", "aria-label": "the word that attends" }, ...who), room,
-    html("div", { class: "words" }, ...bars)), map), readout));
+    html("div", { class: "words" }, ...bars)), readout));
 const pick = roving(who, 1, (query) => { state.query = query; draw(); });
 who.forEach((button, i) => button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && pick(i)));
 roving(small, Math.min(heads, 12), (k) => {

@@ -39,8 +39,8 @@ def attention(
 ) -> "View":  # fmt: skip
     """Show which word attends to which, for one head or many.
 
-    All heads are small maps to choose from. Beside each other lie the map of the chosen
-    head and lines from one word to all it attends to.
+    All heads are small maps to choose from. Below them, lines lead from one word to all
+    it attends to in the chosen head.
 
     Parameters
     ----------
