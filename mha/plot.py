@@ -36,7 +36,7 @@ SHADES = 20
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 WIDEST, LETTER = 366, 5.9  # points: of a picture on a phone, and a typical letter
 WIDEST_ON_PAGE = 736  # pixels of a column
-STYLE = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
+STYLE: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
 LOOK = (  # in a notebook the picture is an image of its own, which needs a ground
     "display: block; height: auto; margin: 0 auto; font-family: system-ui, "
     "-apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; stroke-linejoin: round; "
@@ -427,7 +427,7 @@ def _small_png(figure: Figure, bbox: str | None = None) -> bytes:
     """Return the figure for paper, small: 256 colours are enough for it."""
     drawn, buffer = io.BytesIO(), io.BytesIO()
     with rc_context({"savefig.bbox": bbox, "savefig.pad_inches": 0.02}):
-        ground = {"facecolor": "white", "metadata": {"Software": None}}
+        ground: Any = {"facecolor": "white", "metadata": {"Software": None}}
         figure.savefig(drawn, format="png", dpi=110, **ground)
     with Image.open(drawn) as image:
         image.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
@@ -437,9 +437,9 @@ def _small_png(figure: Figure, bbox: str | None = None) -> bytes:
 def _inline_svg(figure: Figure, alt: str) -> str:
     """Return the figure as an SVG element that can share a page with others."""
     buffer = io.BytesIO()
-    same = {"svg.hashsalt": "mha", "svg.fonttype": "none"}  # ids, on every run
+    same: Any = {"svg.hashsalt": "mha", "svg.fonttype": "none"}  # ids, on every run
     with rc_context({**same, "savefig.bbox": "tight", "savefig.pad_inches": 0.02}):
-        ground = {"facecolor": "none", "metadata": {"Date": None}}
+        ground: Any = {"facecolor": "none", "metadata": {"Date": None}}
         figure.savefig(buffer, format="svg", **ground)
     drawn = buffer.getvalue().decode("utf-8")
     width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn)[0]
