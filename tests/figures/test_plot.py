@@ -78,14 +78,15 @@ def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
     assert bundle["text/plain"] == repr(drawn) == f"Picture: {alt}"
     assert bundle["image/svg+xml"] == drawn.svg
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-    for nothing in ("", "  ", None):
-        with pytest.raises(ValueError, match="alt must say in one sentence"):
-            PICTURES[name](nothing) if nothing is not None else plot.heatmap(
-                A, alt=None
-            )
 
 
-@every_picture
+@pytest.mark.parametrize("nothing", ["", "  ", None])
+def test_a_picture_without_alt_text_is_refused(nothing):
+    with pytest.raises(ValueError, match="alt must say in one sentence"):
+        plot.heatmap(A, alt=nothing)
+
+
+@pytest.mark.parametrize("name", ["large", "lines", "scene"])
 def test_a_picture_is_drawn_the_same_every_time(name):
     again = PICTURES[name](SAYS)
     assert (DRAWN[name].svg, DRAWN[name].png) == (again.svg, again.png)
@@ -246,13 +247,6 @@ def test_the_view_takes_one_head_many_heads_and_many_layers(shape):
     expected = weights.reshape((1,) * (4 - len(shape)) + shape)
     np.testing.assert_array_equal(data["weights"], expected.round(4))
     assert data["queries"] == data["keys"] == WORDS
-
-
-def test_the_view_takes_tensors_of_any_kind_and_a_list_of_layers():
-    torch = pytest.importorskip("torch")
-    half = torch.tensor(W[0], requires_grad=True).to(torch.bfloat16)
-    data = json.loads(view.attention([half, half], WORDS, alt=SAYS).data)
-    np.testing.assert_allclose(data["weights"], W[[0, 0]], atol=0.004)
 
 
 def test_the_view_opens_where_it_is_told_and_stands_still_there():

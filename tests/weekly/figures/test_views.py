@@ -1,5 +1,7 @@
 """Every live view at several widths and themes: barriers, targets, focus, contrast."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 import figures
 from figures.scene import LIGHT
+from mha import view
 from tests.browser.test_figures import FIGURES, Figure
 from tests.weekly.figures.test_contrast import DARK, contrast
 
@@ -95,6 +98,14 @@ def test_two_copies_on_one_page_do_not_disturb_each_other(show, name):
     for node in first.root.locator("input[type=range]").all():
         node.press("End")
     assert second.root.evaluate("root => ({...root.dataset})") == before
+
+
+def test_the_view_takes_tensors_of_any_kind_and_a_list_of_layers():
+    torch = pytest.importorskip("torch")
+    W = np.random.default_rng(1).dirichlet(np.ones(3), size=(5, 3))
+    half = torch.tensor(W, requires_grad=True).to(torch.bfloat16)
+    data = json.loads(view.attention([half, half], ["a", "b", "c"], alt="x").data)
+    np.testing.assert_allclose(data["weights"], [W, W], atol=0.004)
 
 
 # The colours of all cells with a weight and of their numbers, as colours of CSS.
