@@ -1,27 +1,36 @@
-"""Bars and lines."""
+"""Charts: bars, lines, histograms, points, walks, and tokens layer after layer."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib import style
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from figures.checks import as_series
-from figures.picture import INK, Picture
-from mha._arrays import Array
-from mha.plot.matrices import as_names
-from mha.plot.picture import house_style
+from mha.plot import COLOURS, Picture
 
+STYLE = Path(__file__).with_name("book.mplstyle")
+INK = COLOURS["ink"]
+WIDTH = 6.0  # inches; the text column of the book
 SIZE = (4.8, 2.6)  # inches; narrower than the column: type stays large on a phone
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vP"
+STILL = 4  # states of the tokens that `collapse` shows
 Scale = Literal["linear", "log"]
 
 
+def house_style() -> AbstractContextManager[Any]:
+    """Return a context: the style of the book, whatever the reader's own settings."""
+    return style.context(["default", STYLE])
+
+
 def bars(
-    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | Array, *,
+    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | NDArray[Any], *,
     alt: str, ylabel: str = "weight",
 ) -> Picture:  # fmt: skip
     """Show one value, or one value a series, for each label.
@@ -42,27 +51,19 @@ def bars(
     picture : Picture
         Up to twelve bars carry their value.
 
-    Raises
-    ------
-    ValueError
-        If the number of labels differs from the number of values, or `alt` is empty.
-
     Examples
     --------
     >>> bars([0.2, 0.8], ["dog", "food"], alt="Food gets four times the share of dog.")
     Picture: Food gets four times the share of dog.
     """
     named = p if isinstance(p, Mapping) else {"": p}
-    series = {name: as_series(name or "p", y) for name, y in named.items()}
-    for y in series.values():
-        names = as_names("labels", labels, len(y), "values")
-    width = 0.8 / len(series)
+    names, width = [*map(str, labels)], 0.8 / len(named)
     with house_style():
         figure, ax = axes("", ylabel)
-        for k, (name, y) in enumerate(series.items()):
-            x = np.arange(len(y)) + (k - (len(series) - 1) / 2) * width
-            drawn = ax.bar(x, y, 0.92 * width, label=name)
-            if len(names) * len(series) <= 12:
+        for k, (name, y) in enumerate(named.items()):
+            x = np.arange(len(names)) + (k - (len(named) - 1) / 2) * width
+            drawn = ax.bar(x, as_series(name, y, len(names)), 0.92 * width, label=name)
+            if len(names) * len(named) <= 12:
                 ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
         ax.set_xticks(range(len(names)), names)
         if max(map(len, names)) * len(names) > 60:  # they would run into each other
@@ -104,11 +105,6 @@ def lines(
     picture : Picture
         Lines differ in dash and marker too, not in colour alone.
 
-    Raises
-    ------
-    ValueError
-        If a series is not as long as `x`, or `alt` is empty.
-
     Examples
     --------
     >>> lines([1, 4, 9], {"root": [1, 2, 3]}, xlabel="x", ylabel="y", alt="A root.")
@@ -127,11 +123,253 @@ def lines(
                 low, high = (as_series(name, edge, len(x)) for edge in band)
                 ax.fill_between(x, low, high, color=f"C{k}", alpha=0.25)
         for k, (name, y) in enumerate((reference or {}).items()):
-            y = np.full(len(x), y) if np.ndim(y) == 0 else as_series(name, y, len(x))
+            y = np.broadcast_to(np.asarray(y, dtype=float), x.shape)
             ax.plot(x, y, color=INK, ls=(0, (2 + 4 * k, 2)), lw=1.2, label=name)
         _logarithmic(ax, x)
         legend(figure, ax)
         return Picture(figure, alt)
+
+
+def histogram(
+    values: Mapping[str, ArrayLike], *, xlabel: str, alt: str,
+    bins: int | Sequence[float] | NDArray[Any] = 40,
+) -> Picture:  # fmt: skip
+    """Show how often values occur, as densities on bins that all series share.
+
+    Parameters
+    ----------
+    values : dict {name: array of numbers}
+        Each array is flattened.
+    xlabel : str
+        What the values measure.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    bins : int or sequence of edges
+        As NumPy has them.
+
+    Returns
+    -------
+    picture : Picture
+        Each outline encloses an area of 1.
+
+    Examples
+    --------
+    >>> histogram({"scores": [-1, 0, 0, 1]}, xlabel="score", alt="Symmetric about 0.")
+    Picture: Symmetric about 0.
+    """
+    arrays = {name: np.ravel(v).astype(float) for name, v in values.items()}
+    edges = np.histogram_bin_edges(np.concatenate([*arrays.values()]), bins)
+    with house_style():
+        figure, ax = axes(xlabel, "density")
+        for k, (name, v) in enumerate(arrays.items()):
+            density = np.histogram(v, edges, density=True)[0]
+            look = {"color": f"C{k}", "ls": DASHES[k % 6], "label": name}
+            ax.stairs(density, edges, fill=True, color=f"C{k}", alpha=0.2)
+            ax.stairs(density, edges, lw=1.6, **look)
+        legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def points(
+    groups: Mapping[str, ArrayLike], *, xlabel: str, ylabel: str, alt: str,
+    names: Mapping[str, Sequence[object]] | None = None,
+) -> Picture:  # fmt: skip
+    """Show pairs of numbers as points, one colour and marker a group.
+
+    Parameters
+    ----------
+    groups : dict {name: ndarray of shape (n, 2)}
+        One row (x, y) a point.
+    xlabel, ylabel : str
+        What the two numbers are.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    names : dict {group: sequence of n names}, optional
+        Words beside the points of a group, usually tokens.
+
+    Returns
+    -------
+    picture : Picture
+        More points are drawn smaller and lighter.
+
+    Examples
+    --------
+    >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
+    Picture: A falling pair.
+    """
+    with house_style():
+        figure, ax = axes(xlabel, ylabel, taller=1.3)
+        for k, (name, pairs) in enumerate(groups.items()):
+            xy = np.asarray(pairs)
+            size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
+            look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
+            ax.scatter(*xy.T, s=size, alpha=alpha, **look)
+            words = (names or {}).get(name, [""] * len(xy))
+            for word, place in zip(words, xy, strict=True):
+                offset = {"textcoords": "offset points", "fontsize": 9}
+                ax.annotate(str(word), place, (5, 3), **offset)
+        legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def moves(
+    panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, xlabel: str, ylabel: str,
+    alt: str, names: tuple[str, str] = ("before", "after"),
+) -> Picture:  # fmt: skip
+    """Show where points move, one panel for each way of moving them.
+
+    Parameters
+    ----------
+    panels : dict {label: (start, end)}
+        Two ndarrays of shape (n, 2) each; row k of `end` is where row k of `start`
+        went. The label stands above the panel.
+    xlabel, ylabel : str
+        What the two numbers are.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    names : pair of str
+        What a ring (start) and a dot (end) stand for.
+
+    Returns
+    -------
+    picture : Picture
+        All panels share their limits; a thin line joins start and end.
+
+    Examples
+    --------
+    >>> moves({"halved": ([[2, 4]], [[1, 2]])}, xlabel="x", ylabel="y", alt="Nearer.")
+    Picture: Nearer.
+    """
+    pairs = {label: np.array(pair, dtype=float) for label, pair in panels.items()}
+    top = 1.08 * max(np.abs(pair).max() for pair in pairs.values())
+    with house_style():
+        width = min(WIDTH, 0.75 + 1.75 * len(pairs))
+        figure = Figure((width, (width - 0.75) / len(pairs) + 1.1))
+        grid = figure.subplots(1, len(pairs), sharex=True, sharey=True, squeeze=False)
+        line: dict[str, Any] = {"colors": INK, "linewidths": 0.6, "alpha": 0.45}
+        ring = {"facecolors": "none", "edgecolors": "C0", "linewidths": 1.1}
+        dot = {"color": "C1", "linewidths": 0, "zorder": 3}
+        for ax, (label, (start, end)) in zip(grid[0], pairs.items(), strict=True):
+            ax.grid(True)
+            steps = LineCollection([*np.stack([start, end], axis=1)], **line)
+            ax.add_collection(steps)
+            ax.scatter(*start.T, s=26, label=names[0], **ring)
+            ax.scatter(*end.T, s=9, label=names[1], **dot)
+            ax.set(xlim=(-top, top), ylim=(-top, top), xlabel=xlabel, aspect="equal")
+            ax.text(0.5, 1.04, label, transform=ax.transAxes, ha="center", va="bottom")
+        grid[0, 0].set_ylabel(ylabel)
+        handles, texts = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside upper left", ncols=2)
+        return Picture(figure, alt)
+
+
+def walks(steps: ArrayLike, *, alt: str) -> Picture:
+    """Show where walks are after each step, and how far the root of their length goes.
+
+    Parameters
+    ----------
+    steps : array_like of shape (n_walks, n_steps)
+        Row k holds the steps of walk k, such as the products of a query and a key.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        A dot ends each walk; the dashed lines are plus and minus the root of the
+        number of steps.
+
+    Examples
+    --------
+    >>> walks([[1, 1, -1], [-1, 1, -1]], alt="Both walks end one step from zero.")
+    Picture: Both walks end one step from zero.
+    """
+    paths = np.cumsum(np.insert(steps, 0, 0, axis=1), axis=1)
+    n = paths.shape[1]
+    taken = np.arange(n)
+    tracks = [np.column_stack([taken, path]) for path in paths]
+    with house_style():
+        figure, ax = axes("products added up", "sum so far", taller=1.15)
+        look = {"colors": "C0", "linewidths": 0.9, "alpha": 0.55}
+        ax.add_collection(LineCollection(tracks, label="a score", **look))
+        ax.scatter(np.full(len(paths), n - 1), paths[:, -1], s=14, color="C0", zorder=3)
+        far = np.linspace(0, n - 1, 128)
+        for sign, label in ((1, "± root of the number of products"), (-1, None)):
+            ax.plot(far, sign * np.sqrt(far), color=INK, ls="--", lw=1.4, label=label)
+        top = 1.08 * max(np.abs(paths).max(), np.sqrt(n - 1))
+        ax.set(xlim=(0, 1.03 * (n - 1)), ylim=(-top, top))
+        legend(figure, ax)
+        return Picture(figure, alt)
+
+
+def collapse(
+    tracks: Mapping[str, ArrayLike], words: Sequence[str], *, alt: str
+) -> Picture:
+    """Show the first two numbers of each token before and after the first layers.
+
+    Parameters
+    ----------
+    tracks : dict {name: array_like of shape (layers + 1, n, d)}
+        The tokens before the first layer and after each, for every kind of layer. All
+        tokens of a layer are divided by one number, the root of their mean squared
+        length, so that only what differs between them is seen.
+    words : sequence of n tokens
+        Their names.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        Below each panel stands the length of what is not common to the tokens, as a
+        share of their length.
+
+    Examples
+    --------
+    >>> collapse({"halved": [[[2, 4], [0, 1]], [[1, 2], [0, 0]]]}, "ab", alt="Two.")
+    Picture: Two.
+    """
+    states = {name: np.array(track)[:STILL] for name, track in tracks.items()}
+    scaled = {
+        name: x / np.sqrt((x**2).sum(-1).mean(-1))[:, None, None]
+        for name, x in states.items()
+    }
+    reach = 1.1 * max(np.abs(x[..., :2]).max() for x in scaled.values())
+    layers = len(next(iter(states.values())))
+    with house_style():
+        side = WIDTH / 4.6
+        figure = Figure((side * (layers + 0.3), side * 0.78 * len(states) + 0.6))
+        grid = figure.subplots(len(states), layers, squeeze=False)
+        for row, (name, x) in zip(grid, scaled.items(), strict=True):
+            for ax, tokens in zip(row, x, strict=True):
+                for marker, word, place in zip(MARKERS, words, tokens, strict=False):
+                    look = {"s": 30, "alpha": 0.8, "marker": marker}
+                    ax.scatter(*place[:2], label=word, **look)
+                limits = {"xlim": (-1.5 * reach, 1.5 * reach), "ylim": (-reach, reach)}
+                ax.set(xticks=[], yticks=[], **limits)
+                ax.axhline(0, linewidth=0.4, color=INK, alpha=0.3, zorder=0)
+                ax.axvline(0, linewidth=0.4, color=INK, alpha=0.3, zorder=0)
+                differ = float(spread(tokens))
+                says = f"{differ:.2g}" if differ > 1e-15 else "0"  # else it is rounding
+                ax.set_xlabel(says, fontsize=8, labelpad=2)
+            row[0].set_ylabel(name, fontsize=8)
+        for layer, ax in enumerate(grid[0]):
+            ax.set_title(f"after layer {layer}" if layer else "input", fontsize=8)
+        handles, texts = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside upper left", ncols=len(words))
+        return Picture(figure, alt)
+
+
+def spread(tokens: ArrayLike) -> float:
+    """Return the length of what is not common to the tokens, as a share of all.
+
+    Examples
+    --------
+    >>> spread([[3, 4], [3, 4]]), spread([[3, 4], [-3, -4]])
+    (0.0, 1.0)
+    """
+    x = np.asarray(tokens, dtype=float)
+    return float(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x))
 
 
 def axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
@@ -143,7 +381,16 @@ def axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
     return figure, ax
 
 
-def _logarithmic(ax: Any, x: Array) -> None:
+def as_series(name: str, values: ArrayLike, length: int | None = None) -> NDArray[Any]:
+    """Return `values` as a vector of floats, of the right length."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or length not in (None, len(values)):
+        expected = f"{length} values" if length else "a vector"
+        raise ValueError(f"{name} must be {expected}, got shape {values.shape}")
+    return values
+
+
+def _logarithmic(ax: Any, x: NDArray[Any]) -> None:
     """Write plain numbers along logarithmic axes, and enough of them."""
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":

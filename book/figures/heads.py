@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._arrays import as_count
-from mha.heads import split_heads
-from mha.view.base import View, as_words, short
-
-MOST_ROWS, MOST_COLUMNS = 6, 8
+from figures.view import View, as_words
+from mha import plot, split_heads
 
 
 def heads(
@@ -31,43 +28,23 @@ def heads(
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
-    Raises
-    ------
-    TypeError
-        If `n_heads` is not an integer.
-    ValueError
-        If shapes do not fit, the table is too large, or `n_heads` does not divide
-        d_model.
-
     Examples
     --------
     >>> heads([["a", "b"], ["c", "d"]], ["it", "is"], alt="A head has every word.")
     View: A head has every word.
     """
     cells, words = np.asarray(cells), as_words(words)
-    n_heads = as_count("n_heads", n_heads)
-    most = MOST_ROWS, MOST_COLUMNS
-    if cells.ndim != 2 or 0 in cells.shape or np.any(np.greater(cells.shape, most)):
-        raise ValueError(
-            f"cells must have shape (n, d_model), at most {most}, got {cells.shape}"
-        )
-    n, d_model = cells.shape
-    if len(words) != n:
-        raise ValueError(f"words must be {n}, one a row of cells, got {len(words)}")
-    places = np.arange(cells.size).reshape(n, d_model)
-    right = split_heads(places, n_heads)  # refuses a number that does not divide
-    names = [as_words(row) for row in cells.tolist()]
-    counts = [h for h in range(1, d_model + 1) if d_model % h == 0]
-    data = {"cells": names, "words": words, "counts": counts, "first": n_heads}
-    wrong = places.reshape(right.shape)
+    d_model = cells.shape[1]
+    places = np.arange(cells.size).reshape(cells.shape)
+    right = split_heads(places, n_heads)
+    data = {
+        "cells": [as_words(row) for row in cells.tolist()], "words": words,
+        "counts": [h for h in range(1, d_model + 1) if d_model % h == 0],
+        "first": n_heads,
+    }  # fmt: skip
     panels = [(head, f"head {r}") for r, head in enumerate(right, 1)]
+    wrong = places.reshape(right.shape)
     panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong, 1)]
-    labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for"}
-    labels |= {"kind": "scores", "alt": alt}
-    look = panels, short(words), [""] * right.shape[-1]
-    return View(__file__, data, alt, lambda plot: plot.heatmaps(*look, **labels))
+    labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for", "alt": alt}
+    look = panels, words, [""] * right.shape[-1]
+    return View(__file__, data, lambda: plot.heatmaps(*look, kind="scores", **labels))

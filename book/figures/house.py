@@ -6,19 +6,15 @@ Where things are and what is said stands in ``house.toml``; every number is comp
 import tomllib
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from figures.scene import Scene
-from mha._arrays import Array
-from mha.attention import scaled_dot_product_attention
-from mha.encoder import encoder_layer, layer_norm
-from mha.heads import linear, merge_heads, split_heads
-from mha.masks import causal_mask
-from mha.plot.picture import Picture
-from mha.similarity import dot_product_scores
+import mha
+from figures.scene import Scene, picture
+from mha.plot import Picture
 
+Array = np.ndarray[Any, Any]
 WORDS = ("dog", "food", "it", "hungry")
 FEATURES = ("animal", "edible", "wanting", "thing")
 IT = 2  # the word to follow
@@ -33,13 +29,9 @@ WEIGHTS = {  # columns 1 and 2 belong to head 1, columns 3 and 4 to head 2
 }
 TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 PARTS = {slug: frozenset(parts) for slug, parts in TABLES["lit"].items()}
-EVERY = frozenset().union(*PARTS.values()) - {"all"}
 
 
-def house(
-    lit: str | Collection[str] = "overview", layout: Literal["wide", "narrow"] = "wide",
-    is_causal: bool = False,
-) -> Picture:  # fmt: skip
+def house(chapter: str = "overview") -> Picture:
     """Show multi-head attention and the layer around it, with a part of it lit.
 
     Four words are followed through one encoder layer with two heads. Words are rows, in
@@ -48,68 +40,32 @@ def house(
 
     Parameters
     ----------
-    lit : str or collection of str
-        The slug of a chapter, whose parts are lit, or names of parts, such as
-        ``{"Q", "K", "scores"}``; "overview" lights everything. The other parts have no
-        colour, and no number unless the lit ones read them.
-    layout : {"wide", "narrow"}
-        For a column of text, or for a phone.
-    is_causal : bool, default False
-        Hide later words. The chapter "masks" always does.
+    chapter : str
+        The slug of a chapter, whose parts are lit; "overview" lights everything. The
+        other parts have no colour, and no number unless the lit ones read them.
 
     Returns
     -------
     picture : Picture
         Its alt text says what the lit part shows.
 
-    Raises
-    ------
-    ValueError
-        If there is no such chapter, part or layout.
-
     Examples
     --------
-    >>> house({"norm"})
-    Picture: The house picture: multi-head attention in an encoder layer, norm lit.
+    >>> house("split").alt[:38]
+    'The split is highlighted: W_Q, W_K and'
     """
-    return Picture(*drawing(lit, layout, is_causal))
+    return picture(*drawing(chapter))
 
 
-def drawing(
-    lit: str | Collection[str], layout: str, is_causal: bool = False
-) -> tuple[Scene, str]:
-    """Return the drawing and what it shows."""
-    parts, given = _chosen(lit)
-    if layout not in ("wide", "narrow"):
-        raise ValueError(f'layout must be "wide" or "narrow", got {layout!r}')
-    found = numbers(is_causal or lit == "masks")
-    scene = draw(TABLES[layout], parts, given, found, facts(found, short))
-    names = lit if isinstance(lit, str) else ",".join([*sorted(lit), ""])
-    scene.key = f"house {names}" + " causal" * is_causal
-    return scene, _alt(lit, facts(found, spoken))
-
-
-def _chosen(lit: str | Collection[str]) -> tuple[Collection[str] | None, list[str]]:
-    """Return the lit parts, None for all, and the parts that these read."""
-    if isinstance(lit, str):
-        if lit not in PARTS:
-            raise ValueError(f"lit: no chapter {lit!r}; there are {', '.join(PARTS)}")
-        parts = PARTS[lit]
-        return None if "all" in parts else parts, TABLES["given"].get(lit, [])
-    unknown = sorted(set(lit) - EVERY)
-    if unknown or not lit:
-        raise ValueError(
-            f"lit: no part {unknown[0] if unknown else 'given'!r}; "
-            f"there are {', '.join(sorted(EVERY))}"
-        )
-    return lit, []
-
-
-def _alt(lit: str | Collection[str], said: dict[str, str]) -> str:
-    if isinstance(lit, str):
-        return TABLES["alt"].get(lit, TABLES["alt"]["overview"]).format(**said)
-    parts = ", ".join(sorted(lit))
-    return f"The house picture: multi-head attention in an encoder layer, {parts} lit."
+def drawing(chapter: str, layout: str = "wide") -> tuple[Scene, str]:
+    """Return the drawing and what it shows; the layout of a phone is "narrow"."""
+    found, parts = numbers(is_causal=chapter == "masks"), PARTS[chapter]
+    lit = None if "all" in parts else parts
+    given = TABLES["given"].get(chapter, [])
+    scene = draw(TABLES[layout], lit, given, found, facts(found, short))
+    scene.key = f"house {chapter}"
+    alts = TABLES["alt"]
+    return scene, alts.get(chapter, alts["overview"]).format(**facts(found, spoken))
 
 
 def numbers(is_causal: bool = False) -> dict[str, Array]:
@@ -120,26 +76,19 @@ def numbers(is_causal: bool = False) -> dict[str, Array]:
     >>> numbers()["S"][0, IT]
     array([5., 0., 3., 4.])
     """
-    Q, K, V = (split_heads(linear(X, WEIGHTS[f"W_{name}"]), 2) for name in "QKV")
-    H, A = scaled_dot_product_attention(
+    Q, K, V = (
+        mha.split_heads(mha.linear(X, WEIGHTS[f"W_{name}"]), 2) for name in "QKV"
+    )
+    H, A = mha.scaled_dot_product_attention(
         Q, K, V, is_causal=is_causal, return_weights=True
     )
-    C = merge_heads(H)
-    Y = linear(C, WEIGHTS["W_O"])
-    S, Z = dot_product_scores(Q, K), layer_norm(X + Y)
-    N = encoder_layer(X, WEIGHTS, 2, is_causal=is_causal)
-    mask = causal_mask(len(X)) if is_causal else np.ones((len(X), len(X)), bool)
-    found = {
-        "mask": mask,
-        "X": X,
-        "Q": Q,
-        "K": K.swapaxes(-1, -2),
-        "S": S,
-        "A": A,
-        "V": V,
-        "H": H,
-    }
-    return found | {"C": C, "Y": Y, "Z": Z, "N": N}
+    C = mha.merge_heads(H)
+    Y = mha.linear(C, WEIGHTS["W_O"])
+    S, Z = mha.dot_product_scores(Q, K), mha.layer_norm(X + Y)
+    N = mha.encoder_layer(X, WEIGHTS, 2, is_causal=is_causal)
+    mask = mha.causal_mask(len(X)) if is_causal else np.ones((len(X), len(X)), bool)
+    found = {"mask": mask, "X": X, "Q": Q, "K": K.swapaxes(-1, -2), "S": S, "A": A}
+    return found | {"V": V, "H": H, "C": C, "Y": Y, "Z": Z, "N": N}
 
 
 def facts(found: dict[str, Array], write: Callable[[float], str]) -> dict[str, str]:
@@ -268,38 +217,22 @@ def _draw_steps(scene: Scene, layout: dict[str, Any]) -> None:
     """Draw what the lines pass through: matrices, functions, sums, the network."""
     for part, role, name, x, y in layout["learned"]:
         scene.part(part)
-        draw_plate(scene, x - 18, y - 12, 36, 24, 5, role)
+        scene.plate(x - 18, y - 12, 36, 24, 5, role)
         look: dict[str, Any] = {"size": 10.8, "math": True, "bold": True}
         scene.text(x - 1, y + 4.2, f"*{name}*", role=role, **look)
     for part, name, x, y, w in layout["pills"]:
         scene.part(part)
-        draw_plate(scene, x, y - 11, w, 22, 11, "ink")
+        scene.plate(x, y - 11, w, 22, 11, "ink")
         scene.text(x + w / 2, y + 4, name, bold=True, math=True)
     scene.part("residual")
     for name, x, y in layout["chips"]:
-        draw_plate(scene, x - 10, y, 20, 18, 4, "ink")
+        scene.plate(x - 10, y, 20, 18, 4, "ink")
         scene.text(x, y + 13.5, f"*{name}*", size=10.8, math=True)
     for x, y in layout["sums"]:
-        draw_sum(scene, x, y)
+        scene.plus(x, y)
     scene.part("feed-forward")
     x, y = layout["bowtie"]
     draw_network(scene, x, y, 42, 13, 25)
-
-
-def draw_sum(scene: Scene, x: float, y: float) -> None:
-    """Draw a plus in a circle: two ways meet and are added."""
-    draw_plate(scene, x - 9, y - 9, 18, 18, 9, "paper")
-    cross = [(x - 4.5, y), (x + 4.5, y)], [(x, y - 4.5), (x, y + 4.5)]
-    scene.shape(*cross, stroke="ink", width=1.6)
-
-
-def draw_plate(
-    scene: Scene, x: float, y: float, w: float, h: float, radius: float, role: str
-) -> None:
-    """Draw a box that hides the line behind it."""
-    scene.box(x, y, w, h, radius=radius, fill="paper")
-    edge = "ink" if role == "paper" else role
-    scene.box(x, y, w, h, radius=radius, fill=role, alpha=0.08, stroke=edge)
 
 
 def draw_network(

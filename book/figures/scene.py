@@ -1,22 +1,182 @@
-"""The drawings of the book: some of their parts are lit, and words hold formulas."""
+"""Drawings as lists of marks in roles: SVG for a page, PNG for paper.
+
+A mark knows its role ("query", "ink", ...) and never a colour. The SVG leaves colours
+to the page, so it follows light and dark; the PNG has those of the light theme. Some
+parts of a drawing are lit, and words may hold formulas.
+"""
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import Any
 
-from mha.plot import scene
-from mha.plot.marks import SERIF, Point, Shape, Text, short
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 
+from mha.plot import COLOURS, Picture
+
+Point = tuple[float, float]
+LIGHT = COLOURS | {
+    "ink": "#222832", "paper": "#FFFFFF",
+    "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",  # numbers on a weight
+}  # fmt: skip
+# Pixels of a column, because a notebook draws a picture as wide as the picture says.
+WIDEST = 736
+SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
+CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
+ALIGN = {"start": "left", "middle": "center", "end": "right"}
 FAINT = 0.16  # the densest fill of a part at rest
 MARKUP = re.compile(r"(\*|_\w+|ᵀ)")  # *letter*, subscript, transpose
 LETTER = 1.3  # as large as the words beside it
+FONTS = {"font.family": "DejaVu Sans", "text.parse_math": False}
 
 
-class Scene(scene.Scene):
+def picture(scene: "Scene", alt: str) -> Picture:
+    """Return a finished drawing with its alt text."""
+    return Picture(scene.figure(), alt, scene.svg(alt.strip()))
+
+
+def paint(role: str) -> str:
+    """Return the colour of a role as a page looks it up.
+
+    Examples
+    --------
+    >>> paint("key")
+    'var(--mha-key, #B04E00)'
+    """
+    return f"var(--mha-{role}, {LIGHT[role]})"
+
+
+def ink_on(alpha: float) -> str:
+    """Return the role of a number on a cell filled with the weight colour this densely.
+
+    The two limits are where black and white have a contrast of 4.5 in both themes.
+
+    Examples
+    --------
+    >>> [ink_on(weight) for weight in (0, 0.5, 1)]
+    ['on0', 'on1', 'on2']
+    """
+    return "on0" if alpha < 0.475 else "on1" if alpha < 0.635 else "on2"
+
+
+def short(x: float) -> str:
+    """Return a coordinate with at most two decimals."""
+    return f"{round(x, 2) + 0:g}"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Lines or areas of one look, with round corners."""
+
+    lines: Sequence[Sequence[Point]]
+    fill: str | None
+    alpha: float
+    stroke: str | None = None
+    width: float = 0
+    radius: float = 0
+    closed: bool = True
+
+    def commands(self) -> Iterator[tuple[str, Sequence[Point]]]:
+        """Yield the commands of a path, each with its points."""
+        for points in self.lines:
+            ring = [points[-1], *points, points[0]] if self.closed else points
+            threes = zip(ring, ring[1:], ring[2:], strict=False)
+            turns = [self._turn(*three) for three in threes]
+            yield "M", turns[0][:1] if self.closed else points[:1]
+            for k, turn in enumerate(turns):
+                if k or not self.closed:
+                    yield "L", turn[:1]
+                if self.radius:
+                    yield "Q", turn[1:]
+            yield ("Z", turns[0][:1]) if self.closed else ("L", points[-1:])
+
+    def _turn(self, a: Point, b: Point, c: Point) -> list[Point]:
+        """Return where the way from a to c leaves for corner b, b, and the way on."""
+        return [_toward(b, a, self.radius), b, _toward(b, c, self.radius)]
+
+    def svg(self) -> str:
+        """Return a path element."""
+        look = f' fill="{paint(self.fill) if self.fill else "none"}"'
+        if self.fill and self.alpha < 1:
+            look += f' fill-opacity="{short(self.alpha)}"'
+        if self.stroke:
+            look += f' stroke="{paint(self.stroke)}" stroke-width="{short(self.width)}"'
+        return f'<path d="{"".join(self._steps())}"{look}/>'
+
+    def _steps(self) -> Iterator[str]:
+        """Yield the commands as SVG writes them, relative to the point before."""
+        x, y = 0.0, 0.0
+        for letter, points in self.commands():
+            u, v = points[0][0] - x, points[0][1] - y
+            if letter == "M":
+                yield f"M{short(points[0][0])} {short(points[0][1])}"
+            elif letter == "Z":
+                yield "z"
+            elif letter == "Q":
+                ends = [f"{short(p - x)} {short(q - y)}" for p, q in points]
+                yield "q" + " ".join(ends)
+            elif abs(u) > 0.005 and abs(v) > 0.005:
+                yield f"l{short(u)} {short(v)}"
+            else:
+                yield f"h{short(u)}" if abs(u) > abs(v) else f"v{short(v)}"
+            x, y = points[-1]
+
+    def plot(self, ax: Any, z: int) -> None:
+        """Draw the shape on axes whose units are points."""
+        steps = [(CODES[letter], p) for letter, ps in self.commands() for p in ps]
+        path = Path([place for _, place in steps], [code for code, _ in steps])
+        look = {"fc": _rgba(self.fill, self.alpha), "zorder": z}
+        look |= {"ec": _rgba(self.stroke), "lw": self.width}
+        ax.add_patch(PathPatch(path, capstyle="round", joinstyle="round", **look))
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words, as they are; a formula may hold a *letter*, W_Q and Kᵀ."""
+
+    x: float
+    y: float
+    words: str
+    size: float
+    role: str
+    anchor: str
+    bold: bool
+    serif: bool
+    turn: float
+    math: bool
+
+    def svg(self) -> str:
+        """Return a text element."""
+        x, y = short(self.x), short(self.y)
+        look = f'x="{x}" y="{y}" font-size="{short(self.size)}"'
+        look += f' text-anchor="{self.anchor}"' * (self.anchor != "start")
+        look += ' font-weight="600"' * self.bold
+        look += f' font-family="{SERIF}"' * self.serif
+        look += f' transform="rotate({short(self.turn)} {x} {y})"' * bool(self.turn)
+        inside = _tspans(self.words) if self.math else escape(self.words)
+        return f'<text {look} fill="{paint(self.role)}">{inside}</text>'
+
+    def plot(self, ax: Any, z: int) -> None:
+        """Write on axes whose units are points."""
+        look: dict[str, Any] = {"ha": ALIGN[self.anchor], "va": "baseline", "zorder": z}
+        look |= {"rotation": -self.turn, "rotation_mode": "anchor"}
+        look |= {"family": "DejaVu Serif" if self.serif else "DejaVu Sans"}
+        look |= {"weight": "bold" if self.bold else "normal", "parse_math": self.math}
+        look |= {"math_fontfamily": "dejavuserif"} if self.math else {}
+        # DejaVu is wider than what most pages have
+        look |= {"size": 0.92 * self.size, "color": _rgba(self.role)}
+        words = _mathtext(self.words) if self.math else self.words
+        ax.text(self.x, self.y, words, **look)
+
+
+class Scene:
     """Collect the marks of a drawing; parts of it are lit, given or at rest.
 
     A lit part has its colours and its numbers. A given part, which the lit ones read,
@@ -42,42 +202,48 @@ class Scene(scene.Scene):
         self, width: float, height: float, lit: Collection[str] | None = None,
         given: Collection[str] = (),
     ) -> None:  # fmt: skip
-        super().__init__(width, height)
-        self.lit, self.given = lit, given
+        self.width, self.height, self.lit, self.given = width, height, lit, given
         self.level = 2
         self.key = ""  # by which a page knows the drawing
+        self.marks: list[Any] = []
 
     def part(self, *names: str) -> None:
         """Let the marks to come belong to these parts; the brightest one decides."""
         lit = self.lit is None or not set(names).isdisjoint(self.lit)
         self.level = 2 if lit else 0 if set(names).isdisjoint(self.given) else 1
 
-    def _role(self, role: str, fill: bool = False) -> str:
-        if self.level == 2 or role in ("paper", "muted"):
+    def _role(self, role: str | None, fill: bool = False) -> str | None:
+        if role is None or self.level == 2 or role in ("paper", "muted"):
             return role
         return "muted" if self.level and not fill else "rest"
 
-    def _alpha(self, alpha: float, fill: str | None) -> float:
-        return alpha if self.level == 2 or fill == "paper" else min(alpha, FAINT)
-
     def shape(
         self, *lines: Sequence[Point], fill: str | None = None, alpha: float = 1,
-        stroke: str | None = None, **look: Any,
+        stroke: str | None = None, width: float = 1.3, radius: float = 0,
+        closed: bool = False,
     ) -> None:  # fmt: skip
         """Add lines, or areas, of one look."""
-        alpha = self._alpha(alpha, fill)
-        fill = fill and self._role(fill, fill=True)
-        stroke = stroke and self._role(stroke)
-        super().shape(*lines, fill=fill, alpha=alpha, stroke=stroke, **look)
+        if self.level < 2 and fill != "paper":
+            alpha = min(alpha, FAINT)
+        fill, stroke = self._role(fill, fill=True), self._role(stroke)
+        look = fill, alpha, stroke, width if stroke else 0, radius, closed
+        if lines:
+            self.marks.append(Shape(lines, *look))
+
+    def box(self, x: float, y: float, w: float, h: float, **look: Any) -> None:
+        """Add a rectangle, as a `shape` that looks like this."""
+        self.shape(corners(x, y, w, h), closed=True, **{"radius": 3, **look})
 
     def text(
-        self, x: float, y: float, words: object, *, role: str = "ink",
-        bold: bool = False, math: bool = False, **look: Any,
+        self, x: float, y: float, words: object, *, size: float = 11, role: str = "ink",
+        anchor: str = "middle", bold: bool = False, serif: bool = False,
+        turn: float = 0, math: bool = False,
     ) -> None:  # fmt: skip
-        """Add words, if there are any; with `math` they are a `Formula`."""
+        """Add words, if there are any; `turn` is in degrees, clockwise."""
         lit = self.level == 2
-        look |= {"role": role if lit else "muted", "bold": bold and lit}
-        super().text(x, y, words, kind=Formula if math else Text, **look)
+        look = size, role if lit else "muted", anchor, bold and lit, serif, turn, math
+        if str(words):
+            self.marks.append(Text(x, y, str(words), *look))
 
     def arrow(
         self, points: Sequence[Point], role: str = "ink", *, width: float = 1.6,
@@ -102,37 +268,74 @@ class Scene(scene.Scene):
         self, x: float, y: float, w: float, h: float, words: str, role: str,
         alpha: float, *, size: float = 11,
     ) -> None:  # fmt: skip
-        """Add a number on its tint; at rest there is no number."""
-        words = words if self.level else ""
-        super().cell(x, y, w, h, words, role, alpha, size=size)
+        """Add a number on its tint, in the ink that can be read there."""
+        self.box(x, y, w, h, radius=2.5, fill=role, alpha=alpha)
+        ink = ink_on(alpha) if role == "weight" else "ink"
+        words = words if self.level else ""  # at rest there is no number
+        self.text(x + w / 2, y + h / 2 + 0.36 * size, words, size=size, role=ink)
 
     def hatched(
-        self, x: float, y: float, w: float, h: float, middle: bool = True,
-        stroke: str = "muted",
-    ) -> None:  # fmt: skip
-        """Add a masked cell, pale at rest."""
-        super().hatched(x, y, w, h, middle, stroke if self.level else "rest")
+        self, x: float, y: float, w: float, h: float, middle: bool = True
+    ) -> None:
+        """Add a masked cell; without the middle stroke there is room for a word."""
+        strokes = [(0, 1), (0, 0.5), (0.5, 1)] if middle else [(0, 0.3), (0.7, 1)]
+        ends = [[(x + a * w, y + b * h), (x + b * w, y + a * h)] for a, b in strokes]
+        self.shape(*ends, stroke="muted" if self.level else "rest", width=1)
 
-    def svg(self, alt: str, role: str = "img") -> str:
-        """Return an SVG element, with the key by which a page knows it."""
+    def plate(
+        self, x: float, y: float, w: float, h: float, radius: float, role: str
+    ) -> None:
+        """Add a box that hides the line behind it."""
+        self.box(x, y, w, h, radius=radius, fill="paper")
+        edge = "ink" if role == "paper" else role
+        self.box(x, y, w, h, radius=radius, fill=role, alpha=0.08, stroke=edge)
+
+    def plus(self, x: float, y: float) -> None:
+        """Add a plus in a circle: two ways meet and are added."""
+        self.plate(x - 9, y - 9, 18, 18, 9, "paper")
+        cross = [(x - 4.5, y), (x + 4.5, y)], [(x, y - 4.5), (x, y + 4.5)]
+        self.shape(*cross, stroke="ink", width=1.6)
+
+    def svg(self, alt: str) -> str:
+        """Return an SVG element without ids, so that several can share a page."""
+        marks = "".join(mark.svg() for mark in self.marks)
+        size = f"{short(self.width)} {short(self.height)}"
+        wide = f"{min(self.width * 4 / 3, WIDEST):.0f}"  # pixels, from points
         key = f' data-key="{escape(self.key)}"' if self.key else ""
-        start, end, marks = super().svg(alt, role).partition(">")
-        return start + key + end + marks
+        return (
+            '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
+            f'viewBox="0 0 {size}" width="{wide}" style="display: block; height: auto; '
+            f"margin: 0 auto; font-family: {SANS}; font-variant-numeric: tabular-nums; "
+            f'background: var(--mha-ground, white); max-width: 100%" role="img" '
+            f'aria-label="{escape(alt)}"{key}>{marks}</svg>'
+        )
+
+    def figure(self) -> Figure:
+        """Return the same marks drawn by matplotlib, in the light theme."""
+        with rc_context(rc=FONTS):
+            figure = Figure((self.width / 72, self.height / 72), layout="none")
+            ax: Any = figure.add_axes((0, 0, 1, 1))
+            ax.set(xlim=(0, self.width), ylim=(self.height, 0))
+            ax.axis("off")
+            for z, mark in enumerate(self.marks):
+                mark.plot(ax, z)
+        return figure
 
 
-@dataclass(frozen=True)
-class Formula(Text):
-    """Words that may hold a *letter*, W_Q and Kᵀ."""
+def corners(x: float, y: float, w: float, h: float) -> list[Point]:
+    """Return the corners of a rectangle, clockwise from the upper left one."""
+    return [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
 
-    def inside(self) -> str:
-        """Return spans, in which a letter, a subscript or a transpose is set so."""
-        return _tspans(self.words)
 
-    def plot(self, ax: Any, z: int) -> None:
-        """Write on axes whose units are points."""
-        super().plot(ax, z)
-        look = {"parse_math": True, "math_fontfamily": "dejavuserif"}
-        ax.texts[-1].set(text=_mathtext(self.words), **look)
+def _toward(b: Point, a: Point, radius: float) -> Point:
+    """Return the point before corner `b`, on the way from `a`, where it turns."""
+    long = math.dist(a, b) or 1
+    r = min(radius, long / 2) / long
+    return b[0] + (a[0] - b[0]) * r, b[1] + (a[1] - b[1]) * r
+
+
+def _rgba(role: str | None, alpha: float = 1) -> Any:
+    return (LIGHT[role], alpha) if role else "none"
 
 
 def _beside(points: Sequence[Point], d: float) -> list[Point]:

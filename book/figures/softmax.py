@@ -4,11 +4,9 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+import mha
 from figures.charts import bars
-from mha.softmax import softmax as weights
-from mha.view.base import View, as_numbers, as_words, short
-
-LARGEST, MOST = 5, 12
+from figures.view import View, as_numbers, as_words
 
 
 def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
@@ -25,30 +23,11 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     alt : str
         One sentence with what there is to find out.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label for each score, or a score lies outside -5..5.
-
     Examples
     --------
     >>> softmax([3, 2], ["dog", "food"], alt="Dog leads; heat makes both equal.")
     View: Dog leads; heat makes both equal.
     """
-    scores, labels = as_numbers("scores", scores), as_words(labels)
-    if scores.ndim != 1 or len(scores) != len(labels):
-        raise ValueError(
-            f"scores must be one row with a label each, got shape {scores.shape} "
-            f"and {len(labels)} labels"
-        )
-    if not 1 <= len(labels) <= MOST:
-        raise ValueError(f"scores must be 1 to {MOST}, got {len(labels)}")
-    if abs(scores).max() > LARGEST:
-        raise ValueError(f"scores must lie in -{LARGEST}..{LARGEST}, got {scores}")
-    data, look = {"scores": scores, "labels": labels}, (weights(scores), short(labels))
-    return View(__file__, data, alt, lambda _: bars(*look, alt=alt))
+    data = {"scores": as_numbers(scores), "labels": as_words(labels)}
+    p = mha.softmax(data["scores"])
+    return View(__file__, data, lambda: bars(p, data["labels"], alt=alt))

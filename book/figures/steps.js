@@ -1,6 +1,6 @@
 // The nine steps, one at a time. A product lies as on paper: its left factor to the left,
 // its right factor above, so that a number is where its row and its column cross.
-const { tokens, n_heads, causal, X, W, P, Q, K, V, S, scaled, A, H, C, Y } = data;
+const { tokens, n_heads, X, W, P, Q, K, V, S, A, H, C, Y } = data;
 const CLOSED = "−∞", FIRST = 3;
 const brief = (x) => (x === null ? CLOSED : Math.abs(x - Math.round(x)) < 1e-4 ? show(x, 0) : show(x));
 // W_Q with its letter below
@@ -38,14 +38,13 @@ const STEPS = [
   ["Scores: Q Kᵀ, divided by √dₖ", each((r) => product(
     matrix(of("S", r), S[r], "ink"), matrix(of("Q", r), Q[r], "query", { rows: tokens }), matrix(`${of("K", r)}ᵀ`, flip(K[r]), "key", { columns: tokens }),
     (i, j) => `score of ${word(tokens[i])} with ${word(tokens[j])}${n_heads > 1 ? ` in head ${r + 1}` : ""}: (${dot(Q[r][i], K[r][j])}) / √${d_k} = ${brief(S[r][i][j])}`))],
-  ["The mask", each((r) => copied(matrix(`${of("S", r)} masked`, scaled[r], "ink", { rows: tokens }),
+  ["The mask", each((r) => copied(matrix(`${of("S", r)} masked`, S[r], "ink", { rows: tokens }),
     matrix(of("S", r), S[r], "ink", { rows: tokens, columns: tokens }), one,
-    (i, j) => (scaled[r][i][j] === null ? `${word(tokens[j])} comes after ${word(tokens[i])}: covered, ${CLOSED}`
-      : causal ? `${word(tokens[j])} does not come after ${word(tokens[i])}: it stays ${brief(S[r][i][j])}` : `Nothing is masked: it stays ${brief(S[r][i][j])}`)))],
+    (i, j) => `Nothing is masked: it stays ${brief(S[r][i][j])}`))],
   ["Softmax, row by row", each((r) => copied(matrix(of("A", r), A[r], "weight", { rows: tokens, map: true }),
-    matrix(`${of("S", r)} masked`, scaled[r], "ink", { rows: tokens, columns: tokens }), (i) => row(i),
-    (i, j) => `${word(tokens[i])} attends to ${word(tokens[j])}: ` + (scaled[r][i][j] === null ? `e to the power of ${CLOSED} is 0`
-      : `e^${brief(scaled[r][i][j])} / (${scaled[r][i].filter((s) => s !== null).map((s) => `e^${brief(s)}`).join(" + ")}) = ${brief(A[r][i][j])}`)))],
+    matrix(`${of("S", r)} masked`, S[r], "ink", { rows: tokens, columns: tokens }), (i) => row(i),
+    (i, j) => `${word(tokens[i])} attends to ${word(tokens[j])}: `
+      + `e^${brief(S[r][i][j])} / (${S[r][i].map((s) => `e^${brief(s)}`).join(" + ")}) = ${brief(A[r][i][j])}`))],
   ["Weighted averages: A times V", each((r) => product(
     matrix(of("H", r), H[r], "output"), matrix(of("A", r), A[r], "weight", { rows: tokens, map: true }), matrix(of("V", r), V[r], "value"),
     (i, c) => `${cellOf("H", i, c, r)}: ${dot(A[r][i], column(V[r], c))} = ${brief(H[r][i][c])}`))],
@@ -93,20 +92,15 @@ const stages = STEPS.map(([, blocks], at) => {
     return html("div", { class: `block${left && !shared ? " two" : ""}` }, top ? html("div", { class: "above" }, from[1].node) : null,
       left && !shared ? html("div", { class: "left" }, from[0].node) : null, html("div", { class: "made" }, ...results.map(({ node }) => node)));
   });
-  const flat = order.flat(), best = at === 5 && causal ? order[0][tokens.length - 1] : order.at(-1)[0];
+  const flat = order.flat(), best = order.at(-1)[0];
   arrows(flat, order[0].length)(flat.indexOf(best));
   // columns of one width, so that a product is exactly below and beside its factors
   const cells = nodes.flatMap((node) => [...node.querySelectorAll("td > *")]);
   return { node: html("div", { class: "stage", style: `--wide: ${room(cells.map((cell) => cell.textContent.length))}` }, ...nodes), best, flat };
 });
 
-// the task: where only one score is open, the weight can only be 1
-const check = (at, cell) => {
-  const i = Math.floor(stages[6].flat.indexOf(cell) / (n_heads * tokens.length));
-  if (causal) aim(at === 6 && i === 0 ? `${word(tokens[0])} may attend to itself only: one score is left in the row, and the softmax of one score is 1.`
-    : "Not found yet.", at === 6 && i === 0 && cell.textContent === "1");
-  else aim(at === 8 ? `${C[0].length} products, each with a number of every head that came before.` : "Not there yet.", at === 8);
-};
+const check = (at) => aim(at === 8 ? `${C[0].length} products, each with a number of every head that came before.`
+  : "Not there yet.", at === 8);
 
 // what each step leaves behind, in small; the nine are also the way from step to step
 const small = STEPS.map(([name, blocks], k) => html("button", { type: "button", "aria-label": `step ${k + 1}: ${name}` },
@@ -137,8 +131,7 @@ function go(to) {
 const back = html("button", { type: "button", onclick: () => pick(at - 1) }, "← back");
 const next = html("button", { type: "button", onclick: () => pick(at + 1) }, "next →");
 const pick = roving(small, go);
-mount(causal ? "find a weight that must be exactly 1, whatever the matrices hold. In which step is it, and why?"
-  : "how many products are behind one number of Y? Guess, then choose one in step 9.",
+mount("how many products are behind one number of Y? Guess, then choose one in step 9.",
   html("div", { class: "map", role: "group", "aria-label": "the nine steps" }, ...small),
   html("div", { class: "walk" }, back, title, next), html("div", { class: "stages" }, ...stages.map(({ node }) => node)),
   html("p", { class: "ghost", "aria-hidden": true }, longest)); // it keeps the room for the longest sentence

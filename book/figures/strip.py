@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figures.house import numbers as numbers_of_the_house
-from mha.plot.marks import SERIF
-from mha.plot.palette import paint
+from figures.scene import Scene, corners
 
 THREE = ("query", "key", "value")
 WIDTH, HEIGHT, MIDDLE = 52, 36, (26, 18)
@@ -70,160 +69,105 @@ LIT = {
 }
 
 
-numbers = cache(numbers_of_the_house)  # the four words are the same on every page
+NUMBERS = cache(numbers_of_the_house)  # the four words are the same on every page
 
 
-def short(x: float) -> str:
-    """Return a coordinate with at most two decimals."""
-    return f"{x:.2f}".rstrip("0").rstrip(".")
+def tiles(scene: Scene, M: np.ndarray, x: float, y: float, side: float, role: str):
+    """Draw a matrix as tiles, the larger the entry the darker, in a frame."""
+    shades: dict[float, list] = {}
+    for (i, j), size in np.ndenumerate(np.abs(M) / np.abs(M).max()):
+        left, top, a = x + side * j + 0.6, y + side * i + 0.6, side - 1.2
+        shade = round(0.1 + 0.75 * float(size), 1)
+        shades.setdefault(shade, []).append(corners(left, top, a, a))
+    for shade, cells in sorted(shades.items()):
+        scene.shape(*cells, fill=role, alpha=shade, closed=True)
+    rows, columns = M.shape
+    frame = x - 1, y - 1, side * columns + 2, side * rows + 2
+    scene.box(*frame, radius=0, stroke=role, width=1.2)
 
 
-def box(x: float, y: float, width: float, height: float) -> str:
-    """Return the outline of a rectangle."""
-    x, y, width, height = map(short, (x, y, width, height))
-    return f"M{x} {y}h{width}v{height}h-{width}z"
+def sheet(scene: Scene, M: np.ndarray, role: str) -> None:
+    """Draw the matrix of one head, with a second sheet behind it."""
+    side, (rows, columns) = 6, M.shape
+    x, y = MIDDLE[0] - side * columns / 2 - 2, MIDDLE[1] - side * rows / 2 + 2
+    right, low = x + side * columns, y + side * rows
+    edge = [(x + 3, y - 1), (x + 3, y - 5), (right + 5, y - 5)]
+    scene.shape([*edge, (right + 5, low - 4), (right + 1, low - 4)], stroke=role)
+    tiles(scene, M, x, y, side, role)
 
 
-def line(*points: tuple[float, float]) -> str:
-    """Return an open line."""
-    return "M" + "L".join(f"{short(x)} {short(y)}" for x, y in points)
+def ring(scene: Scene, radius: float) -> None:
+    """Draw a circle around the middle."""
+    (x, y), side = MIDDLE, 2 * radius
+    look = {"radius": radius, "stroke": "ink"}
+    scene.box(x - radius, y - radius, side, side, **look)
 
 
-class Pen:
-    """Draw in roles; where the part is not lit, everything has the colour of rest."""
-
-    def __init__(self, lit: bool) -> None:
-        self.lit, self.marks = lit, []
-
-    def colour(self, role: str) -> str:
-        """Return the colour of a role, as the page has it."""
-        return paint(role if self.lit else "rest")
-
-    def fill(self, outline: str, role: str, alpha: float = 1) -> None:
-        """Fill an outline; at rest it is pale."""
-        alpha = alpha if self.lit else min(alpha, 0.16)
-        opacity = f' fill-opacity="{short(alpha)}"' if alpha < 1 else ""
-        self.marks.append(f'<path d="{outline}" fill="{self.colour(role)}"{opacity}/>')
-
-    def stroke(self, outline: str, role: str = "ink", width: float = 1.2) -> None:
-        """Draw an outline."""
-        self.marks.append(
-            f'<path d="{outline}" fill="none" stroke="{self.colour(role)}" '
-            f'stroke-width="{short(width)}" stroke-linejoin="round"/>'
-        )
-
-    def circle(self, radius: float, role: str = "ink") -> None:
-        """Draw a circle around the middle."""
-        x, y = MIDDLE
-        self.marks.append(
-            f'<circle cx="{x}" cy="{y}" r="{radius}" fill="none" '
-            f'stroke="{self.colour(role)}" stroke-width="1.3"/>'
-        )
-
-    def text(self, words: str, role: str = "ink", style: str = "") -> None:
-        """Write in the middle of a part of the strip; `words` may hold a tspan."""
-        x, y = MIDDLE
-        self.write(x, y + 4.5, words, role, 12.5, f'font-weight="600" {style}')
-
-    def write(
-        self, x: float, y: float, words: str, role: str = "ink", size: float = 11,
-        style: str = "",
-    ) -> None:  # fmt: skip
-        """Write with the middle of the line at x."""
-        self.marks.append(
-            f'<text x="{short(x)}" y="{short(y)}" text-anchor="middle" '
-            f'font-size="{short(size)}" fill="{self.colour(role)}" {style}>{words}'
-            "</text>"
-        )
-
-    def map(self, M: np.ndarray, x: float, y: float, side: float, role: str) -> None:
-        """Draw a matrix as tiles, the larger the entry the darker, in a frame."""
-        tints = 0.1 + 0.75 * np.abs(M) / np.abs(M).max()
-        shades: dict[float, str] = {}
-        for (i, j), tint in np.ndenumerate(tints):
-            tile = box(x + side * j + 0.6, y + side * i + 0.6, side - 1.2, side - 1.2)
-            shade = round(float(tint), 1) if self.lit else 0.16
-            shades[shade] = shades.get(shade, "") + tile
-        for shade, tiles in sorted(shades.items()):
-            self.fill(tiles, role, shade)
-        rows, columns = M.shape
-        self.stroke(box(x - 1, y - 1, side * columns + 2, side * rows + 2), role)
-
-    def sheet(self, M: np.ndarray, side: float, role: str) -> None:
-        """Draw the matrix of one head, with a second sheet behind it."""
-        rows, columns = M.shape
-        x, y = MIDDLE[0] - side * columns / 2 - 2, MIDDLE[1] - side * rows / 2 + 2
-        right, low = x + side * columns, y + side * rows
-        edge = (x + 3, y - 1), (x + 3, y - 5), (right + 5, y - 5)
-        self.stroke(line(*edge, (right + 5, low - 4), (right + 1, low - 4)), role, 1)
-        self.map(M, x, y, side, role)
+def draw_words(scene: Scene) -> None:
+    tiles(scene, NUMBERS()["X"], 12, 4, 7, "ink")
 
 
-def draw_words(pen: Pen) -> None:
-    pen.map(numbers()["X"], 12, 4, 7, "ink")
-
-
-def draw_three(pen: Pen) -> None:
+def draw_three(scene: Scene) -> None:
     for x, name, role in zip((6, 20.5, 35), "QKV", THREE, strict=True):
-        matrix = numbers()[name][0]
-        pen.map(matrix.T if name == "K" else matrix, x, 7, 5.5, role)
+        matrix = NUMBERS()[name][0]
+        tiles(scene, matrix.T if name == "K" else matrix, x, 7, 5.5, role)
 
 
-def draw_scores(pen: Pen) -> None:
-    pen.sheet(numbers()["S"][0], 6, "ink")
+def draw_scores(scene: Scene) -> None:
+    sheet(scene, NUMBERS()["S"][0], "ink")
 
 
-def draw_scale(pen: Pen) -> None:
-    pen.circle(14)
-    pen.text("÷√")
+def draw_scale(scene: Scene) -> None:
+    ring(scene, 14)
+    scene.text(MIDDLE[0], MIDDLE[1] + 4.5, "÷√", size=12.5, bold=True)
 
 
-def draw_mask(pen: Pen) -> None:
-    pen.map(0.1 + np.triu(np.ones((4, 4)), 1), 12, 4, 7, "ink")
+def draw_mask(scene: Scene) -> None:
+    tiles(scene, 0.1 + np.triu(np.ones((4, 4)), 1), 12, 4, 7, "ink")
 
 
-def draw_softmax(pen: Pen) -> None:
-    for i, height in enumerate(np.exp([0.0, 0.5, 1.0, 1.5])):
-        x, height = 11 + 8 * i, 5 * height
-        pen.fill(box(x, 31 - height, 6, height), "weight", 0.25 + 0.25 * i)
-    pen.stroke(line((8, 32.5), (44, 32.5)), "weight", 1.4)
+def draw_softmax(scene: Scene) -> None:
+    for i, height in enumerate(5 * np.exp([0.0, 0.5, 1.0, 1.5])):
+        place = 11 + 8 * i, 31 - height, 6, height
+        scene.box(*place, radius=0, fill="weight", alpha=0.25 + 0.25 * i)
+    scene.shape([(8, 32.5), (44, 32.5)], stroke="weight", width=1.4)
 
 
-def draw_weights(pen: Pen) -> None:
-    pen.sheet(numbers()["A"][0], 6, "weight")
+def draw_weights(scene: Scene) -> None:
+    sheet(scene, NUMBERS()["A"][0], "weight")
 
 
-def draw_heads(pen: Pen) -> None:
-    pen.sheet(numbers()["H"][0], 6, "output")
+def draw_heads(scene: Scene) -> None:
+    sheet(scene, NUMBERS()["H"][0], "output")
 
 
-def draw_concat(pen: Pen) -> None:
-    for x, head in zip((10, 27), numbers()["H"], strict=True):
-        pen.map(head, x, 4, 7, "output")
+def draw_concat(scene: Scene) -> None:
+    for x, head in zip((10, 27), NUMBERS()["H"], strict=True):
+        tiles(scene, head, x, 4, 7, "output")
 
 
-def draw_projection(pen: Pen) -> None:
-    pen.fill(box(9, 5, 34, 26), "output", 0.1)
-    pen.stroke(box(9, 5, 34, 26), "output", 1.4)
-    low = '<tspan dy=".25em" font-size=".74em">O</tspan>'
-    pen.text(f"W{low}", "output", f'font-style="italic" font-family="{SERIF}"')
+def draw_projection(scene: Scene) -> None:
+    box = {"fill": "output", "alpha": 0.1, "stroke": "output", "width": 1.4}
+    scene.box(9, 5, 34, 26, radius=0, **box)
+    look = {"size": 12, "role": "output", "bold": True, "math": True}
+    scene.text(MIDDLE[0], MIDDLE[1] + 4.5, "*W*_O", **look)
 
 
-def draw_add(pen: Pen) -> None:
+def draw_add(scene: Scene) -> None:
     x, y = MIDDLE
-    pen.circle(11)
-    pen.stroke(line((x - 5, y), (x + 5, y)) + line((x, y - 5), (x, y + 5)), "ink", 1.6)
+    ring(scene, 11)
+    cross = [(x - 5, y), (x + 5, y)], [(x, y - 5), (x, y + 5)]
+    scene.shape(*cross, stroke="ink", width=1.6)
 
 
-def draw_feed_forward(pen: Pen) -> None:
+def draw_feed_forward(scene: Scene) -> None:
     y = MIDDLE[1]
     for out, middle in ((9, 25), (43, 27)):
-        half = line((out, y - 8), (middle, y - 15), (middle, y + 15), (out, y + 8))
-        pen.fill(half + "z", "ink", 0.08)
-        pen.stroke(half + "z", "ink", 1.3)
+        half = [(out, y - 8), (middle, y - 15), (middle, y + 15), (out, y + 8)]
+        scene.shape(half, fill="ink", alpha=0.08, stroke="ink", closed=True)
 
 
-DRAWINGS: dict[str, Callable[[Pen], None]] = {
+DRAWINGS: dict[str, Callable[[Scene], None]] = {
     "X": draw_words, "QKV": draw_three, "S": draw_scores, "scale": draw_scale,
     "mask": draw_mask, "softmax": draw_softmax, "A": draw_weights,
     "H": draw_heads, "C": draw_concat, "W_O": draw_projection,
@@ -231,11 +175,13 @@ DRAWINGS: dict[str, Callable[[Pen], None]] = {
 }  # fmt: skip
 
 
+@cache
 def drawing(key: str, lit: bool) -> str:
-    """Return one part as SVG."""
-    pen = Pen(lit)
-    DRAWINGS[key](pen)
-    marks = "".join(pen.marks)
+    """Return one part as SVG; where it is not lit, it has the colour of rest."""
+    scene = Scene(WIDTH, HEIGHT, None if lit else ())
+    scene.part(key)
+    DRAWINGS[key](scene)
+    marks = "".join(mark.svg() for mark in scene.marks)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{marks}</svg>'
 
 

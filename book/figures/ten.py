@@ -10,10 +10,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from figures.scene import Scene
+from chapters import chapter_number, chapter_of
+from figures.scene import Scene, corners, picture
 from mha import laws, zoo
-from mha._chapters import chapter_number
-from mha.plot.picture import Picture
+from mha.plot import Picture
 
 BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"
@@ -32,9 +32,6 @@ NAMES = {  # for a column of text, and for a phone
     "tied_query_key": ("same *W* for *Q* and *K*", "*W*_Q = *W*_K"),
     "no_output_projection": ("no *W*_O", "no *W*_O"),
 }
-
-# The squares of the logo, by row and column, and how dense each is.
-LOGO = {(0, 0): 1, (1, 0): 0.45, (1, 1): 1, (2, 0): 0.2, (2, 1): 0.45, (2, 2): 1}
 
 
 class Row(NamedTuple):
@@ -69,15 +66,6 @@ def alt() -> str:
         f"them on reversing letters is {worst()} when rounded to three decimals. "
         f"Correct attention breaks none of {n_laws} laws. The ten bugs break "
         f"{', '.join(counts[:-1])} and {counts[-1]}, each a different set."
-    )
-
-
-def card_alt() -> str:
-    """Return what the card shows, in words."""
-    bugs = rows()[1:]
-    return (
-        f"{len(bugs)} bugs in attention, in {len(bugs)} rows. All reverse letters with "
-        f"an accuracy of {worst()}, and no two break the same laws."
     )
 
 
@@ -133,28 +121,22 @@ def ten(layout: str = "wide") -> Scene:
     return scene
 
 
-def card() -> Scene:
-    """Draw what a link to the book carries: 1200 by 630."""
-    scene = Scene(1200, 630)
-    scene.box(0, 0, 1200, 630, radius=0, fill="paper")
-    title = {"size": 56, "serif": True, "bold": True, "anchor": "start"}
-    scene.text(64, 104, f"Ten bugs. All score {worst()}.", **title)
-    scene.text(64, 172, "Each breaks a different set of laws.", **title)
-    quiet = {"size": 23, "anchor": "start", "role": "muted"}
-    scene.text(64, 222, "accuracy, reversing letters", **quiet)
-    scene.text(500, 222, "laws that each bug breaks", **quiet)
-    places = dict(_places(500, 25, 12))
-    for k, row in enumerate(rows()[1:]):
-        middle = 238 + 31 * (k + 0.5)
-        _accuracy(scene, row, 64, middle, 300, 20, 23, 14)
-        _tiles(scene, row, places, middle, 25, 1.5)
-    for (i, j), alpha in LOGO.items():
-        place = 64 + 15 * j, 566 + 15 * i, 13, 13
-        scene.box(*place, radius=2.5, fill="weight", alpha=alpha)
-    scene.text(122, 601, "Head by Head", **{**title, "size": 30})
-    says = "attention, built by hand and tested by laws"
-    scene.text(1136, 601, says, **{**quiet, "anchor": "end"})
-    return scene
+def bugs() -> Picture:
+    """Show the accuracy of the ten, and the laws that each of them breaks.
+
+    Returns
+    -------
+    picture : Picture
+        The emblem of the book, for a column of text; the page adds one for phones.
+
+    Examples
+    --------
+    >>> bugs().alt[:34]
+    '11 attention layers in 11 rows. Th'
+    """
+    scene = ten("chapter")
+    scene.key = "ten chapter"
+    return picture(scene, alt())
 
 
 def _columns(
@@ -172,7 +154,7 @@ def _columns(
 
 def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
     """Yield each chapter that has laws, and the middle of its columns."""
-    for chapter, group in groupby(laws.ATTENTION, key=lambda law: law.chapter):
+    for chapter, group in groupby(laws.ATTENTION, key=lambda law: chapter_of(law.slug)):
         count = sum(1 for _ in group)
         yield str(chapter_number(chapter)), x + side * count / 2
         x += side * count + gap
@@ -180,7 +162,7 @@ def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
 
 def _places(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
     """Yield each law, and where its column begins."""
-    for _, group in groupby(laws.ATTENTION, key=lambda law: law.chapter):
+    for _, group in groupby(laws.ATTENTION, key=lambda law: chapter_of(law.slug)):
         for law in group:
             yield law.slug, x
             x += side
@@ -206,20 +188,16 @@ def _tiles(
     for broken, role, alpha in ((False, "ink", 0.09), (True, "wrong", 1)):
         d = gap / 2 if broken else gap
         squares = [
-            _square(x + d, middle - side / 2 + d, side - 2 * d)
+            corners(x + d, middle - side / 2 + d, *[side - 2 * d] * 2)
             for slug, x in places.items()
             if (slug in row.broken) == broken
         ]
         scene.shape(*squares, fill=role, alpha=alpha, closed=True)
 
 
-def _square(x: float, y: float, a: float) -> list[tuple[float, float]]:
-    return [(x, y), (x + a, y), (x + a, y + a), (x, y + a)]
-
-
 def main() -> None:
     """Draw the picture of the README."""
-    PICTURE.write_bytes(Picture(ten(), alt()).png)
+    PICTURE.write_bytes(picture(ten(), alt()).png)
 
 
 if __name__ == "__main__":

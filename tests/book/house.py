@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 
 import mha
-from mha.plot.scene import WIDEST
+from figures.scene import WIDEST
 from tests.book.load import extension, load
 
 ROOT = Path(__file__).parents[2]

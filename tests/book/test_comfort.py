@@ -10,7 +10,7 @@ pytest.importorskip("sphinx")
 
 from docutils import nodes
 
-from mha.plot.palette import LIGHT
+from figures.scene import LIGHT
 from tests.book.load import ROOT, extension, load
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "book").glob("[0-9]*.ipynb"))

@@ -1,0 +1,309 @@
+"""Tables: which laws a version breaks, how well it does, and what it has learned."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from chapters import chapter_of
+from figures.charts import INK, WIDTH, house_style
+from figures.scene import Scene, picture
+from figures.ten import NAMES, RIGHT
+from mha import laws, plot
+from mha.plot import COLOURS, Picture
+
+LETTER, ROW = 0.078, 0.155  # inches
+LOOKS: dict[str, dict[str, Any]] = {
+    "broken": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
+    "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
+    "satisfied": {"marker": "o", "color": INK, "s": 0.17, "alpha": 0.5},
+    "not asked": {"marker": "_", "color": INK, "s": 0.45, "alpha": 0.5},
+}
+# In points: the names, one version, one law, what is above a group, between two.
+LEFT, CELL, HIGH, HEAD, GAP, COUNT = 178, 3.4, 13, 24, 6, 20
+NONE = "no_attention"
+ROLES = {"worse": "wrong", "better": "output"}
+
+
+def marks(
+    table: ArrayLike, rows: Sequence[str], cols: Sequence[str], *, alt: str,
+    xlabel: str = "", ylabel: str = "",
+) -> Picture:  # fmt: skip
+    """Show a table of words as marks, so that its structure can be seen.
+
+    Parameters
+    ----------
+    table : array_like of str, of shape (n_rows, n_cols)
+        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot and
+        "not asked" a stroke.
+    rows, cols : sequence of str
+        Names; those of columns stand upright above the table.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    xlabel, ylabel : str
+        What a column and a row stand for.
+
+    Returns
+    -------
+    picture : Picture
+        Rows and columns come in the order they are given.
+
+    Examples
+    --------
+    >>> marks([["broken"]], ["one norm"], ["rows"], alt="Its law is broken.")
+    Picture: Its law is broken.
+    """
+    words = np.array(table)
+    margin = 0.5 + LETTER * max(map(len, rows))
+    cell = min(ROW * 1.6, (WIDTH - margin) / len(cols))  # inches
+    width = min(WIDTH, margin + cell * len(cols) + 0.2)
+    height = ROW * len(rows) + LETTER * max(map(len, cols)) + 0.8
+    kinds = [word for word in LOOKS if word in words]
+    with house_style():
+        figure = Figure((width, height))
+        ax: Any = figure.subplots()
+        handles = []
+        for word in kinds:
+            look = dict(LOOKS[word])
+            look["s"] = (look["s"] * min(cell, ROW) * 72) ** 2
+            look["linewidths"] = 1.2 if word == "not asked" else 0
+            handles.append(ax.scatter(*np.argwhere(words == word).T[::-1], **look))
+        ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0, labelsize=8)
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
+        ax.set_xticks(range(len(cols)), cols, rotation=90)
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        look = {"loc": "outside lower center", "ncols": len(kinds)}
+        figure.legend(handles, kinds, **look)
+        return Picture(figure, alt)
+
+
+def encoders(matrix: Any, *, alt: str) -> Picture:
+    """Show which law (column) detects which encoder (row) of a kill matrix.
+
+    Columns with most marks come first, and rows that are alike stand together.
+    """
+    killed = np.asarray(matrix.killed)
+    busy = np.argsort(-killed.sum(0), kind="stable")
+    alike = sorted(range(len(killed)), key=lambda k: tuple(~killed[k, busy]))
+    words = np.where(killed[alike][:, busy], "broken", "satisfied")
+    rows, cols = [matrix.rows[k] for k in alike], [matrix.columns[k] for k in busy]
+    return marks(words, rows, cols, alt=alt, xlabel="law", ylabel="version")
+
+
+def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
+    """Show which laws each design breaks, one column per design.
+
+    Parameters
+    ----------
+    table : dict {design: {law: "broken on purpose", "satisfied" or "not asked"}}
+        The laws of the first design, in their order, are those of all.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        The laws that are broken most often come first; those that every design
+        satisfies are left out.
+
+    Examples
+    --------
+    >>> found = {"rotary": {"order": "broken on purpose", "rows": "satisfied"}}
+    >>> exceptions(found, alt="Rotary positions break one law.")
+    Picture: Rotary positions break one law.
+    """
+    shown = broken(table)
+    words = [[row[law] for row in table.values()] for law in shown]
+    rows = [law.replace("_", " ") for law in shown]
+    return marks(words, rows, [*table], alt=alt)
+
+
+def broken(table: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the laws that some design breaks, those broken most often first.
+
+    Examples
+    --------
+    >>> broken({"a": {"x": "satisfied", "y": "broken on purpose"}})
+    ['y']
+    """
+    counts = {
+        law: sum(row[law] == "broken on purpose" for row in table.values())
+        for law in next(iter(table.values()))
+    }
+    return sorted(filter(counts.get, counts), key=lambda law: -counts[law])
+
+
+def detected(matrix: Any, *, alt: str) -> Picture:
+    """Show a row per law and a column per wrong version, both in two groups.
+
+    Parameters
+    ----------
+    matrix : mha.laws.KillMatrix
+        Of all laws and all members, as `mha.laws.kill_matrix` returns it.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        In each group the laws that detect most come first, and versions that break
+        similar laws are neighbours. The number behind a row counts its marks.
+    """
+    rows = [
+        sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
+        for some in (laws.ATTENTION, laws.CALLS)
+    ]
+    order = [law.slug for some in rows for law in some]
+    broken_by = {name: set(matrix.killed_by(name)) for name in matrix.rows[1:]}
+    names = sorted(
+        broken_by, key=lambda name: tuple(law not in broken_by[name] for law in order)
+    )
+    calls = [name for name in names if chapter_of(name) == "laws"]
+    columns = [name for name in names if name not in calls], calls
+    wide = sum(map(len, columns)) * CELL + GAP + COUNT
+    scene = Scene(LEFT + wide, HEAD + HIGH * len(order) + 2 * HEAD + 4)
+    quiet = {"anchor": "start", "role": "muted"}
+    x = LEFT
+    for title, some in zip(("wrong steps", "wrong calls"), columns, strict=True):
+        scene.text(x, 15, title, size=10, **quiet)
+        x += CELL * len(some) + GAP
+    y = HEAD
+    titles = "Laws of attention", "Laws of the call"
+    for title, some in zip(titles, rows, strict=True):
+        scene.text(4, y + 15, title, anchor="start", size=11, bold=True)
+        y += HEAD
+        for law in some:
+            dead = set(matrix.kills(law.slug))
+            _law(scene, law.slug, dead, columns, y)
+            scene.text(LEFT + wide - COUNT + 4, y + 9.6, len(dead), size=9.6, **quiet)
+            y += HIGH
+    return picture(scene, alt)
+
+
+def _law(
+    scene: Scene, law: str, dead: set[str], columns: Sequence[list[str]], y: float
+) -> None:
+    """Draw the name of a law, and a mark for each version that it detects."""
+    x, words = LEFT, law.replace("_", " ")
+    scene.text(x - 6, y + 9.6, words, anchor="end", size=9.6)
+    for names in columns:
+        place = x, y + 1, CELL * len(names), HIGH - 2
+        scene.box(*place, radius=1, fill="ink", alpha=0.07)
+        for k, name in enumerate(names):
+            if name in dead:
+                place = x + CELL * k + 0.3, y + 1, CELL - 0.6, HIGH - 2
+                scene.box(*place, radius=0.5, fill="wrong", alpha=1)
+        x += CELL * len(names) + GAP
+
+
+def exam(
+    table: Mapping[str, Mapping[str, Sequence[float]]], *, alt: str, margin: float = 0,
+    digits: int = 3, lower_is_better: bool = False,
+) -> Picture:  # fmt: skip
+    """Show how each member does in several exams, and where it differs.
+
+    Parameters
+    ----------
+    table : dict {heading of a column: {name of a member: one number per seed}}
+        A heading has one line or two.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    margin : float
+        A cell is tinted if each of its seeds is worse, or better, by more than this
+        than every seed of correct attention.
+    digits : int
+        Decimals of the means.
+    lower_is_better : bool
+        For a loss.
+
+    Returns
+    -------
+    picture : Picture
+        A cell is the mean of the seeds.
+
+    Examples
+    --------
+    >>> exam({"cards": {"right": [1.0], "no_scale": [0.9]}}, alt="It is worse.")
+    Picture: It is worse.
+    """
+    left, step, top, high = 120, 49, 46, 21
+    names = [n for n in (NONE, *NAMES) if n in next(iter(table.values()))]
+    scene = Scene(left + step * len(table) + 4, top + high * len(names) + 8)
+    for k, name in enumerate(names):
+        label = "no attention" if name == NONE else NAMES[name][0]
+        look = {"anchor": "end", "bold": name == RIGHT, "math": True}
+        scene.text(left - 7, top + high * k + 14, label, size=10.5, **look)
+    for column, (heading, members) in enumerate(table.items()):
+        x = left + step * column
+        lines = heading.split("\n")
+        for k, line in enumerate(lines):
+            y = top - 9 - 13 * (len(lines) - 1 - k)
+            scene.text(x + step / 2, y, line, size=10.5, role="muted")
+        for k, name in enumerate(names):
+            found = verdict(members[name], members[RIGHT], margin, lower_is_better)
+            role, tint = ROLES.get(found, "ink"), 0.22 if found else 0.04
+            mean = sum(members[name]) / len(members[name])
+            place = x + 1.2, top + high * k + 1.2, step - 2.4, high - 2.4
+            scene.cell(*place, f"{mean:.{digits}f}", role, tint)
+    return picture(scene, alt)
+
+
+def verdict(
+    seeds: Sequence[float], right: Sequence[float], margin: float = 0,
+    lower_is_better: bool = False,
+) -> str:  # fmt: skip
+    """Return whether all seeds are worse, or better, than all of correct attention.
+
+    Examples
+    --------
+    >>> verdict([0.7, 0.8], [1.0, 0.9]), verdict([0.7, 0.95], [1.0, 0.9])
+    ('worse', '')
+    """
+    above = min(seeds) > max(right) + margin
+    below = max(seeds) < min(right) - margin
+    if lower_is_better:
+        above, below = below, above
+    return "better" if above else "worse" if below else ""
+
+
+def learned(table: Mapping[str, Mapping[str, Any]], *, alt: str) -> Picture:
+    """Show the map of head 1 that each member has learned.
+
+    Parameters
+    ----------
+    table : dict {name of a member: dict}
+        Its ``maps`` hold for each head a text with one letter from 0 to f for each
+        weight, row after row.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        One panel for each member.
+    """
+    panels = [
+        (weights(facts["maps"][0]), NAMES[name][0].replace("*", ""))
+        for name, facts in table.items()
+    ]
+    return plot.heatmaps(panels, alt=alt)
+
+
+def weights(letters: str) -> Any:
+    """Return the weights that a text of letters stands for, as a square.
+
+    Examples
+    --------
+    >>> weights("0f30")
+    array([[0. , 1. ],
+           [0.2, 0. ]])
+    """
+    side = round(len(letters) ** 0.5)
+    return np.array([int(letter, 16) / 15 for letter in letters]).reshape(side, side)

@@ -1,0 +1,124 @@
+"""Figures to move: drawn once in Python, brought to life by a script beside the module.
+
+All of them share `view.js` and `view.css`.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mha.plot import Picture
+
+FOLDER = Path(__file__).parent
+DIGITS = 4  # of the numbers handed to a script; the pages print two or three
+# VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
+FIND = (
+    'document.currentScript?.closest(".mha-view") ?? '
+    "[...document.querySelectorAll('[data-view=\"%s\"]')]"
+    '.find((node) => !node.querySelector(".live"))'
+)
+
+
+class View:
+    """Hold one interactive figure, and the picture that stands for it on paper.
+
+    It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Where no
+    script runs, as in a PDF or in a notebook that JupyterLab does not trust yet, it is
+    a picture of its first state.
+
+    Parameters
+    ----------
+    module : str
+        Path of the module that makes the figure, ``__file__``. Its script, and its
+        style sheet, are beside it and have the same name.
+    data : dict
+        What the script shows: numbers, arrays, text.
+    draw : function
+        Returns the Picture of the first state, whose alt text is that of the figure.
+    """
+
+    def __init__(
+        self, module: str, data: dict[str, Any], draw: Callable[[], Picture]
+    ) -> None:
+        self.path, self.data, self._draw = Path(module), as_json(data), draw
+
+    @cached_property
+    def still(self) -> Picture:
+        """The figure in its first state."""
+        return self._draw()
+
+    def __repr__(self) -> str:
+        return f"View: {self.still.alt}"
+
+    def _repr_html_(self) -> str:
+        """Return the figure as one piece of HTML that needs nothing from outside."""
+        kind, alt = self.path.stem, escape(self.still.alt)
+        name = sha256((kind + self.data).encode()).hexdigest()[:8]
+        png = base64.b64encode(self.still.png).decode("ascii")
+        script = f"(() => {{ const root = {FIND % name}; {code(self.path)} }})()"
+        # an <img> is what JupyterLab leaves of an output that it does not trust
+        return (
+            f'<div class="mha-view mha-{kind}" data-view="{name}" role="group" '
+            f'aria-label="{alt}"><div class="still"><img alt="{alt}" '
+            f'src="data:image/png;base64,{png}" '
+            'style="background: #fff; max-width: 100%" /></div>'
+            f'<script type="application/json">{self.data}</script>'
+            f"<script>{script}</script></div>"
+        )
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """Return `data` as JSON that can stand inside a script element."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, np.ndarray | np.generic):
+            return plain(x.tolist())
+        if isinstance(x, dict):
+            return {key: plain(value) for key, value in x.items()}
+        if isinstance(x, list | tuple):
+            return [plain(value) for value in x]
+        if isinstance(x, float):
+            return round(x, DIGITS) + 0.0 if np.isfinite(x) else None
+        return x
+
+    packed = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"))
+    # "</script>" or "<!--" in a token would end the element
+    return packed.replace("<", "\\u003c")
+
+
+def as_numbers(values: Any) -> Any:
+    """Return `values` as finite floats of NumPy."""
+    values = np.array(values, dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError(f"a figure to move needs finite numbers, got {values}")
+    return values
+
+
+def as_words(words: Iterable[object]) -> list[str]:
+    """Return tokens as text."""
+    return [str(word) for word in words]
+
+
+@cache
+def text(file: Path) -> str:
+    """Return a script or a style sheet without comments and indentation."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    bare = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
+    return "\n".join(line for line in bare if line)
+
+
+@cache
+def code(module: Path) -> str:
+    """Return the script of one kind of figure, with looks and parts that all share."""
+    sheets = FOLDER / "view.css", module.with_suffix(".css")
+    css = json.dumps("".join(map(text, sheets)).replace("\n", ""), ensure_ascii=False)
+    scripts = FOLDER / "view.js", module.with_suffix(".js")
+    return "\n".join([f"const css = {css};", *map(text, scripts)])

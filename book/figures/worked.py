@@ -1,0 +1,375 @@
+"""Worked examples: batches, exponentials, and products with all their numbers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from figures.scene import Scene, picture
+from mha import softmax
+from mha.plot import Picture
+
+Array = NDArray[Any]
+NUMBER = 10.5  # points
+ABOVE, BELOW, ROW = 28, 26, 18  # of a table of the sheet, and the height of its rows
+ROLES = {"Q": "query", "K": "key", "V": "value"}
+
+
+def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
+    """Show a batch as a rectangle of words and padding, and its mask below.
+
+    Parameters
+    ----------
+    sentences : sequence of sequence of str
+        The words of each sentence; the longest one sets the width of the rectangle.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        Padding is hatched, in the batch and in the mask.
+
+    Examples
+    --------
+    >>> batch([["dog", "hungry"], ["it"]], alt="One place is padding.")
+    Picture: One place is padding.
+    """
+    left, wide, high, gap = 14, 64, 23, 5
+    n = max(map(len, sentences))
+    tall = len(sentences) * (high + gap)
+    scene = Scene(2 * left + n * wide, 2 * tall + 62)
+    for k, title in enumerate(("the batch", "padding mask: True = may be attended to")):
+        top = k * (tall + 32) + 22
+        scene.text(left, top - 8, title, size=11, anchor="start", bold=True)
+        for row, sentence in enumerate(sentences):
+            for j in range(n):
+                box = left + j * wide, top + row * (high + gap), wide, high
+                real = j < len(sentence)
+                words = (sentence[j] if real else "pad", str(real))[k]
+                scene.box(*box, radius=0, stroke="rest", width=0.8)
+                if real:
+                    scene.cell(*box, words, "ink", 0.08 if k else 0)
+                else:
+                    scene.hatched(*box, middle=False)
+                    middle = box[0] + wide / 2, box[1] + high / 2 + 0.36 * 11
+                    scene.text(*middle, words, role="muted")
+    return picture(scene, alt)
+
+
+def to_weights(scores: ArrayLike, labels: Sequence[str]) -> Picture:
+    """Show the two steps of a softmax as three columns of bars.
+
+    Equation: p_j = exp(s_j) / Σ_l exp(s_l)  (chapter softmax)
+
+    Parameters
+    ----------
+    scores : array_like of shape (n,)
+        From 0 to 9, at most 8 of them.
+    labels : sequence of str
+        One word for each score.
+
+    Returns
+    -------
+    picture : Picture
+        Its alt text says the numbers. Each column has a scale of its own.
+
+    Examples
+    --------
+    >>> to_weights([1, 0], ["dog", "food"])
+    Picture: Scores 1, 0; exponentials 2.7, 1.0, total 3.7; weights 0.731, 0.269.
+    """
+    row, top, xs = 27, 46, (56, 138, 238)
+    s = np.array(scores, dtype=float)
+    powers, p = np.exp(s), softmax(s)
+    total = f"{powers.sum():.1f}"
+    height = top + row * len(s) + 26
+    scene, said = Scene(324, height), []
+    for x, values, form, role, lines in (
+        (xs[0], s, "g", "ink", ("score *s*",)),
+        (xs[1], powers, ".1f", "ink", ("*e* to the", "power of *s*")),
+        (xs[2], p, ".3f", "weight", ("weight",)),
+    ):
+        for k, line in enumerate(lines):
+            y = top - 12 - 14 * (len(lines) - 1 - k)
+            scene.text(x, y, line, anchor="start", bold=True, math=True)
+        alpha = 1 if role == "weight" else 0.38
+        for j, value in enumerate(values):
+            y, wide = top + j * row, 42 * value / max(values.max(), 1e-9)
+            if wide >= 0.5:
+                scene.box(x, y, wide, 15, radius=2, fill=role, alpha=alpha)
+            scene.text(x + wide + 5, y + 11.5, format(value, form), anchor="start")
+        bottom = top + len(s) * row - 8
+        scene.shape([(x, top - 4), (x, bottom)], stroke="muted", width=1)
+        said.append(", ".join(format(value, form) for value in values))
+    for j, word in enumerate(labels):
+        scene.text(xs[0] - 8, top + j * row + 11.5, word, anchor="end")
+    quiet = {"anchor": "start", "role": "muted"}
+    scene.text(xs[1], height - 10, f"total {total}", **quiet)
+    scene.text(xs[2], height - 10, f"each ÷ {total}", **quiet)
+    return picture(
+        scene,
+        f"Scores {said[0]}; exponentials {said[1]}, total {total}; weights {said[2]}.",
+    )
+
+
+def fused(
+    X: ArrayLike, blocks: Sequence[ArrayLike], words: Sequence[str], *,
+    follow: tuple[int, int],
+) -> Picture:  # fmt: skip
+    """Show that X times two matrices side by side is two products side by side.
+
+    Equation: X [W_Q^(1) | W_Q^(2)] = [Q^(1) | Q^(2)]  (chapter split)
+
+    Parameters
+    ----------
+    X : array_like of shape (n, d_model)
+        One row for each word.
+    blocks : two array_like of shape (d_model, d_k)
+        The query matrices of the two heads.
+    words : sequence of str
+        The n tokens.
+    follow : pair of int
+        Row and column of one number of the product. It gets a frame, and so do the
+        row and the column that it is made from.
+
+    Returns
+    -------
+    picture : Picture
+        Each head has one colour, in its matrix and in its part of the product.
+
+    Examples
+    --------
+    >>> fused([[1, 2]], [[[1], [0]], [[0], [1]]], ["it"], follow=(0, 1)).alt[-57:]
+    'The number 2 needs one row of X and one column of head 2.'
+    """
+    wide, high, top, left, sign = 22.5, 22, 46, 52, 24
+    x, matrices = np.asarray(X), [np.asarray(block) for block in blocks]
+    (n, d_model), d_k, (row, column) = x.shape, matrices[0].shape[1], follow
+    product = [x @ m for m in matrices]
+    right = left + wide * d_model + sign  # where W begins, and then the product
+    last = right + wide * 2 * d_k + sign
+    scene = Scene(last + wide * 2 * d_k + 8, top + high * max(n, d_model) + 12)
+    for k, word in enumerate(words):
+        scene.text(left - 6, top + high * (k + 0.66), word, anchor="end")
+    middle = top + high * min(n, d_model) / 2 + 5
+    scene.text(right - sign / 2, middle, "·", size=17, bold=True)
+    scene.text(last - sign / 2, middle, "=", size=15, bold=True)
+    scene.text(left + wide * d_model / 2, top - 9, "*X*", math=True, bold=True)
+    _tiles(scene, (left, top), x, (wide, high), "ink", 0.04)
+    for start, pair, name in ((right, matrices, "*W_Q*"), (last, product, "*Q*")):
+        for r, (part, role) in enumerate(zip(pair, ("query", "amber"), strict=True)):
+            x0 = start + wide * d_k * r
+            _tiles(scene, (x0, top), part, (wide, high), role, 0.2)
+            look = {"role": role, "bold": True}
+            middle = x0 + wide * d_k / 2
+            scene.text(middle, top - 25, f"head {r + 1}", size=10.5, **look)
+            title = name + "⁽¹⁾⁽²⁾"[3 * r : 3 * r + 3]
+            scene.text(middle, top - 9, title, math=True, **look)
+        bar = start + wide * d_k
+        ends = [(bar, top - 3), (bar, top + high * len(pair[0]) + 3)]
+        scene.shape(ends, stroke="ink", width=1.6)
+    frame = {"stroke": "ink", "width": 2, "radius": 3}
+    scene.box(left, top + high * row, wide * d_model, high, **frame)
+    scene.box(right + wide * column, top, wide, high * d_model, **frame)
+    scene.box(last + wide * column, top + high * row, wide, high, **frame)
+    number = np.hstack(product)[row, column]
+    return picture(
+        scene,
+        "X times the matrices of two heads side by side gives the product of head 1 "
+        f"and the product of head 2 side by side. The number {number:g} needs one row "
+        f"of X and one column of head {column // d_k + 1}.",
+    )
+
+
+def board(
+    heads: ArrayLike, W_O: ArrayLike, words: Sequence[str], columns: Sequence[str], *,
+    names: Sequence[Sequence[str]], row: int, alt: str,
+) -> Picture:  # fmt: skip
+    """Show the output of two heads as the sum of what each of them adds.
+
+    Equation: Concat(H_1, …, H_h) W_O = Σ_r H_r W_O[r]  (chapter output)
+
+    Parameters
+    ----------
+    heads : array_like of shape (2, n, d_v)
+        The outputs of the heads.
+    W_O : array_like of shape (2 * d_v, d_model)
+        The output projection, for at most 4 columns.
+    words, columns : sequence of str
+        One word for each row, and one for each column of the output.
+    names : two sequences of str
+        What the columns of each head mean.
+    row : int
+        The row to follow, counted from 0.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        From the top to the bottom: outputs, blocks of `W_O`, contributions, their sum.
+
+    Examples
+    --------
+    >>> H, W_O, names = np.ones((2, 1, 1)), np.eye(2), [["big"], ["red"]]
+    >>> board(H, W_O, ["it"], ["big", "red"], names=names, row=0, alt="Two heads.")
+    Picture: Two heads.
+    """
+    high, side, left, gap = 20, 37, 47, 12
+    H, W = np.asarray(heads, dtype=float), np.asarray(W_O, dtype=float)
+    d_v, wide, low = H.shape[-1], side * len(columns), high * len(words)
+    outputs, tables, last = 38, 126 + low, 302 + low
+    scene = Scene(left + 2 * wide + gap + 4, 326 + 2 * low)
+    middles = [left + wide / 2, left + wide * 1.5 + gap]
+    added = [h @ block for h, block in zip(H, np.split(W, 2), strict=True)]
+    top = float(np.abs([*added, sum(added)]).max())
+    quiet = {"role": "muted", "math": True}
+    loud = {"role": "output", "bold": True, "math": True}
+    for r, x in enumerate(middles):
+        scene.text(x, 14, f"head {r + 1}", **loud)
+        _table(scene, H[r], x, outputs, names[r], top)
+        scene.text(x, outputs + low + 15, f"*H*_{r + 1}, n × d_v", **quiet)
+        step = outputs + low + 45
+        scene.arrow([(x, step - 24), (x, step + 28)], "output")
+        scene.plate(x - 70, step - 11, 140, 22, 5, "output")
+        rows = f"times rows {r * d_v + 1}–{(r + 1) * d_v} of *W_O*"
+        scene.text(x, step + 4, rows, size=10, **loud)
+        _table(scene, added[r], x, tables, columns, top)
+        says = f"head {r + 1} adds, n × d_model"
+        scene.text(x, tables + low + 15, says, **quiet)
+    middle, y = sum(middles) / 2, 244 + low
+    for x in middles:
+        end = middle + (9 if x > middle else -9)
+        scene.arrow([(x, y - 20), (x, y), (end, y)], "output")
+    scene.plus(middle, y)
+    scene.arrow([(middle, y + 9), (middle, y + 34)], "output")
+    _table(scene, sum(added), middle, last, columns, top)
+    scene.text(middle, last + low + 16, "the board: *Y*, n × d_model", **loud)
+    for y, start in ((outputs, left), (tables, left), (last, middle - wide / 2)):
+        for i, word in enumerate(words):
+            place = start - 6, y + high * (i + 0.5) + 4
+            scene.text(*place, word, anchor="end", bold=i == row)
+    outlines = [(x, outputs, side * d_v) for x in middles]
+    outlines += [(x, tables, wide) for x in middles]
+    for x, y, w in [*outlines, (middle, last, wide)]:
+        place = x - w / 2 - 1, y + high * row - 1, w + 2, high + 2
+        scene.box(*place, radius=4, stroke="ink", width=1.6)
+    return picture(scene, alt)
+
+
+def sheet(
+    parts: Mapping[str, Any], tokens: Sequence[str], features: Sequence[str], *,
+    alt: str,
+) -> Picture:  # fmt: skip
+    """Show all steps from the words to the output, with the numbers as they are given.
+
+    Equation: Y = Concat(H_1, H_2) W_O with H_r = A_r V_r  (chapter multi_head)
+
+    Parameters
+    ----------
+    parts : dict
+        X, W_Q, W_K, W_V, W_O and Y are matrices; Q, K, V, S, A and H hold one matrix
+        for each of two heads. W_Q, Q and S are written without their factor c.
+        Fractions are written as fractions.
+    tokens, features : sequence of str
+        The words, and the names of the columns of X.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+
+    Returns
+    -------
+    picture : Picture
+        Seven steps from the top to the bottom, the heads side by side.
+
+    Examples
+    --------
+    >>> one = [[1]]
+    >>> parts = dict.fromkeys(["X", "W_Q", "W_K", "W_V", "W_O", "Y"], one)
+    >>> parts |= dict.fromkeys("QKVSAH", [one, one])
+    >>> sheet(parts, ["dog"], ["animal"], alt="One word attends to itself.")
+    Picture: One word attends to itself.
+    """
+    left = 48
+    steps = [
+        ("the words, *X*", tokens),
+        ("the four matrices", features),
+        ("times *W_Q*, *W_K*, *W_V*, and split into heads", tokens),
+        ("scores *Q Kᵀ* in units of *c*; scaled, in units of ln 2", tokens),
+        ("attention weights *A*, from powers of 2", tokens),
+        ("head outputs *A V*, side by side", tokens),
+        ("times *W_O*: the output *Y*", tokens),
+    ]
+    heights = [ROW * len(rows) + ABOVE + BELOW for _, rows in steps]
+    scene = Scene(384, sum(heights) + 2)
+    tops = [16 + sum(heights[:k]) for k in range(7)]
+    for step, (top, (words, rows)) in enumerate(zip(tops, steps, strict=True), 1):
+        scene.text(6, top, step, size=12, anchor="start", bold=True)
+        scene.text(24, top, words, anchor="start", bold=True, math=True)
+        for i, row in enumerate(rows):
+            y = top + ABOVE + (i + 0.5) * ROW + 4
+            scene.text(left - 6, y, row, size=10, anchor="end")
+    _matrix(scene, (110, tops[0]), parts["X"], 42, "ink", names=features)
+    for k, (letter, role) in enumerate({**ROLES, "O": "output"}.items()):
+        title = f"*W_{letter}*" + " / *c*" * (letter == "Q")
+        place = left + 86 * k, tops[1]
+        _matrix(scene, place, parts[f"W_{letter}"], 18.5, role, title)
+    for r in range(2):
+        x, head = left + r * 170, f"head {r + 1}"
+        for k, (letter, role) in enumerate(ROLES.items()):
+            title = f"*{letter}*_{r + 1}" + " / *c*" * (letter == "Q")
+            _matrix(scene, (x + 52 * k, tops[2]), parts[letter][r], 22, role, title)
+        _matrix(scene, (x, tops[3]), parts["S"][r], 37, "ink", head)
+        _matrix(scene, (x, tops[4]), parts["A"][r], 37, "weight", head)
+        _matrix(scene, (110 + 84 * r, tops[5]), parts["H"][r], 42, "output", head)
+    _matrix(scene, (110, tops[6]), parts["Y"], 42, "output", names=features)
+    return picture(scene, alt)
+
+
+def _tiles(
+    scene: Scene, at: tuple[float, float], M: Array, cell: tuple[float, float],
+    role: str, alpha: float,
+) -> None:  # fmt: skip
+    """Draw the numbers of a matrix on the tint of a role."""
+    (x, y), (wide, high) = at, cell
+    for (i, j), number in np.ndenumerate(M):
+        box = x + wide * j + 0.7, y + high * i + 0.7, wide - 1.4, high - 1.4
+        scene.cell(*box, f"{number:g}", role, alpha)
+
+
+def _table(
+    scene: Scene, M: Array, middle: float, y: float, names: Sequence[str], top: float
+) -> None:
+    """Draw one table of the board, with the names of its columns above it."""
+    high, wide = 20, 37
+    left = middle - wide * M.shape[1] / 2
+    for j, name in enumerate(names):
+        scene.text(left + wide * (j + 0.5), y - 5, name, size=9, role="muted")
+    for (i, j), value in np.ndenumerate(M):
+        place = left + wide * j + 1, y + high * i + 1, wide - 2, high - 2
+        words = f"{value:.2f}".replace("-", "−") if abs(value) >= 0.005 else "0"
+        alpha = 0.035 + 0.26 * abs(value) / top
+        scene.cell(*place, words, "output", alpha, size=10.5)
+    scene.box(left, y, wide * M.shape[1], high * len(M), stroke="output")
+
+
+def _matrix(
+    scene: Scene, place: tuple[float, float], M: Sequence[Sequence[Any]], wide: float,
+    role: str, title: str = "", names: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Draw a matrix of the sheet with its title, or the names of its columns."""
+    x, y = place[0], place[1] + ABOVE
+    for i, line in enumerate(M):
+        for j, number in enumerate(line):
+            tint = float(number) if role == "weight" else 0.07
+            words = "−∞" if number == -math.inf else str(number).replace("-", "−")
+            box = x + j * wide + 0.7, y + i * ROW + 0.7, wide - 1.4, ROW - 1.4
+            scene.cell(*box, words, role, tint, size=NUMBER)
+    across = wide * len(M[0])
+    scene.box(x, y, across, ROW * len(M), radius=3, stroke=role, width=1.1)
+    look: dict[str, Any] = {"role": role, "size": 10, "math": True}
+    scene.text(x + across / 2, y - 5, title, bold=True, **look)
+    for j, name in enumerate(names):
+        scene.text(x + (j + 0.5) * wide, y - 5, name, size=9.4, role="muted")

@@ -1,0 +1,474 @@
+"""Maps of weights for a notebook: each follows the theme of a page and has alt text."""
+
+import base64
+import io
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from hashlib import sha256
+from html import escape
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mha._extras import needs
+
+with needs("mha.plot", "plot"):
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+    from PIL import Image  # comes with matplotlib
+
+__all__ = ["COLOURS", "Picture", "heatmap", "heatmaps"]
+
+Array = NDArray[Any]
+Kind = Literal["weights", "scores", "mask"]
+COLOURS = {  # of the roles; a page may name its own, as --mha-query and so on
+    "query": "#0B63C5", "key": "#B04E00", "value": "#007C66", "weight": "#25215F",
+    "output": "#A0288A", "wrong": "#8A0F2E", "amber": "#8F6400", "olive": "#55701A",
+    "muted": "#667180", "rest": "#C3C9D1", "ink": "#010203",
+    "on1": "#000001", "on2": "#FEFFFF",  # numbers on middling and on dark weights
+}  # fmt: skip
+SHADES = 20
+NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
+WIDEST, LETTER = 366, 5.9  # points: of a picture on a phone, and a typical letter
+WIDEST_ON_PAGE = 736  # pixels of a column
+STYLE: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
+LOOK = (  # in a notebook the picture is an image of its own, which needs a ground
+    "display: block; height: auto; margin: 0 auto; font-family: system-ui, "
+    "-apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; stroke-linejoin: round; "
+    "stroke-linecap: butt; background: var(--mha-ground, white); max-width: 100%"
+)
+TIDY = (  # what matplotlib writes and a page cannot use
+    (r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", ""),
+    (r"\s+", " "),
+    (r"> <", "><"),
+    (r"<defs></defs>|<g/>", ""),
+    (r"base64, ", "base64,"),
+    (r' transform="rotate\(-?0 [^"]*"', ""),
+    (r"font: ([\d.]+px) 'DejaVu Sans'", r"font-size: \1"),
+    (r" font-family: 'DejaVu Sans'(, [^;\"]*)?;", ""),
+    (f"(?i){COLOURS['ink']}", "currentColor"),
+    *((f"(?i){x}", f"var(--mha-{role}, {x})") for role, x in COLOURS.items()),
+)
+
+
+class Picture:
+    """Hold one finished figure of matplotlib: SVG for the screen, PNG for paper.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to show; it is rendered at once and not kept. Where it has one of the
+        `COLOURS`, the picture follows the theme of the page.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    svg : str, optional
+        The same drawing as an SVG element, where something else has drawn it. Then
+        the figure is shown whole, and otherwise without the margins around it.
+
+    Raises
+    ------
+    ValueError
+        If `alt` is empty.
+    """
+
+    def __init__(self, figure: Figure, alt: str, svg: str = "") -> None:
+        if not isinstance(alt, str) or not alt.strip():
+            raise ValueError("alt must say in one sentence what the picture shows")
+        self.alt = alt.strip()
+        self.svg = svg or _inline_svg(figure, self.alt)
+        self.png = _small_png(figure, None if svg else "tight")
+
+    def __repr__(self) -> str:
+        return f"Picture: {self.alt}"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {
+            "text/plain": repr(self),
+            "image/svg+xml": self.svg,
+            "image/png": base64.b64encode(self.png).decode("ascii"),
+        }
+
+
+def heatmap(
+    A: ArrayLike, rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, mask: ArrayLike | None = None,
+    **look: Any,
+) -> Picture:  # fmt: skip
+    """Show one matrix as a heat map: queries are rows, keys are columns.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_q, n_k)
+        Weights, scores, or a boolean mask.
+    rows, cols, alt, look
+        As in `heatmaps`.
+    mask : bool ndarray that broadcasts to (n_q, n_k), optional
+        Where it is False the cell is hatched.
+
+    Returns
+    -------
+    picture : Picture
+        Up to 6 by 6 each cell holds its number, to two decimals unless all scores are
+        whole, and a masked cell only if its weight is not 0. A larger map has a legend.
+
+    Examples
+    --------
+    >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")
+    Picture: Each token looks at itself.
+    """
+    return heatmaps([(A, "")], rows, cols, alt=alt, mask=[mask], **look)
+
+
+def heatmaps(
+    panels: Sequence[tuple[ArrayLike, str]], rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, kind: Kind = "weights",
+    mask: Any = None, xlabel: str = "key", ylabel: str = "query",
+    unit: str | None = None,
+) -> Picture:  # fmt: skip
+    """Show matrices of one shape side by side, with the same tints.
+
+    Parameters
+    ----------
+    panels : sequence of (ndarray of shape (n_q, n_k), str)
+        Each matrix with the words that stand below it.
+    rows, cols : sequence of n_q and of n_k names, optional
+        Usually the tokens. None numbers the rows or columns from 0.
+    alt : str
+        One sentence with the finding, for readers who do not see the picture.
+    mask : bool ndarray that broadcasts to (n_q, n_k), or a list of them, optional
+        Where it is False the cell is hatched; a list has one mask (or None) a panel.
+    kind : {"weights", "scores", "mask"}
+        Weights run from the background (0) to one hue (1). Scores are tinted by their
+        size; a score of ``-inf`` counts as masked. In a mask True means *may attend*.
+    xlabel, ylabel : str
+        What a column and a row stand for.
+    unit : str, optional
+        What a number is, for the legend; "weight" or "score" by default.
+
+    Returns
+    -------
+    picture : Picture
+        Up to four panels in a row, then a new row begins.
+
+    Raises
+    ------
+    ValueError
+        If names or masks do not fit, shapes differ, weights leave 0 to 1, or `alt` is
+        empty.
+
+    Examples
+    --------
+    >>> heatmaps([(np.eye(2), "right"), (1 - np.eye(2), "wrong")], alt="They differ.")
+    Picture: They differ.
+    """
+    if kind not in ("weights", "scores", "mask"):
+        raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
+    matrices = _matrices([A for A, _ in panels], kind)
+    masks = mask if isinstance(mask, list) else [mask] * len(matrices)
+    if len(masks) != len(matrices):
+        raise ValueError(f"mask holds {len(masks)} masks for {len(matrices)} panels")
+    blocked = [_blocked(A, M, kind) for A, M in zip(matrices, masks, strict=True)]
+    down = _names("rows", rows, matrices[0].shape[0])
+    across = _names("cols", cols, matrices[0].shape[1])
+    values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
+    look = _look(values, kind)
+    numbered = kind != "mask" and max(len(down), len(across)) <= NUMBERS_UP_TO
+    smallest = look.room if numbered else 10 if cols is not None else 0
+    below = [words for _, words in panels]
+    grid = _grid(below, down, across, (xlabel, ylabel), smallest)
+    with rc_context(STYLE):
+        figure, cells = _figure(grid, below, down, across, (xlabel, ylabel), look)
+        for ax, A, hidden in zip(cells, matrices, blocked, strict=True):
+            _hatch(ax, hidden, A if numbered else None, grid.cell)
+            if numbered:
+                _numbers(ax, A, hidden, look, grid.cell)
+            elif kind != "mask":
+                _shades(ax, np.where(hidden, 0, A), look)
+            elif grid.cell > 10:
+                thin = {"colors": COLOURS["rest"], "lw": 0.8, "zorder": 0}
+                ax.vlines(range(1, len(across)), 0, len(down), **thin)
+                ax.hlines(range(1, len(down)), 0, len(across), **thin)
+        if not numbered:
+            default = "score" if kind == "scores" else "weight"
+            _legend(figure, look, kind, unit or default)
+        return Picture(figure, alt)
+
+
+class Look(NamedTuple):
+    """How numbers become tints, and how they are written."""
+
+    colour: str
+    low: float
+    most: float  # what has the darkest tint
+    digits: int
+    room: float  # points that a cell needs for its number
+
+
+class Grid(NamedTuple):
+    """Where the panels are; lengths are in points."""
+
+    beside: int  # panels side by side
+    lines: int  # of panels
+    cell: float
+    gap: float  # between two panels
+    left: float  # of the first panel
+    top: float  # above a panel
+    low: float  # below a panel
+    turn: int  # of the names of columns, in degrees
+
+
+def _matrices(panels: Sequence[ArrayLike], kind: Kind) -> list[Array]:
+    """Return matrices of one shape."""
+    matrices = [np.asarray(A) for A in panels]
+    for A in matrices:
+        if A.ndim != 2 or 0 in A.shape:
+            raise ValueError(f"A must have shape (n_q, n_k), got {A.shape}")
+        if A.shape != matrices[0].shape:
+            shapes = f"{matrices[0].shape} and {A.shape}"
+            raise ValueError(f"panels must share a shape, got {shapes}")
+        if kind == "mask" and A.dtype != bool:
+            raise ValueError(f"a mask must be boolean, got {A.dtype}")
+    return matrices
+
+
+def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
+    """Return the cells to hatch."""
+    if kind == "mask":
+        return ~A
+    mask = np.asarray(True if mask is None else mask)
+    if mask.dtype != bool:
+        raise ValueError(f"mask must be boolean, got {mask.dtype}")
+    try:
+        return ~np.broadcast_to(mask, A.shape) | np.isneginf(A)
+    except ValueError:
+        raise ValueError(f"mask of shape {mask.shape} does not fit {A.shape}") from None
+
+
+def _names(argument: str, names: Sequence[object] | None, count: int) -> list[str]:
+    names = [*(range(count) if names is None else names)]
+    if len(names) != count:
+        raise ValueError(f"{argument} has {len(names)} names for {count} of them")
+    return [str(name) for name in names]
+
+
+def _look(values: Array, kind: Kind) -> Look:
+    """Return how these numbers are shown."""
+    low, high = values.min(initial=0), values.max(initial=0)
+    if kind == "weights":
+        if low < -1e-6 or high > 1 + 1e-6:
+            raise ValueError(
+                f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}; "
+                'use kind="scores" for signed numbers'
+            )
+        return Look(COLOURS["weight"], 0, 1, 2, 20)
+    digits = 2 if np.any(values % 1) else 0
+    longest = max((len(_written(x, digits)) for x in values), default=1)
+    room, most = max(20, 4 + 5.3 * longest), max(-low, high) or 1
+    return Look(COLOURS["ink"], low, most, digits, room)
+
+
+def _grid(
+    below: Sequence[str], rows: list[str], cols: list[str], labels: tuple[str, str],
+    smallest: float,
+) -> Grid:  # fmt: skip
+    """Return the largest cells that fit, and what stands around them."""
+    left = LETTER * max(map(len, rows)) + 8 + 15 * bool(labels[1])
+    longest = LETTER * max(map(len, cols))
+
+    def largest(beside: int, gap: float = 16) -> float:
+        return min(((WIDEST - left) / beside - gap) / len(cols), 40, 260 / len(rows))
+
+    beside = max((m for m in (2, 3, 4) if largest(m) > smallest), default=1)
+    lines = -(-len(below) // beside)
+    beside = -(-len(below) // lines)
+    cell = largest(beside)
+    turn = 90 if cell < 16 else 55
+    turn *= longest > cell * _step(cell) - 2
+    angle = math.radians(turn)
+    gap = max(16, math.cos(angle) * longest - cell / 2 + 6 if turn else 0)
+    cell = largest(beside, gap)  # the last name may need more room than there was
+    top = 10 + (math.sin(angle) * longest if turn else 8) + 14 * bool(labels[0])
+    under = max(len(_wrapped(words, cell * len(cols) + gap)) for words in below)
+    return Grid(beside, lines, cell, gap, left, top, 9 + 13 * under, turn)
+
+
+def _step(cell: float) -> int:
+    """Return how many names of rows or columns share one place."""
+    return 1 if cell > 10 else math.ceil(20 / cell)
+
+
+def _wrapped(words: str, width: float) -> list[str]:
+    return textwrap.wrap(words, max(8, int(width / 5.2)))
+
+
+def _figure(
+    grid: Grid, below: Sequence[str], rows: list[str], cols: list[str],
+    labels: tuple[str, str], look: Look,
+) -> tuple[Figure, list[Any]]:  # fmt: skip
+    """Return a figure with an empty frame for each panel, and what stands around it."""
+    wide, high = grid.cell * len(cols), grid.cell * len(rows)
+    across, down = wide + grid.gap, high + grid.top + grid.low
+    size = grid.left + grid.beside * across, grid.lines * down
+    figure, frames = Figure((size[0] / 72, size[1] / 72)), []
+    step = _step(grid.cell)
+    quiet = {"color": COLOURS["muted"]}
+    for k, words in enumerate(below):
+        line, column = divmod(k, grid.beside)
+        x, y = grid.left + column * across, line * down + grid.top + high
+        place = x / size[0], 1 - y / size[1], wide / size[0], high / size[1]
+        ax: Any = figure.add_axes(place, fc="none")
+        ax.set(xlim=(0, len(cols)), ylim=(len(rows), 0))
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
+        ax.set_xlabel(labels[0], **quiet)
+        ax.set_ylabel("" if column else labels[1], **quiet)
+        ax.set_xticks(np.arange(0, len(cols), step) + 0.5, cols[::step])
+        ticks = np.arange(0, len(rows), step) + 0.5
+        ax.set_yticks(ticks, [""] * len(ticks) if column else rows[::step])
+        ax.tick_params(length=0, pad=3, labelcolor=COLOURS["ink"])
+        ax.spines[:].set(color=look.colour, linewidth=1.1)
+        for name in ax.get_xticklabels() if grid.turn else ():
+            turned = {"rotation": grid.turn, "rotation_mode": "anchor"}
+            name.set(ha="left", va="center", **turned)
+        title = {"ha": "center", "va": "top", "color": COLOURS["ink"]}
+        ax.annotate(
+            "\n".join(_wrapped(words, across)), (0.5, 0), (0, -5), **title,
+            xycoords="axes fraction", textcoords="offset points",
+        )  # fmt: skip
+        frames.append(ax)
+    return figure, frames
+
+
+def _numbers(ax: Any, A: Array, hidden: Array, look: Look, cell: float) -> None:
+    """Fill each cell and write its number; a masked one has a number if a weight."""
+    gap = min(1.25, cell / 16) / cell
+    weights, side = look.colour == COLOURS["weight"], 1 - 2 * gap
+    letters = 3 + (cell >= 26) if weights else (look.room - 4) / 5.3
+    size = 0.92 * min(11, max(9.5, 0.36 * cell), (cell - 3) / (0.58 * letters))
+    for (i, j), value in np.ndenumerate(A):
+        if hidden[i, j] and value in (0, -np.inf):
+            continue
+        share = min(abs(value) / look.most, 1.0) if np.isfinite(value) else 0.0
+        alpha = share if weights else 0.05 + 0.27 * share
+        place = (j + gap, i + gap), side, side
+        ax.add_patch(Rectangle(*place, fc=(look.colour, alpha), lw=0, clip_on=False))
+        words = _written(value, look.digits)
+        if cell < 26:
+            words = words.removesuffix(".00").replace("0.", ".", 1)
+        ink = "ink" if alpha < 0.475 else "on1" if alpha < 0.635 else "on2"
+        style = {"color": COLOURS[ink], "fontsize": size, "ha": "center"}
+        ax.text(j + 0.5, i + 0.5, words, va="center_baseline", **style)
+
+
+def _shades(ax: Any, A: Array, look: Look) -> None:
+    """Fill cells without numbers, one path for each shade; negative ones in amber."""
+    levels = np.rint(np.where(np.isfinite(A), A, 0) * (SHADES / look.most)).astype(int)
+    square = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
+    for level in np.unique(levels[levels != 0]).tolist():
+        places = np.argwhere(levels == level)[:, ::-1]
+        squares = (Path(place + square, closed=True) for place in places)
+        path = Path.make_compound_path(*squares)
+        colour = look.colour if level > 0 else COLOURS["amber"]
+        fill = {"fc": (colour, abs(level) / SHADES), "lw": 0, "aa": False}
+        ax.add_patch(PathPatch(path, clip_on=False, **fill))
+
+
+def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
+    """Hatch masked cells; without the middle stroke there is room for a number."""
+    strokes = []
+    for i, j in np.argwhere(hidden):
+        written = A is not None and A[i, j] not in (0, -np.inf)
+        whole = [(0, 1)] if cell <= 10 else [(0, 1), (0, 0.5), (0.5, 1)]
+        for a, b in [(0, 0.3), (0.7, 1)] if written else whole:
+            strokes.append(Path([(j + a, i + b), (j + b, i + a)]))
+    if strokes:
+        look = {"ec": COLOURS["muted"], "lw": 1 if cell > 10 else 0.6, "fill": False}
+        path = Path.make_compound_path(*strokes)
+        ax.add_patch(PathPatch(path, clip_on=False, **look))
+
+
+def _legend(figure: Figure, look: Look, kind: Kind, name: str) -> None:
+    """Say what the tints mean, where no number does."""
+    fills: list[Any] = [{"fc": "none"}, {"fc": "none", "hatch": "////"}]
+    names, edges = ["may attend", "masked"], ["rest", "muted"]
+    if kind != "mask":
+        shares = (-1, -0.5, 0, 0.5, 1) if look.low < 0 else (0, 0.25, 0.5, 0.75, 1)
+        colours = [COLOURS["amber"] if share < 0 else look.colour for share in shares]
+        fills = [{"fc": (c, abs(s))} for c, s in zip(colours, shares, strict=True)]
+        names = [_written(share * look.most, 2) for share in shares]
+        edges = ["rest"] * len(names)
+    pairs = zip(fills, edges, strict=True)
+    boxes = [
+        Rectangle((0, 0), 1, 1, ec=COLOURS[e], lw=0.8, **fill) for fill, e in pairs
+    ]
+    legend = figure.legend(
+        boxes, names, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(names),
+        title="" if kind == "mask" else name, frameon=False, fontsize=9,
+        title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
+        handletextpad=0.4, labelcolor=COLOURS["ink"],
+    )  # fmt: skip
+    legend.get_title().set_color(COLOURS["muted"])
+
+
+def _written(value: float, digits: int) -> str:
+    """Return a number as it stands in a cell, without a minus before zero."""
+    if np.isneginf(value):
+        return "−∞"
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return text if text.strip("−0.") else text.removeprefix("−")
+
+
+def _small_png(figure: Figure, bbox: str | None = None) -> bytes:
+    """Return the figure for paper, small: 256 colours are enough for it."""
+    drawn, buffer = io.BytesIO(), io.BytesIO()
+    with rc_context({"savefig.bbox": bbox, "savefig.pad_inches": 0.02}):
+        ground: Any = {"facecolor": "white", "metadata": {"Software": None}}
+        figure.savefig(drawn, format="png", dpi=110, **ground)
+    with Image.open(drawn) as image:
+        image.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
+    return buffer.getvalue()
+
+
+def _inline_svg(figure: Figure, alt: str) -> str:
+    """Return the figure as an SVG element that can share a page with others."""
+    buffer = io.BytesIO()
+    same: Any = {"svg.hashsalt": "mha", "svg.fonttype": "none"}  # ids, on every run
+    with rc_context({**same, "savefig.bbox": "tight", "savefig.pad_inches": 0.02}):
+        ground: Any = {"facecolor": "none", "metadata": {"Date": None}}
+        figure.savefig(buffer, format="svg", **ground)
+    drawn = buffer.getvalue().decode("utf-8")
+    width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn)[0]
+    inside = drawn.partition("<svg")[2].partition(">")[2]
+    for pattern, replacement in TIDY:
+        inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
+    inside = re.sub("<[^>]+>", _rounded, inside)
+    pixels = min(float(width) * 4 / 3, WIDEST_ON_PAGE)  # from points
+    return (
+        '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {width} {height}" width="{pixels:.0f}" '
+        f'style="{LOOK}" role="img" aria-label="{escape(alt)}">'
+        f"{_own_ids(inside).strip()}"
+    )
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """Return an element with hundredths of points; what is written stays."""
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
+
+
+def _own_ids(svg: str) -> str:
+    """Keep only the ids that are referred to, and make them unlike other pictures'."""
+    prefix = "mha" + sha256(svg.encode()).hexdigest()[:8]
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
+
+    def rename(match: re.Match[str]) -> str:
+        return f' id="{prefix}-{match[1]}"' if match[1] in used else ""
+
+    svg = re.sub(r'\s+id="([^"]+)"', rename, svg)
+    return re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)

@@ -1,0 +1,154 @@
+"""A look at attention, by mouse, finger or keyboard."""
+
+import base64
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["View", "attention"]
+
+ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
+SIGNS = {"\n": "⏎", "\r": "⏎", "\t": "⇥"} | {chr(c): "�" for c in (0, *range(14, 32))}
+# VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
+FIND = (
+    'document.currentScript?.closest(".mha-view") ?? '
+    "[...document.querySelectorAll('[data-view=\"%s\"]')]"
+    '.find((node) => !node.querySelector(".live"))'
+)
+PAGE = (  # an <img> is what JupyterLab leaves of an output that it does not trust
+    '<div class="mha-view mha-attention" data-view="{name}" role="group" '
+    'aria-label="{alt}"><div class="still">{still}</div><style>{css}</style>'
+    '<script type="application/json">{data}</script>'
+    "<script>(() => {{ const root = {find}; {code} }})()</script></div>"
+)
+STILL = (
+    '<img alt="{}" src="data:image/png;base64,{}" '
+    'style="background: #fff; max-width: 100%" />'
+)
+
+
+def attention(
+    weights: Any, tokens: Sequence[object], keys: Sequence[object] | None = None, *,
+    alt: str, first: int | str = 0, layer: int = 1, head: int = 1,
+) -> "View":  # fmt: skip
+    """Show which word attends to which, for one head or many.
+
+    All heads are small maps to choose from. Below them, lines lead from one word to all
+    it attends to in the chosen head.
+
+    Parameters
+    ----------
+    weights : ndarray or Tensor of shape ([layers,] [heads,] n_q, n_k)
+        Weights of attention, 0 to 1; also a list with one array for each layer.
+    tokens : sequence of str
+        The n_q words that attend. They may hold any text; it is escaped.
+    keys : sequence of str, optional
+        The n_k words attended to, if they are not the same.
+    alt : str
+        One sentence with what there is to find.
+    first : int or str, default 0
+        The word that attends at first: its index, or the first one that is this text.
+    layer, head : int, default 1
+        The head that is shown at first, counted from 1 as in the figure.
+
+    Returns
+    -------
+    view : View
+        Shows itself as the last line of a cell.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit the words, or a weight is NaN or lies outside 0..1.
+
+    Examples
+    --------
+    >>> attention([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], alt="b looks at both")
+    View: b looks at both
+    """
+    A, queries = _as_array(weights), [*map(_visible, tokens)]
+    words = queries if keys is None else [*map(_visible, keys)]
+    expected = (len(queries), len(words))
+    if not 2 <= A.ndim <= 4 or A.shape[-2:] != expected or A.size == 0:
+        raise ValueError(
+            f"weights must have shape ([layers,] [heads,] n_q, n_k), with {expected} "
+            f"words, got {A.shape}; of a batch show one sentence"
+        )
+    if not np.all((A >= -ROUNDING) & (A <= 1 + ROUNDING)):
+        raise ValueError(f"weights must lie in 0..1, got {A.min():.3} to {A.max():.9}")
+    A = np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
+    at = queries.index(first) if first in queries else first
+    if not isinstance(at, int | np.integer) or not 0 <= at < len(queries):
+        raise ValueError(f"first must be one of {len(queries)} tokens, got {first!r}")
+    for name, place, count in ("layer", layer, len(A)), ("head", head, A.shape[1]):
+        if not 1 <= place <= count:
+            raise ValueError(f"{name} must lie in 1..{count}, got {place}")
+    shown = {"query": int(at), "layer": layer - 1, "head": head - 1}
+    data = {"weights": A.round(4).tolist(), "queries": queries, "keys": words}
+    return View(alt, data | shown)
+
+
+class View:
+    """Hold weights to look at, and the picture that stands for them on paper.
+
+    It shows itself in JupyterLab, VS Code, Colab and on web pages. Where no script
+    runs, as in a PDF or in a notebook that JupyterLab does not trust yet, it is a
+    picture of the head shown at first; where matplotlib is missing, the alt text.
+    """
+
+    def __init__(self, alt: str, data: dict[str, Any]) -> None:
+        if not alt.strip():
+            raise ValueError("alt must say in one sentence what the view shows")
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        self.alt, self._shown = alt.strip(), data
+        self.data = text.replace("<", "\\u003c")  # "</script>" would end the element
+
+    @cached_property
+    def still(self) -> Any:
+        """The head shown at first; the first look at it needs matplotlib."""
+        from mha.plot import heatmap
+
+        A = self._shown["weights"][self._shown["layer"]][self._shown["head"]]
+        names = self._shown["queries"], self._shown["keys"]
+        return heatmap(A, *([w[:12] for w in some] for some in names), alt=self.alt)
+
+    def __repr__(self) -> str:
+        return f"View: {self.alt}"
+
+    def _repr_html_(self) -> str:
+        """Return the view as one piece of HTML that needs nothing from outside."""
+        alt, name = escape(self.alt), sha256(self.data.encode()).hexdigest()[:8]
+        try:
+            png = base64.b64encode(self.still.png).decode("ascii")
+            still = STILL.format(alt, png)
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            still = f"<p>{alt}</p>"
+        file = Path(__file__)
+        css = file.with_suffix(".css").read_text(encoding="utf-8").replace("\n", "")
+        code = file.with_suffix(".js").read_text(encoding="utf-8")
+        live = {"css": css, "code": code, "data": self.data, "find": FIND % name}
+        return PAGE.format(name=name, alt=alt, still=still, **live)
+
+
+def _as_array(values: Any) -> Any:
+    """Return a copy of an array, a tensor, or a list of them, as floats."""
+    if isinstance(values, list | tuple):
+        values = [_as_array(value) for value in values]
+    if hasattr(values, "detach"):  # maybe with gradients, elsewhere, in bfloat16
+        values = values.detach().cpu().double().numpy()
+    return np.array(values, dtype=float)
+
+
+def _visible(token: object) -> str:
+    """Return a token as text in which space, line break and nothing are signs."""
+    word = str(token).encode("utf-8", "replace").decode()  # half a character of two
+    word = "".join(SIGNS.get(c, c) for c in word)
+    return word if word.strip() else "␣" * len(word) or "∅"

@@ -1,0 +1,133 @@
+"""Every live view at several widths and themes: barriers, targets, focus, contrast."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("axe_playwright_python")
+
+from axe_playwright_python.sync_playwright import Axe
+
+import figures
+from figures.scene import LIGHT
+from mha import view
+from tests.browser.test_figures import FIGURES, Figure
+from tests.weekly.figures.test_contrast import DARK, contrast
+
+every_figure = pytest.mark.parametrize("name", FIGURES)
+ROLES = "".join(f"--mha-{role}: {colour};" for role, colour in DARK.items())
+IN_THE_BOOK = f":root {{{ROLES}}} body {{ background: #14181E }}"
+
+
+@every_figure
+@pytest.mark.parametrize(
+    ("theme", "style", "width"),
+    [("light", "", 800), ("dark", "", 330), ("dark", IN_THE_BOOK, 390)],
+)
+def test_axe_finds_no_barrier_and_nothing_scrolls_sideways(
+    show, name, theme, style, width
+):
+    figure = show(FIGURES[name](), theme=theme, style=style, width=width)
+    figure.page.wait_for_function("!document.getAnimations().length")
+    found = Axe().run(figure.page, options={"resultTypes": ["violations"]})
+    assert [v["id"] for v in found.response["violations"]] == []
+    assert figure.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@every_figure
+def test_targets_are_large_enough_for_a_finger(show, name):
+    figure = show(FIGURES[name](), width=390)
+    nodes = "button, fieldset label, input[type=range], .handle"
+    boxes = [
+        node.bounding_box()
+        for node in figure.root.locator(nodes).all()
+        if node.is_visible()
+    ]
+    assert boxes and min(min(b["width"], b["height"]) for b in boxes) >= 24
+
+
+@every_figure
+def test_tab_reaches_the_figure_and_leaves_it_and_the_focus_is_seen(show, name):
+    figure = show(FIGURES[name]())
+    stops = 0
+    for _ in range(12):
+        figure.press("Tab")
+        if not figure.page.evaluate("!!document.activeElement.closest('.mha-view')"):
+            break
+        look = "getComputedStyle(document.activeElement).outlineStyle"
+        assert figure.page.evaluate(look) != "none"
+        stops += 1
+    assert 1 <= stops < 12
+
+
+@every_figure
+def test_nothing_moves_by_itself_and_without_motion_nothing_glides(show, name):
+    figure = show(FIGURES[name](), reduced_motion="reduce")
+    longest = """root => Math.max(...[...root.querySelectorAll("*")].flatMap((node) =>
+        getComputedStyle(node).transitionDuration.split(",").map(parseFloat)))"""
+    assert figure.root.evaluate(longest) == 0
+    figure = show(FIGURES[name]())
+    figure.page.wait_for_timeout(500)
+    assert figure.page.evaluate("document.getAnimations().length") == 0
+
+
+@every_figure
+def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
+    """With forced colours every role is the colour of text, on the reader's paper."""
+    figure = show(FIGURES[name](), theme="dark", forced_colors="active")
+    role = "getComputedStyle(root).getPropertyValue('--weight')"
+    assert figure.root.evaluate(f"root => {role}") == "CanvasText"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    for mark in figure.root.locator("i").all():
+        if mark.is_visible():
+            colours = mark.evaluate(f"""node => [{paper},
+                getComputedStyle(node).backgroundColor,
+                getComputedStyle(node).borderTopColor]""")
+            assert len(set(colours)) > 1
+
+
+@every_figure
+def test_two_copies_on_one_page_do_not_disturb_each_other(show, name):
+    first = show(FIGURES[name](), FIGURES[name]())
+    second = Figure(first.page, 1)
+    before = dict(second.root.evaluate("root => ({...root.dataset})"))
+    for node in first.root.locator("input[type=radio]").all():
+        node.check()
+    for node in first.root.locator("input[type=range]").all():
+        node.press("End")
+    assert second.root.evaluate("root => ({...root.dataset})") == before
+
+
+def test_the_view_takes_tensors_of_any_kind_and_a_list_of_layers():
+    torch = pytest.importorskip("torch")
+    W = np.random.default_rng(1).dirichlet(np.ones(3), size=(5, 3))
+    half = torch.tensor(W, requires_grad=True).to(torch.bfloat16)
+    data = json.loads(view.attention([half, half], ["a", "b", "c"], alt="x").data)
+    np.testing.assert_allclose(data["weights"], [W, W], atol=0.004)
+
+
+# The colours of all cells with a weight and of their numbers, as colours of CSS.
+SHADES = """root => {
+    const paint = new OffscreenCanvas(1, 1).getContext("2d");
+    const bytes = (colour) => {
+        paint.fillStyle = colour;
+        paint.fillRect(0, 0, 1, 1);
+        return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    return [...root.querySelectorAll(".w")].map((node) => getComputedStyle(node))
+        .map((style) => [bytes(style.backgroundColor), bytes(style.color)]);
+}"""
+
+
+@pytest.mark.parametrize("style", ["", IN_THE_BOOK])
+def test_a_number_can_be_read_on_every_weight(show, style):
+    scores = np.tile(np.linspace(-5, 5, 40), (40, 1)) * np.linspace(0, 1, 40)[:, None]
+    tokens = [f"{k}" for k in range(40)]
+    starts = {"all open": np.ones((40, 40), bool)}
+    drawn = figures.masks(scores, tokens, starts=starts, alt="All shades")
+    figure = show(drawn, style=style, reduced_motion="reduce")
+    pairs = np.array(figure.root.evaluate(SHADES)) / 255
+    assert min(contrast(*pair) for pair in pairs) >= 4.5
+    assert LIGHT["weight"] != DARK["weight"]
