@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from mha import _minilm
-from mha._arrays import Array, as_array, as_count
+from mha._doors import Array, as_array, as_count
 from mha._extras import needs
 from mha._minilm import find as find
 from mha.encoder import encoder, layer_norm

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import chapter, section
-from mha._arrays import as_mask
+from mha._doors import as_mask
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, Mistake
 from mha.masks import causal_mask, masked_softmax, padding_mask

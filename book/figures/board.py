@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from figures.house import draw_plate, draw_sum
 from figures.scene import Scene
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.picture import Picture
 
 ROW, CELL, LEFT, GAP = 20, 37, 47, 12  # points

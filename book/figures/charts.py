@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from figures.checks import as_series
 from figures.picture import INK, Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.matrices import as_names
 from mha.plot.picture import house_style
 

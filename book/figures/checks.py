@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._arrays import Array
+from mha._doors import Array
 
 
 def all_known(argument: str, names: Iterable[str], allowed: Collection[str]) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from figures.house import draw_plate, draw_sum
 from figures.scene import Scene
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.picture import Picture
 
 COLUMN, STEP = 160, 38  # points

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.moves import moves
-from mha._arrays import Array
+from mha._doors import Array
 from mha.view.base import View, as_numbers, as_words
 
 FEWEST, MOST = 10, 400

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.scene import Scene
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.picture import Picture
 
 WIDE, HIGH, TOP, LEFT, SIGN = 22.5, 22, 46, 52, 24  # points

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._arrays import as_count
+from mha._doors import as_count
 from mha.heads import split_heads
 from mha.view.base import View, as_words, short
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from figures.charts import DASHES, axes, legend
 from figures.picture import Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.picture import house_style
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from figures.scene import Scene
-from mha._arrays import Array
+from mha._doors import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder_layer, layer_norm
 from mha.heads import linear, merge_heads, split_heads

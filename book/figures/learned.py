@@ -7,7 +7,7 @@ import numpy as np
 
 from figures.ten import NAMES, RIGHT
 from mha import zoo
-from mha._arrays import Array
+from mha._doors import Array
 from mha.view.base import View
 
 

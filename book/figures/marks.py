@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from figures.picture import INK, WIDTH, Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.matrices import as_matrix, as_names
 from mha.plot.palette import LIGHT
 from mha.plot.picture import house_style

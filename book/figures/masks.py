@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.masks import masked_softmax
 from mha.view.base import View, as_numbers, as_words, short
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from figures.picture import INK, WIDTH, Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.matrices import as_matrix
 from mha.plot.picture import house_style
 

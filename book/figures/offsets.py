@@ -3,7 +3,7 @@
 import numpy as np
 
 from figures.charts import lines
-from mha._arrays import as_count
+from mha._doors import as_count
 from mha.positions import sinusoidal_positional_encoding
 from mha.view.base import View
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from figures.checks import as_series
 from figures.scene import Scene
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.matrices import as_names
 from mha.plot.picture import Picture
 from mha.softmax import softmax

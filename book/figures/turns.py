@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from figures.checks import as_series
 from figures.picture import INK, WIDTH, Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.palette import LIGHT
 from mha.plot.picture import house_style
 

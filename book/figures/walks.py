@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from figures.charts import axes, legend
 from figures.picture import INK, Picture
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.matrices import as_matrix
 from mha.plot.picture import house_style
 

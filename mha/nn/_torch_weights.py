@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mha._arrays import as_count
+from mha._doors import as_count
 from mha.nn.attention import MultiHeadAttention
 from mha.nn.encoder import Encoder, EncoderLayer
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mha._arrays import Array, as_count, as_scale, broadcast_leading, same_last_axis
+from mha._doors import Array, as_count, as_scale, broadcast_leading, same_last_axis
 
 Mask = Tensor | Array | None
 Device = torch.device | str | int | None

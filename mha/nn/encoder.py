@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mha._arrays import Array, as_activation, as_count, as_eps
+from mha._doors import Array, as_activation, as_count, as_eps
 from mha.nn.attention import (
     Device,
     Mask,

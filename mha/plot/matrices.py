@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.plot.picture import Picture
 from mha.plot.scene import Scene, corners
 

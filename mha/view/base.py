@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha._figures import as_alt
 
 if TYPE_CHECKING:
