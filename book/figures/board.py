@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.house import draw_plate, draw_sum
 from figures.scene import Scene
-from mha._doors import Array
 from mha.plot.picture import Picture
 
 ROW, CELL, LEFT, GAP = 20, 37, 47, 12  # points

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.checks import as_series
 from figures.picture import INK, Picture
-from mha._doors import Array
 from mha.plot.matrices import as_names
 from mha.plot.picture import house_style
 

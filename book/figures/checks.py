@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from mha._doors import Array
+from numpy.typing import NDArray as Array
 
 
 def all_known(argument: str, names: Iterable[str], allowed: Collection[str]) -> None:

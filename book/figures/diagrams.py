@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.house import draw_plate, draw_sum
 from figures.scene import Scene
-from mha._doors import Array
 from mha.plot.picture import Picture
 
 COLUMN, STEP = 160, 38  # points

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.moves import moves
-from mha._doors import Array
 from mha.view.base import View, as_numbers, as_words
 
 FEWEST, MOST = 10, 400

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.scene import Scene
-from mha._doors import Array
 from mha.plot.picture import Picture
 
 WIDE, HIGH, TOP, LEFT, SIGN = 22.5, 22, 46, 52, 24  # points

@@ -1,12 +1,12 @@
 """Follow one number through the cut into heads, right and wrong (chapter split)."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import as_count
 from mha.heads import split_heads
 from mha.view.base import View, as_words, short
 
@@ -50,7 +50,7 @@ def heads(
     View: A head has every word.
     """
     cells, words = np.asarray(cells), as_words(words)
-    n_heads = as_count("n_heads", n_heads)
+    n_heads = operator.index(n_heads)
     most = MOST_ROWS, MOST_COLUMNS
     if cells.ndim != 2 or 0 in cells.shape or np.any(np.greater(cells.shape, most)):
         raise ValueError(

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.charts import DASHES, axes, legend
 from figures.picture import Picture
-from mha._doors import Array
 from mha.plot.picture import house_style
 
 

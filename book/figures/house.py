@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray as Array
 
 from figures.scene import Scene
-from mha._doors import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder_layer, layer_norm
 from mha.heads import linear, merge_heads, split_heads

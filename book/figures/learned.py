@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray as Array
 
 from figures.ten import NAMES, RIGHT
 from mha import zoo
-from mha._doors import Array
 from mha.view.base import View
 
 

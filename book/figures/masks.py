@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
-from mha._doors import Array
 from mha.masks import masked_softmax
 from mha.view.base import View, as_numbers, as_words, short
 

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.picture import INK, WIDTH, Picture
-from mha._doors import Array
 from mha.plot.matrices import as_matrix
 from mha.plot.picture import house_style
 

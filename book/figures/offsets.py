@@ -1,9 +1,10 @@
 """Move two positions apart and see what their dot product sees (chapter positions)."""
 
+import operator
+
 import numpy as np
 
 from figures.charts import lines
-from mha._doors import as_count
 from mha.positions import sinusoidal_positional_encoding
 from mha.view.base import View
 
@@ -39,7 +40,7 @@ def offsets(width: int = 16, *, alt: str) -> View:
     >>> offsets(4, alt="Two hands, and only the offset counts.")
     View: Two hands, and only the offset counts.
     """
-    width = as_count("width", width)
+    width = operator.index(width)
     if width % 2 or not 2 <= width <= WIDEST:
         raise ValueError(f"width must be even, from 2 to {WIDEST}, got {width}")
     data = {"width": width, "first": [3, 4], "most": [100, 40]}

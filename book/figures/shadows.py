@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.checks import as_series
 from figures.picture import INK, Picture
-from mha._doors import Array
 from mha.plot.palette import LIGHT
 from mha.plot.picture import house_style
 

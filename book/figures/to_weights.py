@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.checks import as_series
 from figures.scene import Scene
-from mha._doors import Array
 from mha.plot.matrices import as_names
 from mha.plot.picture import Picture
 from mha.softmax import softmax

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Polygon
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.checks import all_known, as_series
 from figures.hull import convex_hull
 from figures.picture import INK, Picture
-from mha._doors import Array
 from mha.plot.palette import LIGHT, ROLES
 from mha.plot.picture import house_style
 

@@ -3,10 +3,10 @@
 import numpy as np
 from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike
+from numpy.typing import NDArray as Array
 
 from figures.charts import axes, legend
 from figures.picture import INK, Picture
-from mha._doors import Array
 from mha.plot.matrices import as_matrix
 from mha.plot.picture import house_style
 

@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 import pytest
+from mha.arguments import BIASES, MATRICES, NORMS, validated
 
 import mha
 from mha import _arrays, arguments
-from mha.arguments import BIASES, MATRICES, NORMS, validated
 from tests.samples import nothing_modified
 
 D, H, N = 7, 1, 5

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from mha.arguments import BIASES, MATRICES, NORMS
 
 from mha import (
     causal_mask,
@@ -20,7 +21,6 @@ from mha import (
     padding_mask,
     sinusoidal_positional_encoding,
 )
-from mha.arguments import BIASES, MATRICES, NORMS
 from tests import reference
 from tests.samples import LEADING, SIZES, draw_mask, nothing_modified, peak_memory
 from tests.tolerances import FLOAT16, FLOAT32, TORCH, assert_close
