@@ -253,8 +253,12 @@ def _misfit(
         return f"{name} must have shape ({size},), got ({n},)"
     other = next(a for a, (_, axes) in given.items() if symbol in _symbols(axes))
     first, second = (given[a][1].endswith(symbol) for a in (other, name))
-    # X_k may be X, and is called what the caller called it.
-    a, b = (next(c for c in given if given[c][0] is given[d][0]) for d in (other, name))
+    a, b = (
+        next(c for c in given if given[c][0] is given[d][0])  # X, if X_k was not given
+        if d in ("X_k", "X_v")
+        else d
+        for d in (other, name)
+    )
     if first == second:
         axis = "last axis" if first else "length"
         return f"{a} and {b} must have the same {axis} {symbol}, got {size} and {n}"

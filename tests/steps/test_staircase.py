@@ -153,10 +153,10 @@ def test_pytest_finds_the_fixture_of_mha_testing(pytester):
     """In a fresh folder; where mha is installed, the entry point says the same."""
     pytester.makepyfile(
         """
-        import mha
+        from mha import laws
 
         def test_mine(assert_lawful):
-            assert_lawful(mha.multi_head_attention, only="rows_sum_to_one")
+            assert assert_lawful is laws.assert_lawful
         """
     )
     pytester.runpytest("-p", "mha.testing", "-p", "no:xdist").assert_outcomes(passed=1)
