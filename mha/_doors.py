@@ -76,7 +76,8 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     required = {p.name for p in parameters if p.default is p.empty}
     defaults = {p.name: p.default for p in parameters}
     known = AXES | {"x": AXES_OF_x.get(step.__name__, "")}
-    axes = {name: known[name] for name in defaults if name in known}
+    tokens_first = sorted(defaults, key=lambda name: name[0] != "X")
+    axes = {name: known[name] for name in tokens_first if name in known}
     keeps_dtype = step.__name__ in KEEP_DTYPE
     names: dict[str, Any] = {}  # what the step finds in its module: no doors
     bare: Any = FunctionType(step.__code__, names, step.__name__)
