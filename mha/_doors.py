@@ -78,7 +78,9 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     known = AXES | {"x": AXES_OF_x.get(step.__name__, "")}
     tokens_first = sorted(defaults, key=lambda name: name[0] != "X")
     axes = {name: known[name] for name in tokens_first if name in known}
+    checks = {name: check for name, check in CHECKS.items() if name in defaults}
     keeps_dtype = step.__name__ in KEEP_DTYPE
+    read = as_numbers if keeps_dtype else as_floats
     names: dict[str, Any] = {}  # what the step finds in its module: no doors
     bare: Any = FunctionType(step.__code__, names, step.__name__)
     bare.__kwdefaults__, bare.__defaults__ = step.__kwdefaults__, step.__defaults__
@@ -97,7 +99,7 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
         if not names:  # at the first call, when all steps are there
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
-        arguments = _checked(arguments, axes, as_numbers if keeps_dtype else as_floats)
+        arguments = _checked(arguments, axes, checks, read)
         dtypes = _dtypes(arguments.values())
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
             return bare(**arguments)
@@ -110,7 +112,9 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     return door
 
 
-def _checked(x: Arguments, axes: dict[str, str], read: Callable) -> Arguments:
+def _checked(
+    x: Arguments, axes: dict[str, str], checks: dict[str, Callable], read: Callable
+) -> Arguments:
     """Return the arguments of a step as arrays and numbers that fit, or raise."""
     if "X_k" in x:
         x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
@@ -119,12 +123,10 @@ def _checked(x: Arguments, axes: dict[str, str], read: Callable) -> Arguments:
     if "n_heads" in x:
         x["n_heads"] = as_count("n_heads", x["n_heads"])
         heads = (x["n_heads"],)
-    arrays, sizes = fit(
-        {name: (x[name], axes[name]) for name in axes}, *heads, read=read
-    )
+    arrays, sizes = fit(x, axes, *heads, read=read)
     x |= arrays
-    for name, check in CHECKS.items():
-        if name in x and not (x[name] is None and name in OPTIONAL):
+    for name, check in checks.items():
+        if x[name] is not None or name not in OPTIONAL:
             x[name] = check(x[name])
     if "lengths" in x:
         x |= _as_lengths(**x)
@@ -216,46 +218,52 @@ def _symbols(axes: str) -> tuple[str, ...]:
 
 
 def fit(
-    given: Mapping[str, tuple[Any, str]], n_heads: int = 1, read: Callable = as_floats
+    given: Mapping[str, Any],
+    all_axes: Mapping[str, str],
+    n_heads: int = 1,
+    read: Callable = as_floats,
 ) -> tuple[Arguments, dict[str, int]]:
-    """Return arrays, given as ``{name: (x, axes)}``, and the size of each axis.
+    """Return the arrays that have axes, by name, and the size of each axis.
 
     Axes of the same name must have the same size, and leading axes are broadcast.
     """
     arrays: Arguments = {}
     sizes: dict[str, int] = {}
-    for name, (x, axes) in given.items():
-        if x is None and axes[-1] == ",":
+    for name, axes in all_axes.items():
+        if given[name] is None and axes[-1] == ",":
             continue
-        x = arrays[name] = read(name, x, axes)
+        x = arrays[name] = read(name, given[name], axes)
         symbols = _symbols(axes)
         for symbol, n in zip(symbols, x.shape[-len(symbols) :], strict=True):
             if sizes.setdefault(symbol, n) != n:
-                raise ValueError(_misfit(given, symbol, sizes[symbol], name, n))
+                words = _misfit(given, all_axes, symbol, sizes[symbol], name, n)
+                raise ValueError(words)
     for symbol, n in sizes.items():
         if n % n_heads and symbol.startswith("n_heads * "):
-            name = next(a for a in given if given[a][1].endswith(symbol))
+            name = next(a for a in all_axes if all_axes[a].endswith(symbol))
             raise ValueError(
                 f"the columns of {name} ({n}) must be divisible by n_heads ({n_heads})"
             )
-    stacked = {name: x for name, x in arrays.items() if given[name][1][0] == "."}
-    leading = broadcast_leading(stacked) if stacked else ()
-    for name, x in stacked.items():
-        if x.shape[:-2] != leading:
-            arrays[name] = np.broadcast_to(x, leading + x.shape[-2:])
+    stacked = {name: x for name, x in arrays.items() if all_axes[name][0] == "."}
+    if len(stacked) > 1:
+        leading = broadcast_leading(stacked)
+        for name, x in stacked.items():
+            if x.shape[:-2] != leading:
+                arrays[name] = np.broadcast_to(x, leading + x.shape[-2:])
     return arrays, sizes
 
 
 def _misfit(
-    given: Mapping[str, tuple[Any, str]], symbol: str, size: int, name: str, n: int
-) -> str:
+    given: Mapping[str, Any], axes: Mapping[str, str], symbol: str, size: int,
+    name: str, n: int,
+) -> str:  # fmt: skip
     """Say that an axis of `name` has another size than the first axis of that name."""
-    if given[name][1][-1] == ",":
+    if axes[name][-1] == ",":
         return f"{name} must have shape ({size},), got ({n},)"
-    other = next(a for a, (_, axes) in given.items() if symbol in _symbols(axes))
-    first, second = (given[a][1].endswith(symbol) for a in (other, name))
+    other = next(a for a in axes if symbol in _symbols(axes[a]))
+    first, second = (axes[a].endswith(symbol) for a in (other, name))
     a, b = (
-        next(c for c in given if given[c][0] is given[d][0])  # X, if X_k was not given
+        next(c for c in axes if given[c] is given[d])  # X, if X_k was not given
         if d in ("X_k", "X_v")
         else d
         for d in (other, name)
@@ -329,7 +337,7 @@ def as_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> Any:
 
 def as_count(name: str, n: Any, at_least: float = 1) -> int:
     """Return `n` as an int that is at least `at_least`."""
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral):
+    if type(n) is not int and (type(n) is bool or not isinstance(n, numbers.Integral)):
         raise TypeError(f"{name} must be an integer, got {n!r}")
     if int(n) < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {n}")
@@ -417,8 +425,9 @@ def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
     if missing := [name for name in MATRICES if weights.get(name) is None]:
         raise ValueError(f"{where} lacks {', '.join(missing)}")
     places = {name: f"{where}[{name!r}]" for name in LAYER if name in weights}
-    given = {place: (weights[name], LAYER[name]) for name, place in places.items()}
-    arrays, _ = fit({"X": (X, AXES["X"])} | given, n_heads)
+    given = {place: weights[name] for name, place in places.items()} | {"X": X}
+    axes = {"X": AXES["X"]} | {place: LAYER[name] for name, place in places.items()}
+    arrays, _ = fit(given, axes, n_heads)
     return {name: arrays.get(place) for name, place in places.items()}
 
 
@@ -426,6 +435,6 @@ def _as_final_norm(norm: Any, X: Array) -> list[Array | None]:
     if not isinstance(norm, tuple | list) or len(norm) != 2:
         raise TypeError(f"final_norm must be a pair (gain, bias) or None, got {norm!r}")
     names = "the gain of final_norm", "the bias of final_norm"
-    vectors = {name: (g, "d_model,") for name, g in zip(names, norm, strict=True)}
-    arrays, _ = fit({"X": (X, AXES["X"])} | vectors)
+    given = {"X": X} | dict(zip(names, norm, strict=True))
+    arrays, _ = fit(given, {"X": AXES["X"]} | dict.fromkeys(names, "d_model,"))
     return [arrays.get(name) for name in names]

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 
 import mha
+from mha import _doors
 from mha.nn import EncoderLayer, MultiHeadAttention, to_torch
 from tests.benchmarks.clock import ratio
 
@@ -210,6 +211,34 @@ def test_the_numpy_layer_keeps_within_sight_of_torchs(benchmark, activation, at_
         lambda: mha.encoder_layer(tokens, weights, 8, activation=activation),
         forward(to_torch(layer), X),
         at_most,
+    )
+
+
+SMALL = np.random.default_rng(0).standard_normal((5, 12))
+MATRIX = np.random.default_rng(1).standard_normal((12, 12))
+HEADS = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), MATRIX)
+CALLS = {
+    "softmax": {"x": SMALL},
+    "masked_softmax": {"S": SMALL, "mask": SMALL > 0},
+    "scaled_dot_product_attention": {"Q": SMALL, "K": SMALL, "V": SMALL},
+    "chunked_attention": {"Q": SMALL, "K": SMALL, "V": SMALL},
+    "multi_head_attention": HEADS
+    | {"X": SMALL, "n_heads": 3, "mask": np.tri(5, dtype=bool)},
+    "encoder_layer": {
+        "X": SMALL,
+        "weights": HEADS | {"W_1": MATRIX, "W_2": MATRIX},
+        "n_heads": 3,
+    },
+}
+
+
+@pytest.mark.parametrize("step", CALLS)
+def test_checking_small_arguments_takes_no_longer_than_the_step_itself(benchmark, step):
+    judge(
+        benchmark,
+        lambda: getattr(mha, step)(**CALLS[step]),
+        lambda: _doors.BARE[step](**CALLS[step]),
+        at_most=2,
     )
 
 
