@@ -15,70 +15,46 @@ from tests.samples import nothing_modified
 EYE, COLUMN = np.eye(2), np.ones((2, 1))
 HEADS = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), EYE)
 LAYER = HEADS | {"W_1": EYE, "W_2": EYE}
-GIVEN = {
-    "dot_product_scores": dict(Q=EYE, K=EYE),
-    "cosine_similarity": dict(Q=EYE, K=EYE),
-    "softmax": dict(x=EYE, axis=-1),
-    "causal_mask": dict(n_q=2, n_k=None),
-    "padding_mask": dict(lengths=[2, 1], max_length=None),
-    "masked_softmax": dict(S=EYE, mask=None, axis=-1),
-    "scaled_dot_product_attention": dict(
-        Q=EYE, K=EYE, V=EYE, mask=None, is_causal=False, scale=None,
-        return_weights=False,
-    ),
-    "linear": dict(x=EYE, W=EYE, b=None),
-    "split_heads": dict(x=EYE, n_heads=1),
-    "merge_heads": dict(heads=EYE[None]),
-    "multi_head_attention": dict(
-        X=EYE, **HEADS, n_heads=1, mask=None, X_k=None, X_v=None, b_Q=None, b_K=None,
-        b_V=None, b_O=None, is_causal=False, return_weights=False,
-    ),
-    "sinusoidal_positional_encoding": dict(n=2, d_model=2),
-    "layer_norm": dict(x=EYE, gain=None, bias=None, eps=1e-5),
-    "feed_forward": dict(
-        x=EYE, W_1=EYE, b_1=None, W_2=EYE, b_2=None, activation="relu"
-    ),
-    "encoder_layer": dict(
-        X=EYE, weights=LAYER, n_heads=1, mask=None, activation="relu",
-        norm_first=False, eps=1e-5, is_causal=False, return_weights=False,
-    ),
-    "encoder": dict(
-        X=EYE, layers=[LAYER], n_heads=1, mask=None, activation="relu",
-        norm_first=False, eps=1e-5, final_norm=None, is_causal=False,
-        return_weights=False,
-    ),
-    "chunked_attention": dict(
-        Q=EYE, K=EYE, V=EYE, mask=None, is_causal=False, scale=None, block_size=512
-    ),
-}  # fmt: skip
-OPTIONAL_AND_BY_PLACE = {
-    "axis", "n_k", "max_length", "mask", "b", "gain", "bias", "eps", "activation",
-}  # fmt: skip
+REQUIRED = dict.fromkeys(("Q", "K", "V", "S", "x", "X", "W"), EYE) | LAYER
+REQUIRED |= dict(heads=EYE[None], lengths=[2, 1], n=2, n_q=2, d_model=2, n_heads=1)
+REQUIRED |= dict(weights=LAYER, layers=[LAYER], b_1=None, b_2=None)
+BY_PLACE = dict.fromkeys(("n_k", "max_length", "mask", "b", "gain", "bias"))
+BY_PLACE |= dict(axis=-1, eps=1e-5, activation="relu")
+BY_NAME = dict.fromkeys(
+    ("X_k", "X_v", "b_Q", "b_K", "b_V", "b_O", "scale", "final_norm")
+)
+BY_NAME |= dict(is_causal=False, return_weights=False, norm_first=False, block_size=512)
+STEPS = [name for name in mha.__all__ if name != "source"]
+
+
+def parameters_of(step):
+    return inspect.signature(getattr(mha, step)).parameters
 
 
 def call(step, **changes):
-    return getattr(mha, step)(**GIVEN[step] | changes)
+    given = {name: REQUIRED[name] for name in parameters_of(step) if name in REQUIRED}
+    return getattr(mha, step)(**given | changes)
 
 
 # What a door does
 
 
-@pytest.mark.parametrize("step", GIVEN)
-def test_arguments_and_defaults_are_those_of_the_table(step):
-    """A changed default changes what every caller gets; options are given by name."""
-    parameters = inspect.signature(getattr(mha, step)).parameters
-    assert list(parameters) == list(GIVEN[step])
-    assert set(GIVEN) | {"source"} == set(mha.__all__)
+@pytest.mark.parametrize("step", STEPS)
+def test_every_default_is_what_the_tables_say(step):
+    """A changed default changes what every caller gets; most options have names."""
+    parameters = parameters_of(step)
     for name, parameter in parameters.items():
-        default, by_name = parameter.default, parameter.kind is parameter.KEYWORD_ONLY
-        if default is not parameter.empty:
-            assert default == GIVEN[step][name] and type(default) is type(
-                GIVEN[step][name]
-            )
-            assert by_name or name in OPTIONAL_AND_BY_PLACE
-    assert np.all(call(step) == getattr(mha, step)(*[
-        GIVEN[step][name] for name, p in parameters.items() if p.default is p.empty
-    ]))  # fmt: skip
+        if parameter.default is parameter.empty:
+            assert name in REQUIRED
+            continue
+        by_name = parameter.kind is parameter.KEYWORD_ONLY
+        of_layers = step.startswith("encoder") and name in ("eps", "activation")
+        assert by_name == (name in BY_NAME or of_layers)
+        expected = (BY_PLACE | BY_NAME)[name]
+        assert parameter.default == expected
+        assert type(parameter.default) is type(expected)
+    by_place = [REQUIRED[n] for n, p in parameters.items() if p.default is p.empty]
+    assert np.all(getattr(mha, step)(*by_place) == call(step))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +119,7 @@ def array_for(step, name, dtype):
 def test_the_dtype_is_kept_and_one_wider_argument_widens_the_result(step, dtype):
     given = {name: array_for(step, name, dtype) for name in FLOATS[step].split()}
     assert call(step, **given).dtype == np.dtype(dtype)
-    if "mask" in GIVEN[step]:  # and a mask has no say
+    if "mask" in parameters_of(step):  # and a mask has no say
         for mask in (EYE > 0, EYE, EYE.astype(np.float16)):
             assert call(step, **given, mask=mask).dtype == np.dtype(dtype)
     wider = np.result_type(dtype, np.float64)
@@ -174,9 +150,9 @@ def test_a_mask_beyond_the_range_of_float32_hides_without_a_warning(recwarn):
 
 ARRAYS = [
     (step, name)
-    for step, given in GIVEN.items()
-    for name, x in given.items()
-    if isinstance(x, np.ndarray) or name[:2] == "b_" or name in ("b", "gain", "bias")
+    for step in STEPS
+    for name in parameters_of(step)
+    if name in _doors.AXES or name == "x"
 ]
 
 
