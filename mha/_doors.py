@@ -61,7 +61,7 @@ AXES_OF_x = {
 }
 FLOAT16 = np.dtype(np.float16)
 KEEP_DTYPE = {"split_heads", "merge_heads"}  # they compute nothing
-BARE: dict[str, Callable] = {}  # each step by its name, without its door
+BARE: dict[str, Any] = {}  # each step by its name, without its door
 
 
 def validated(step: Callable[P, R]) -> Callable[P, R]:
@@ -119,11 +119,11 @@ def _checked(
     if "X_k" in x:
         x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
         x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
-    heads = ()
+    heads: tuple[int, ...] = ()
     if "n_heads" in x:
         x["n_heads"] = as_count("n_heads", x["n_heads"])
         heads = (x["n_heads"],)
-    arrays, sizes = fit(x, axes, *heads, read=read)
+    arrays, sizes = fit(x, axes, x.get("n_heads", 1), read)
     x |= arrays
     for name, check in checks.items():
         if x[name] is not None or name not in OPTIONAL:
@@ -140,9 +140,9 @@ def _checked(
     if "eps" in x and X.shape[-1] == 0:
         raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
     if "weights" in x:
-        x["weights"] = _as_weights("weights", x["weights"], X, *heads)
+        x["weights"] = _as_weights("weights", x["weights"], X, x["n_heads"])
     if "layers" in x:
-        x["layers"] = _as_layers(x["layers"], X, *heads)
+        x["layers"] = _as_layers(x["layers"], X, x["n_heads"])
     if x.get("final_norm") is not None:
         x["final_norm"] = _as_final_norm(x["final_norm"], X)
     if "S" in x:
