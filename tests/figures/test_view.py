@@ -398,7 +398,7 @@ def test_scores_refuse_what_does_not_fit(changes, says):
         figures.scores(**{**fits, **ASKED, "alt": SAYS, **changes})
 
 
-@pytest.mark.parametrize(("width", "says"), [(0, "least 1"), (7, "even"), (34, "32")])
+@pytest.mark.parametrize(("width", "says"), [(0, "from 2"), (7, "even"), (34, "32")])
 def test_offsets_refuses_a_width_without_pairs(width, says):
     with pytest.raises(ValueError, match=f"{says}.*got {width}"):
         figures.offsets(width, alt=SAYS)
