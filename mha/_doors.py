@@ -82,7 +82,7 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     keeps_dtype = step.__name__ in KEEP_DTYPE
     read = as_numbers if keeps_dtype else as_floats
     names: dict[str, Any] = {}  # what the step finds in its module: no doors
-    bare: Any = FunctionType(step.__code__, names, step.__name__)
+    bare: Any = FunctionType(step.__code__, names)
     bare.__kwdefaults__, bare.__defaults__ = step.__kwdefaults__, step.__defaults__
     BARE[step.__name__], bare.__wrapped__ = bare, step
 

@@ -139,6 +139,12 @@ def test_lists_and_integers_give_float64_and_scales_do_not_widen():
         assert (Y == mha.scaled_dot_product_attention(Q * 2, Q, Q, scale=1.0)).all()
 
 
+def test_the_scale_is_one_over_the_root_of_d_k_and_a_python_float():
+    """A NumPy scalar would promote float32; for d_k = 0 any factor will do."""
+    scales = [_doors.as_scale(None, d_k) for d_k in (0, 1, 16)]
+    assert scales == [1, 1, 0.25] and {type(x) for x in scales} == {float}
+
+
 def test_a_mask_beyond_the_range_of_float32_hides_without_a_warning(recwarn):
     Q, bias = EYE.astype(np.float32), np.array([[-1e300, 0], [-1e300, 0]])
     with nothing_modified(Q, bias):
