@@ -1,4 +1,4 @@
-"""Step 4: what does attention return? Chapters scale and attention."""
+"""Step 4: what does attention return?"""
 
 import math
 from typing import Literal, overload
@@ -6,9 +6,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array
-from mha.arguments import validated
+from mha._doors import Array, validated
 from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
@@ -24,18 +22,13 @@ def scaled_dot_product_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
     is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
-@overload
-def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
-    is_causal: bool = ..., scale: float | None = ..., return_weights: bool,
-) -> Array | tuple[Array, Array]: ...  # fmt: skip
-@validated(arguments.attention)
+@validated
 def scaled_dot_product_attention(
     Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
 ):
     """Return, for every query, the weighted average of the values.
 
-    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)  (chapter attention)
+    Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
 
     It is written to be read: all n_q · n_k scores are in memory, in three arrays at a
     time, and it takes about four times as long as PyTorch's fused kernel on one thread.

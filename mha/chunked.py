@@ -1,4 +1,4 @@
-"""Step 8: what does attention cost on a long sequence? Chapter long."""
+"""Step 8: what does attention cost on a long sequence?"""
 
 import math
 from collections.abc import Iterator
@@ -6,16 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array, as_scale, never_zero
-from mha.arguments import validated
+from mha._doors import Array, validated
 
 # A product, its softmax and the next product run fastest while the scores between them
 # stay in the cache next to the processor; half a MiB fits into that of most machines.
 CACHE_BYTES = 2**19
 
 
-@validated(arguments.chunked)
+@validated
 def chunked_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = None, *,
     is_causal: bool = False, scale: float | None = None, block_size: int = 512,
@@ -23,7 +21,7 @@ def chunked_attention(
     """Return what attention returns, faster and without ever holding all scores.
 
     Equation: with S₁, S₂, … the scores of the blocks of keys, and m the largest score
-    so far, Y = Σ_b exp(S_b - m) V_b / Σ_b Σ_j exp(S_b - m)_j  (chapter long)
+    so far, Y = Σ_b exp(S_b - m) V_b / Σ_b Σ_j exp(S_b - m)_j
 
     This is the fast NumPy attention at every size: everything that serves speed or
     memory is here, and `scaled_dot_product_attention` is written to be read. One block
@@ -70,7 +68,9 @@ def chunked_attention(
     >>> chunked_attention(Q, K, V, block_size=1)
     array([[7.]])
     """
-    leading, (n_q, d_k), n_k = Q.shape[:-2], Q.shape[-2:], K.shape[-2]
+    if scale is None:
+        scale = 1 / math.sqrt(max(Q.shape[-1], 1))
+    leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
     if mask is not None:
         mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     block = min(block_size, n_q) * min(block_size, n_k)
@@ -81,7 +81,7 @@ def chunked_attention(
         for start in range(0, n_q, block_size):
             rows = slice(start, start + block_size)
             # Scaling Q costs n_q·d_k products, scaling the scores n_q·n_k.
-            q = Q[heads][..., rows, :] * as_scale(scale, d_k)
+            q = Q[heads][..., rows, :] * scale
             masks = None if mask is None else mask[heads][..., rows, :]
             past = start if is_causal else None
             blocks = score_blocks(q, K[heads], masks, past, block_size, buffer)
@@ -120,7 +120,7 @@ def online_softmax(blocks: Iterator[tuple[slice, Array]], V: Array) -> Array:
         Y = Y * shrink + S @ V[..., keys, :]
         top = higher
     # Dividing Y, n_q × d_v, is cheaper than dividing the weights, n_q × n_k.
-    return Y / never_zero(total)
+    return Y / np.where(total == 0, 1, total)
 
 
 def score_blocks(

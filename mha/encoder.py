@@ -1,4 +1,4 @@
-"""Step 7: what surrounds attention? Chapters encoder_layer and encoder."""
+"""Step 7: what surrounds attention?"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,16 +7,14 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array, never_zero
-from mha.arguments import validated
+from mha._doors import Array, validated
 from mha.heads import linear, multi_head_attention
 
 Weights = Mapping[str, ArrayLike | None]
 Activation = Literal["relu", "gelu"]
 
 
-@validated(arguments.layer_norm)
+@validated
 def layer_norm(
     x: ArrayLike,
     gain: ArrayLike | None = None,
@@ -25,7 +23,7 @@ def layer_norm(
 ) -> Array:
     """Give every token mean 0 and variance 1 over its own features.
 
-    Equation: LN(x) = (x - μ) / √(σ² + ε) ⊙ g + b  (chapter encoder_layer)
+    Equation: LN(x) = (x - μ) / √(σ² + ε) ⊙ g + b
 
     Parameters
     ----------
@@ -64,14 +62,15 @@ def layer_norm(
     array([[-1.,  1.],
            [ 1., -1.]])
     """
-    centred = x - x.mean(-1, keepdims=True)
-    variance = (centred * centred).mean(-1, keepdims=True)
-    y = centred / never_zero(np.sqrt(variance + eps))
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    spread = np.sqrt(variance + eps)
+    y = centred / np.where(spread == 0, 1, spread)
     y = y if gain is None else y * gain
     return y if bias is None else y + bias
 
 
-@validated(arguments.feed_forward)
+@validated
 def feed_forward(
     x: ArrayLike,
     W_1: ArrayLike,
@@ -83,7 +82,7 @@ def feed_forward(
     """Send every token through the same two linear maps with an activation between.
 
     Equation: FFN(x) = φ(x W_1 + b_1) W_2 + b_2 with φ(z) = max(0, z) or
-    φ(z) = z Φ(z)  (chapter encoder_layer)
+    φ(z) = z Φ(z)
 
     Parameters
     ----------
@@ -125,8 +124,8 @@ def feed_forward(
     array([[3.],
            [5.]])
     """
-    hidden = ACTIVATIONS[activation](linear(x, W_1, b_1))
-    return linear(hidden, W_2, b_2)
+    bend = {"relu": relu, "gelu": gelu}[activation]
+    return linear(bend(linear(x, W_1, b_1)), W_2, b_2)
 
 
 def relu(z: Array) -> Array:
@@ -154,9 +153,6 @@ def gelu(z: Array) -> Array:
     return z * below.astype(z.dtype)
 
 
-ACTIVATIONS = {"relu": relu, "gelu": gelu}
-
-
 @overload
 def encoder_layer(
     X: ArrayLike, weights: Weights, n_heads: int, mask: ArrayLike | None = ..., *,
@@ -169,13 +165,7 @@ def encoder_layer(
     activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
-@overload
-def encoder_layer(
-    X: ArrayLike, weights: Weights, n_heads: int, mask: ArrayLike | None = ..., *,
-    activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
-    is_causal: bool = ..., return_weights: bool,
-) -> Array | tuple[Array, Array]: ...  # fmt: skip
-@validated(arguments.encoder_layer)
+@validated
 def encoder_layer(
     X, weights, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
     is_causal=False, return_weights=False,
@@ -183,7 +173,7 @@ def encoder_layer(
     """Let the tokens attend to each other, then transform each on its own.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))  (chapter encoder_layer)
+    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))
 
     Parameters
     ----------
@@ -297,22 +287,14 @@ def encoder(
     final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, list[Array]]: ...  # fmt: skip
-@overload
-def encoder(
-    X: ArrayLike, layers: Sequence[Weights], n_heads: int,
-    mask: ArrayLike | None = ..., *, activation: Activation = ...,
-    norm_first: bool = ..., eps: float = ...,
-    final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
-    is_causal: bool = ..., return_weights: bool,
-) -> Array | tuple[Array, list[Array]]: ...  # fmt: skip
-@validated(arguments.encoder)
+@validated
 def encoder(
     X, layers, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
     final_norm=None, is_causal=False, return_weights=False,
 ):  # fmt: skip
     """Send the tokens through one layer after the other.
 
-    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)  (chapter encoder)
+    Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)
 
     Parameters
     ----------

@@ -1,20 +1,18 @@
-"""Step 5: many heads at once. Chapters why_heads, split, output and multi_head."""
+"""Step 5: how do many heads attend at once?"""
 
 from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array
-from mha.arguments import validated
+from mha._doors import Array, validated
 from mha.attention import scaled_dot_product_attention
 
 
-@validated(arguments.linear)
+@validated
 def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     """Multiply every row by one matrix and add one bias.
 
-    Equation: y = x W + b  (chapter attention)
+    Equation: y = x W + b
 
     Parameters
     ----------
@@ -46,11 +44,11 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     return x @ W if b is None else x @ W + b
 
 
-@validated(arguments.split_heads, one_dtype=False)
+@validated
 def split_heads(x: ArrayLike, n_heads: int) -> Array:
     """Cut the last axis into heads and move the heads in front of the tokens.
 
-    Equation: head r is columns r·d_head … (r+1)·d_head − 1  (chapter split)
+    Equation: head r is columns r·d_head … (r+1)·d_head − 1
 
     Parameters
     ----------
@@ -84,11 +82,11 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
     return x.reshape(*leading, n, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
 
-@validated(arguments.merge_heads, one_dtype=False)
+@validated
 def merge_heads(heads: ArrayLike) -> Array:
     """Concatenate the heads again; the inverse of `split_heads`.
 
-    Equation: Concat(head_1, …, head_h)  (chapter split)
+    Equation: Concat(head_1, …, head_h)
 
     Parameters
     ----------
@@ -135,16 +133,7 @@ def multi_head_attention(
     b_O: ArrayLike | None = ..., is_causal: bool = ...,
     return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
-@overload
-def multi_head_attention(
-    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
-    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
-    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
-    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
-    b_O: ArrayLike | None = ..., is_causal: bool = ...,
-    return_weights: bool,
-) -> Array | tuple[Array, Array]: ...  # fmt: skip
-@validated(arguments.multi_head_attention)
+@validated
 def multi_head_attention(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
     b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,
@@ -152,7 +141,7 @@ def multi_head_attention(
     """Let several heads attend, each in its own columns, and mix their outputs.
 
     Equation: Concat(head_1, …, head_h) W_O with
-    head_r = attention(X W_Q[r], X_k W_K[r], X_v W_V[r])  (chapter multi_head)
+    head_r = attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
 
     Parameters
     ----------

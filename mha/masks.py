@@ -1,4 +1,4 @@
-"""Step 3: who may attend to whom? Chapter masks.
+"""Step 3: who may attend to whom?
 
 In every mask True means *may attend*.
 """
@@ -8,17 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array
-from mha.arguments import validated
+from mha._doors import Array, validated
 from mha.softmax import softmax
 
 
-@validated(arguments.causal_mask)
+@validated
 def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     """Return the mask under which query i attends to the keys 0 … i.
 
-    Equation: M[i, j] = (j ≤ i)  (chapter masks)
+    Equation: M[i, j] = (j ≤ i)
 
     Parameters
     ----------
@@ -51,13 +49,13 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     return np.tri(n_q, n_k, dtype=bool)
 
 
-@validated(arguments.padding_mask)
+@validated
 def padding_mask(
     lengths: Sequence[int] | Array, max_length: int | None = None
 ) -> Array:
     """Return the mask that hides the padding behind each sequence of a batch.
 
-    Equation: M[b, 0, 0, j] = (j < lengths[b])  (chapter masks)
+    Equation: M[b, 0, 0, j] = (j < lengths[b])
 
     Parameters
     ----------
@@ -88,13 +86,13 @@ def padding_mask(
     return (np.arange(max_length) < lengths[:, None])[:, None, None, :]
 
 
-@validated(arguments.masked_softmax)
+@validated
 def masked_softmax(
     S: ArrayLike, mask: ArrayLike | None = None, axis: int = -1
 ) -> Array:
     """Turn scores into weights that are exactly 0 where the mask says so.
 
-    Equation: A = softmax(S with -∞ where M is False)  (chapter masks)
+    Equation: A = softmax(S with -∞ where M is False)
 
     Parameters
     ----------
@@ -127,9 +125,9 @@ def masked_softmax(
     >>> masked_softmax(np.log([[1.0, 3.0, 4.0]]), np.array([True, True, False]))
     array([[0.25, 0.75, 0.  ]])
     """
-    if mask is not None and mask.dtype == bool:
+    if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:
         # A hidden score may be NaN, so it is replaced: NaN + (-inf) would stay NaN.
-        S = np.where(np.isneginf(mask), -np.inf, S) + mask
+        S = np.where(mask == -np.inf, -np.inf, S) + mask
     return softmax(S, axis)

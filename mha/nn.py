@@ -10,7 +10,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, Literal
 
-from mha import _arrays as doors
+from mha import _doors as doors
 from mha._extras import needs
 
 with needs("mha.nn", "torch"):

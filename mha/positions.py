@@ -1,18 +1,16 @@
-"""Step 6: how does attention know the order? Chapter positions."""
+"""Step 6: how does attention know the order?"""
 
 import numpy as np
 
-from mha import arguments
-from mha._arrays import Array
-from mha.arguments import validated
+from mha._doors import Array, validated
 
 
-@validated(arguments.positions)
+@validated
 def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
     """Return one row of sines and cosines per position, to be added to the tokens.
 
     Equation: P[t, 2i] = sin(t ω_i), P[t, 2i + 1] = cos(t ω_i) with
-    ω_i = 10000^(-2i / d_model)  (chapter positions)
+    ω_i = 10000^(-2i / d_model)
 
     Parameters
     ----------

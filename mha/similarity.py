@@ -1,18 +1,16 @@
-"""Step 1: when are two vectors alike? Chapters similarity and scale."""
+"""Step 1: when are two vectors alike?"""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array, never_zero
-from mha.arguments import validated
+from mha._doors import Array, validated
 
 
-@validated(arguments.scores)
+@validated
 def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the dot product of every query with every key.
 
-    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]  (chapter dot_product)
+    Equation: S = Q Kᵀ, that is S[i, j] = Q[i] · K[j]
 
     Parameters
     ----------
@@ -43,11 +41,11 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     return Q @ K.swapaxes(-1, -2)
 
 
-@validated(arguments.scores)
+@validated
 def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the cosine of the angle between every query and every key.
 
-    Equation: cos θ = q · k / (‖q‖ ‖k‖)  (chapter dot_product)
+    Equation: cos θ = q · k / (‖q‖ ‖k‖)
 
     Parameters
     ----------
@@ -70,13 +68,15 @@ def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     >>> cosine_similarity([[1.0, 0.0]], [[5.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
     array([[1. , 0.6, 0. ]])
     """
-    C = dot_product_scores(_unit_rows(Q), _unit_rows(K))
+    C = dot_product_scores(unit_rows(Q), unit_rows(K))
     # Rounding may step over ±1 by one unit, and arccos of that is NaN.
     return np.clip(C, -1, 1)
 
 
-def _unit_rows(x: Array) -> Array:
+def unit_rows(x: Array) -> Array:
     """Return the rows of `x` at length one; zero rows stay zero."""
     # Dividing by the largest entry first keeps the squares within range.
-    x = x / never_zero(np.abs(x).max(-1, keepdims=True, initial=0))
-    return x / never_zero(np.sqrt((x * x).sum(-1, keepdims=True)))
+    largest = np.max(np.abs(x), axis=-1, keepdims=True, initial=0)
+    x = x / np.where(largest == 0, 1, largest)
+    length = np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+    return x / np.where(length == 0, 1, length)

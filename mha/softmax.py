@@ -1,18 +1,16 @@
-"""Step 2: how do scores become weights? Chapter softmax."""
+"""Step 2: how do scores become weights?"""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha import arguments
-from mha._arrays import Array, never_zero
-from mha.arguments import validated
+from mha._doors import Array, validated
 
 
-@validated(arguments.softmax)
+@validated
 def softmax(x: ArrayLike, axis: int = -1) -> Array:
     """Turn scores into positive weights that sum to one.
 
-    Equation: softmax(x)_j = exp(x_j) / Σ_l exp(x_l)  (chapter softmax)
+    Equation: softmax(x)_j = exp(x_j) / Σ_l exp(x_l)
 
     Parameters
     ----------
@@ -41,10 +39,9 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     array([0.125, 0.25 , 0.625])
     """
     # Without the largest score exp could overflow; subtracting it changes no weight.
-    top = np.max(x, axis, keepdims=True, initial=-np.inf)
-    top = np.where(np.isneginf(top), 0, top)  # -inf - -inf would be NaN
-    with np.errstate(
-        over="ignore"
-    ):  # a difference too large for a number is -inf: exp gives 0
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    top = np.where(top == -np.inf, 0, top)  # -inf - -inf would be NaN
+    with np.errstate(over="ignore"):  # too large a difference is -inf, and exp gives 0
         e = np.exp(x - top)
-    return e / never_zero(e.sum(axis, keepdims=True))
+    total = np.sum(e, axis=axis, keepdims=True)
+    return e / np.where(total == 0, 1, total)

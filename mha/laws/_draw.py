@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 
 Generator = np.random.Generator
 Case = dict[str, Array]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha import zoo
-from mha._arrays import Array
+from mha._doors import Array
 from mha.laws._law import Law
 from mha.laws._matrix import breaks, kill_matrix
 from mha.laws.subjects.conventions import NotApplicable

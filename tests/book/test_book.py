@@ -312,7 +312,7 @@ BAD = {
             'open("/tmp/x")',
             'open("~/x")',
             "print(mha.source(mha.heads._project))",
-            "from mha import _arrays, laws",
+            "from mha import _doors, laws",
             "from mha.heads import _project",
             "time.sleep(1)",
             "matplotlib.use('agg')",

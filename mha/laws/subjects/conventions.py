@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.laws.subjects.results import near
 
 __all__ = ["Conventions", "NotApplicable"]

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.encoder import encoder
 from mha.laws.subjects.conventions import EPS, NotApplicable
 from mha.laws.subjects.layer import FOUR, Layer

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.laws.subjects.conventions import NotApplicable
 from mha.laws.subjects.results import Broke, WrongShape, expect_shape
 from mha.laws.subjects.subject import OTHER_NAMES, Subject, Weights

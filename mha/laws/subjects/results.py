@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
 LIBRARIES = {"site-packages", "dist-packages"}

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mha._arrays import Array
+from mha._doors import Array
 from mha.laws.subjects import results
 from mha.laws.subjects.conventions import MASK_LIKE, Conventions, NotApplicable
 from mha.laws.subjects.results import Broke, each_array

@@ -1,0 +1,440 @@
+"""Every argument of a step is checked once, at the public door.
+
+A step is written as its equation, on arrays that fit. `validated` puts a door before
+it: each argument is checked by its name, and the step is called with one floating-point
+type. Inside, the steps below are called past their doors.
+"""
+
+import functools
+import inspect
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arguments = dict[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# The axes of arrays: those of the same name have the same size in one call, and "..."
+# stands for any number of axes. A vector, which ends with a comma, may be missing.
+MATRICES = {
+    "W_Q": "d_model, n_heads * d_k",
+    "W_K": "d_model of X_k, n_heads * d_k",
+    "W_V": "d_model of X_v, n_heads * d_v",
+    "W_O": "n_heads * d_v, d_out",
+    "W_1": "d_model, d_ff",
+    "W_2": "d_ff, d_out",
+}
+BIASES = {f"b{name[1:]}": axes.split(", ")[1] + "," for name, axes in MATRICES.items()}
+NORMS = dict.fromkeys(("gain_1", "bias_1", "gain_2", "bias_2"), "d_model,")
+# A layer adds what it computes to its input, so that both have the same width.
+LAYER = {
+    name: axes.replace(" of X_k", "").replace(" of X_v", "").replace("d_out", "d_model")
+    for name, axes in (MATRICES | BIASES | NORMS).items()
+}
+AXES = {
+    "Q": "..., n_q, d_k",
+    "K": "..., n_k, d_k",
+    "V": "..., n_k, d_v",
+    "S": "..., n_k",
+    "X": "..., n, d_model",
+    "X_k": "..., n_k, d_model of X_k",
+    "X_v": "..., n_k, d_model of X_v",
+    "heads": "..., n_heads, n, d_head",
+    "W": "d_in, d_out",
+    "b": "d_out,",
+    "gain": "d_model,",
+    "bias": "d_model,",
+} | MATRICES | BIASES  # fmt: skip
+AXES_OF_x = {
+    "softmax": "..., n",
+    "linear": "..., d_in",
+    "split_heads": "..., n, n_heads * d_head",
+    "layer_norm": "..., d_model",
+    "feed_forward": "..., n, d_model",
+}
+FLOAT16 = np.dtype(np.float16)
+KEEP_DTYPE = {"split_heads", "merge_heads"}  # they compute nothing
+BARE: dict[str, Any] = {}  # each step by its name, without its door
+
+
+def validated(step: Callable[P, R]) -> Callable[P, R]:
+    """Put a door before a step.
+
+    The step computes in the dtype that NumPy gives its float arrays together, float16
+    in float32, and its results are rounded to it once.
+    """
+    signature = inspect.signature(step)
+    parameters = signature.parameters.values()
+    by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    required = {p.name for p in parameters if p.default is p.empty}
+    defaults = {p.name: p.default for p in parameters}
+    known = AXES | {"x": AXES_OF_x.get(step.__name__, "")}
+    tokens_first = sorted(defaults, key=lambda name: name[0] != "X")
+    axes = {name: known[name] for name in tokens_first if name in known}
+    checks = {name: check for name, check in CHECKS.items() if name in defaults}
+    keeps_dtype = step.__name__ in KEEP_DTYPE
+    read = as_numbers if keeps_dtype else as_floats
+    names: dict[str, Any] = {}  # what the step finds in its module: no doors
+    bare: Any = FunctionType(step.__code__, names)
+    bare.__kwdefaults__, bare.__defaults__ = step.__kwdefaults__, step.__defaults__
+    BARE[step.__name__], bare.__wrapped__ = bare, step
+
+    @functools.wraps(step)
+    def door(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = dict(zip(by_place, args, strict=False)) | kwargs
+        fits = len(given) == len(args) + len(kwargs) and required <= given.keys()
+        arguments = defaults | given
+        if not fits or len(arguments) > len(defaults):
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as misfit:
+                raise TypeError(f"{step.__name__}(): {misfit}") from None
+        if not names:  # at the first call, when all steps are there
+            for body in BARE.values():
+                body.__globals__.update(body.__wrapped__.__globals__ | BARE)
+        arguments = _checked(arguments, axes, checks, read)
+        dtypes = _dtypes(arguments.values())
+        if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
+            return bare(**arguments)
+        rest = (x for name, x in arguments.items() if name != "mask")
+        dtype = np.result_type(*_dtypes(rest))  # a mask has no say
+        work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
+        result = bare(**_as_dtype(work, arguments))
+        return _as_dtype(dtype, result)
+
+    return door
+
+
+def _checked(
+    x: Arguments, axes: dict[str, str], checks: dict[str, Callable], read: Callable
+) -> Arguments:
+    """Return the arguments of a step as arrays and numbers that fit, or raise."""
+    if "X_k" in x:
+        x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
+        x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
+    heads: tuple[int, ...] = ()
+    if "n_heads" in x:
+        x["n_heads"] = as_count("n_heads", x["n_heads"])
+        heads = (x["n_heads"],)
+    arrays, sizes = fit(x, axes, x.get("n_heads", 1), read)
+    x |= arrays
+    for name, check in checks.items():
+        if x[name] is not None or name not in OPTIONAL:
+            x[name] = check(x[name])
+    if "lengths" in x:
+        x |= _as_lengths(**x)
+    if not arrays:
+        return x
+    name, X = next(iter(arrays.items()))
+    if "axis" in x and not -X.ndim <= x["axis"] < X.ndim:
+        raise ValueError(
+            f"axis must be an axis of {name}, got {x['axis']} for shape {X.shape}"
+        )
+    if "eps" in x and X.shape[-1] == 0:
+        raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
+    if "weights" in x:
+        x["weights"] = _as_weights("weights", x["weights"], X, x["n_heads"])
+    if "layers" in x:
+        x["layers"] = _as_layers(x["layers"], X, x["n_heads"])
+    if x.get("final_norm") is not None:
+        x["final_norm"] = _as_final_norm(x["final_norm"], X)
+    if "S" in x:
+        x["mask"] = as_mask(x["mask"], X.shape)
+    elif "mask" in x:
+        n_q, n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
+        x["mask"] = as_mask(x["mask"], (*X.shape[:-2], *heads, n_q, n_k), bool(heads))
+    return x
+
+
+def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
+    """Return the dtypes of the float arrays in nested dicts, lists and tuples."""
+    found = set()
+    for x in parts:
+        if isinstance(x, np.ndarray):
+            if x.dtype.kind == "f":
+                found.add(x.dtype)
+        elif isinstance(x, dict | list | tuple):
+            found |= _dtypes(x.values() if isinstance(x, dict) else x)
+    return found
+
+
+def _as_dtype(dtype: Any, x: Any) -> Any:
+    """Return nested dicts, lists and tuples with their float arrays in one dtype."""
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+        # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
+        with np.errstate(over="ignore"):
+            return x.astype(dtype, copy=False)
+    if isinstance(x, dict):
+        return {name: _as_dtype(dtype, part) for name, part in x.items()}
+    if isinstance(x, list | tuple):
+        return type(x)(_as_dtype(dtype, part) for part in x)
+    return x
+
+
+# Arrays
+
+
+def as_array(name: str, x: Any) -> Array:
+    """Return `x` as an array, or say by name why it cannot be one."""
+    if type(x) is np.ndarray:
+        return x
+    if type(x).__module__.partition(".")[0] == "torch":
+        raise TypeError(
+            f"{name} is a torch.{type(x).__name__}; the functions of mha take NumPy "
+            "arrays, mha.nn holds their twins for tensors"
+        )
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{name} must be rectangular: rows differ in length") from None
+
+
+def as_numbers(name: str, x: Any, axes: str) -> Array:
+    """Return `x` as an array of real numbers with axes such as ``"..., n_q, d_k"``."""
+    x, n_axes = as_array(name, x), len(_symbols(axes))
+    if x.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
+    if x.ndim < n_axes or (x.ndim > n_axes and axes[0] != "."):
+        raise ValueError(f"{name} must have shape ({axes}), got {x.shape}")
+    return x
+
+
+def as_floats(name: str, x: Any, axes: str) -> Array:
+    """Return `x` as `as_numbers` does; lists and integers become float64."""
+    x = as_numbers(name, x, axes)
+    return x if x.dtype.kind == "f" else x.astype(np.float64)
+
+
+@functools.cache
+def _symbols(axes: str) -> tuple[str, ...]:
+    return tuple(axes.removeprefix("..., ").rstrip(",").split(", "))
+
+
+def fit(
+    given: Mapping[str, Any],
+    all_axes: Mapping[str, str],
+    n_heads: int = 1,
+    read: Callable = as_floats,
+) -> tuple[Arguments, dict[str, int]]:
+    """Return the arrays that have axes, by name, and the size of each axis.
+
+    Axes of the same name must have the same size, and leading axes are broadcast.
+    """
+    arrays: Arguments = {}
+    sizes: dict[str, int] = {}
+    for name, axes in all_axes.items():
+        if given[name] is None and axes[-1] == ",":
+            continue
+        x = arrays[name] = read(name, given[name], axes)
+        symbols = _symbols(axes)
+        for symbol, n in zip(symbols, x.shape[-len(symbols) :], strict=True):
+            if sizes.setdefault(symbol, n) != n:
+                words = _misfit(given, all_axes, symbol, sizes[symbol], name, n)
+                raise ValueError(words)
+    for symbol, n in sizes.items():
+        if n % n_heads and symbol.startswith("n_heads * "):
+            name = next(a for a in all_axes if all_axes[a].endswith(symbol))
+            raise ValueError(
+                f"the columns of {name} ({n}) must be divisible by n_heads ({n_heads})"
+            )
+    stacked = {name: x for name, x in arrays.items() if all_axes[name][0] == "."}
+    if len(stacked) > 1:
+        leading = broadcast_leading(stacked)
+        for name, x in stacked.items():
+            if x.shape[:-2] != leading:
+                arrays[name] = np.broadcast_to(x, leading + x.shape[-2:])
+    return arrays, sizes
+
+
+def _misfit(
+    given: Mapping[str, Any], axes: Mapping[str, str], symbol: str, size: int,
+    name: str, n: int,
+) -> str:  # fmt: skip
+    """Say that an axis of `name` has another size than the first axis of that name."""
+    if axes[name][-1] == ",":
+        return f"{name} must have shape ({size},), got ({n},)"
+    other = next(a for a in axes if symbol in _symbols(axes[a]))
+    first, second = (axes[a].endswith(symbol) for a in (other, name))
+    a, b = (
+        next(c for c in axes if given[c] is given[d])  # X, if X_k was not given
+        if d in ("X_k", "X_v")
+        else d
+        for d in (other, name)
+    )
+    if first == second:
+        axis = "last axis" if first else "length"
+        return f"{a} and {b} must have the same {axis} {symbol}, got {size} and {n}"
+    (a, size), (b, n) = ((a, size), (b, n)) if first else ((b, n), (a, size))
+    return f"{a} has {size} columns and {b} {n} rows; they must be equal"
+
+
+def broadcast_leading(
+    named: Mapping[str, Any], broadcast_shapes: Callable = np.broadcast_shapes
+) -> tuple[int, ...]:
+    """Return the common leading shape of arrays given as ``{name: array}``."""
+    leading = [x.shape[:-2] for x in named.values()]
+    if leading.count(leading[0]) == len(leading):
+        return leading[0]
+    try:
+        return broadcast_shapes(*leading)
+    except (ValueError, RuntimeError):  # NumPy's answer and PyTorch's
+        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in named.items())
+        raise ValueError(f"leading axes do not broadcast: {shapes}") from None
+
+
+def same_last_axis(name_a: str, a: Any, name_b: str, b: Any, symbol: str) -> None:
+    """Refuse two arrays whose rows have different widths."""
+    if (n_a := a.shape[-1]) != (n_b := b.shape[-1]):
+        raise ValueError(
+            f"{name_a} and {name_b} must have the same last axis {symbol}, "
+            f"got {n_a} and {n_b}"
+        )
+
+
+def as_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> Any:
+    """Return `mask` as an array that broadcasts to the scores; None stays None.
+
+    Where a layer has made the axis of heads itself, a mask with three axes could mean
+    one for each sequence or one for each head, so it is refused on a batch.
+    """
+    if mask is None:
+        return None
+    mask = as_array("mask", mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            "mask must be bool (True = may attend) or float (added to the scores), "
+            f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may attend"
+        )
+    if of_heads and mask.ndim == 3 < len(shape) and mask.shape[0] > 1:
+        raise ValueError(
+            f"mask of shape {mask.shape} has 3 axes, and the scores have {len(shape)}: "
+            f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
+            "sequence, mask[None] for one per head"
+        )
+    pairs = zip(mask.shape[::-1], shape[::-1], strict=False)
+    if mask.ndim > len(shape) or any(m not in (1, n) for m, n in pairs):
+        raise ValueError(
+            f"mask of shape {mask.shape} does not broadcast to the shape of the scores "
+            f"(..., n_q, n_k) = {shape}"
+        )
+    # The largest entry is NaN where any is; a comparison would write a second mask.
+    if mask.dtype.kind == "f" and not mask.max(initial=-np.inf) < np.inf:
+        raise ValueError(
+            "a float mask must hold finite numbers or -inf, got +inf or NaN"
+        )
+    return mask
+
+
+# Numbers and names
+
+
+def as_count(name: str, n: Any, at_least: float = 1) -> int:
+    """Return `n` as an int that is at least `at_least`."""
+    if type(n) is not int and (type(n) is bool or not isinstance(n, numbers.Integral)):
+        raise TypeError(f"{name} must be an integer, got {n!r}")
+    if int(n) < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {n}")
+    return int(n)
+
+
+def _as_real(name: str, x: Any, kind: str) -> float:
+    # A Python float leaves float32 arrays what they are, a NumPy scalar may not.
+    if isinstance(x, bool) or not isinstance(x, numbers.Real):
+        raise TypeError(f"{name} must be {kind}, got {x!r}")
+    return float(x)
+
+
+def as_scale(scale: Any, d_k: int = 1) -> float:
+    """Return `scale` as a Python float, and 1/√d_k for None."""
+    if scale is None:
+        return 1 / math.sqrt(max(d_k, 1))
+    if not math.isfinite(_as_real("scale", scale, "a number or None")):
+        raise ValueError(f"scale must be finite, got {scale}")
+    return float(scale)
+
+
+def as_eps(eps: Any) -> float:
+    """Return `eps` as a Python float."""
+    if not 0 <= _as_real("eps", eps, "a number") < math.inf:
+        raise ValueError(f"eps must be at least 0 and finite, got {eps}")
+    return float(eps)
+
+
+def as_activation(activation: Any) -> str:
+    """Return `activation`, or say which names there are."""
+    if activation not in ("relu", "gelu"):
+        raise ValueError(f"activation must be 'relu' or 'gelu', got {activation!r}")
+    return activation
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "n_q": functools.partial(as_count, "n_q", at_least=0),
+    "n_k": functools.partial(as_count, "n_k", at_least=0),
+    "max_length": functools.partial(as_count, "max_length", at_least=0),
+    "n": functools.partial(as_count, "n", at_least=0),
+    "d_model": functools.partial(as_count, "d_model"),
+    "block_size": functools.partial(as_count, "block_size"),
+    "axis": functools.partial(as_count, "axis", at_least=-math.inf),
+    "scale": as_scale,
+    "eps": as_eps,
+    "activation": as_activation,
+}
+OPTIONAL = ("n_k", "max_length", "scale")  # where None has a meaning
+
+
+# What only one or two steps take
+
+
+def _as_lengths(lengths: Any, max_length: int | None) -> Arguments:
+    lengths = as_array("lengths", lengths)
+    if lengths.ndim != 1 or len(lengths) == 0:
+        raise ValueError(
+            f"lengths must have shape (batch,) and batch >= 1, got {lengths.shape}"
+        )
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"lengths must be integers, got dtype {lengths.dtype}")
+    n = max(0, int(lengths.max())) if max_length is None else max_length
+    if (wrong := lengths[(lengths < 0) | (lengths > n)]).size:
+        raise ValueError(f"lengths must lie in 0 … max_length = {n}, got {wrong[0]}")
+    return {"lengths": lengths, "max_length": n}
+
+
+def _as_layers(layers: Any, X: Array, n_heads: int) -> list[Arguments]:
+    if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
+        raise TypeError(
+            f"layers must be a sequence of dicts, got {type(layers).__name__}"
+        )
+    return [_as_weights(f"layers[{i}]", w, X, n_heads) for i, w in enumerate(layers)]
+
+
+def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
+    """Return the weights that are there as arrays, or say by name what is wrong."""
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"{where} must be a dict, got {type(weights).__name__}")
+    if unknown := [str(name) for name in weights if name not in LAYER]:
+        raise ValueError(
+            f"{where} holds {', '.join(unknown)}; the names are {', '.join(LAYER)}"
+        )
+    if missing := [name for name in MATRICES if weights.get(name) is None]:
+        raise ValueError(f"{where} lacks {', '.join(missing)}")
+    places = {name: f"{where}[{name!r}]" for name in LAYER if name in weights}
+    given = {place: weights[name] for name, place in places.items()} | {"X": X}
+    axes = {"X": AXES["X"]} | {place: LAYER[name] for name, place in places.items()}
+    arrays, _ = fit(given, axes, n_heads)
+    return {name: arrays.get(place) for name, place in places.items()}
+
+
+def _as_final_norm(norm: Any, X: Array) -> list[Array | None]:
+    if not isinstance(norm, tuple | list) or len(norm) != 2:
+        raise TypeError(f"final_norm must be a pair (gain, bias) or None, got {norm!r}")
+    names = "the gain of final_norm", "the bias of final_norm"
+    given = {"X": X} | dict(zip(names, norm, strict=True))
+    arrays, _ = fit(given, {"X": AXES["X"]} | dict.fromkeys(names, "d_model,"))
+    return [arrays.get(name) for name in names]
