@@ -31,12 +31,17 @@ def random_arrays(*shapes: tuple[int, ...], seed: int) -> tuple[np.ndarray, ...]
     return tuple(rng.normal(size=shape).round(1) for shape in shapes)
 
 
+def each(*inputs: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return a case for each input, for an exercise that takes one."""
+    return tuple((given,) for given in inputs)
+
+
 def number(answer: Any, digits: int = 2) -> float:
     """Return a number to so many digits, also if it came as a text such as "2 / 3"."""
     try:
         if isinstance(answer, str):
             answer = Fraction(answer.replace(" ", ""))
-        return round(float(answer), digits)
+        return round(np.asarray(answer, dtype=float).reshape(()).item(), digits)
     except (TypeError, ValueError, ZeroDivisionError):
         raise TypeError("answer with a number") from None
 

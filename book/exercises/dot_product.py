@@ -113,10 +113,6 @@ def _at_least_1(x):
     return x / np.maximum(_lengths(x, keepdims=True), 1)
 
 
-def _plus_1(x):
-    return x / (_lengths(x, keepdims=True) + 1)
-
-
 cosine = Exercise(
     task="cosines of all pairs, 0 where a vector is zero",
     right=lambda Q, K: cosine_similarity(Q, K),
@@ -138,15 +134,6 @@ cosine = Exercise(
         "divide by those of the queries too": lambda Q, K: Q @ _unit(K).T,
         "you divide by one length for the whole matrix: each row has its own "
         "length": lambda Q, K: Q @ K.T / np.sqrt((Q * Q).sum() * (K * K).sum()),
-        "you divide by the squared lengths: take their square roots": (
-            lambda Q, K: (
-                _unit(Q)
-                @ _unit(K).T
-                / np.maximum(
-                    np.sqrt(np.outer((Q * Q).sum(-1), (K * K).sum(-1))), 1e-300
-                )
-            )
-        ),
         "you divide by the lengths of the columns: the vectors are the rows, "
         "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
         "the lengths of the rows do not line up with the rows: keep the axis with "
@@ -155,9 +142,6 @@ cosine = Exercise(
         ),
         "you divide by 1 where a length is below 1: "
         "only a length of 0 becomes 1": lambda Q, K: _at_least_1(Q) @ _at_least_1(K).T,
-        "you add 1 to every length: only a length of 0 becomes 1": lambda Q, K: (
-            _plus_1(Q) @ _plus_1(K).T
-        ),
     },
     reread=_EQUATION,
     praise="your cosines are correct, and a vector of zeros gives 0.",
@@ -173,11 +157,6 @@ best_unit_key = Exercise(
     ),
     mistakes={
         "the direction is right: now give the key length 1": lambda q: q.copy(),
-        "you use the largest number of q only: the other positions count too": (
-            lambda q: (
-                np.eye(len(q))[np.abs(q).argmax()] * np.sign(q[np.abs(q).argmax()])
-            )
-        ),
         "all numbers of your key are of equal size: larger numbers of q need larger "
         "numbers in the key": lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
         "you divide each number by its own size: divide all by one number, "

@@ -13,9 +13,6 @@ _BREAK_IT = section("encoder", "Break it")
 _KINDS = "Deeper: encoder-only, decoder-only and encoder–decoder models"
 
 
-# reversal, as sharp as you like
-
-
 def _mirrored(n, score):
     """Return the W_Q with which the mirror of each position gets this score."""
     return np.sqrt(n) * score * np.eye(n)[::-1]
@@ -57,40 +54,21 @@ mirror_queries = Exercise(
         "key": lambda n, w: _mirrored(n, _needed(2, w)),
         "this puts the weight where its score belongs; "
         "the softmax comes later": _mirrored,
-        "W_Q holds scores, not weights: which score becomes this weight, "
-        "and what undoes the division by √n?": lambda n, w: _mirrored(
-            n, w / np.sqrt(n)
-        ),
         "log(weight) would be right if the other scores were log(rest / (n - 1)); "
         "yours are 0": lambda n, w: _mirrored(n, np.log(w)),
         "the mirror of i is n - 1 - i, counted from 0; yours is one "
         "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
-        "the mirror of i is n - 1 - i, counted from 0; yours is one "
-        "less": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), -1, axis=1),
         "the scores are divided by √n anyway, "
         "so multiply by √n to undo it": lambda n, w: _mirrored(n, _needed(n, w) / n),
-        "the scores are divided by √n, so multiply by √n and not by n": lambda n, w: (
-            _mirrored(n, _needed(n, w) * np.sqrt(n))
-        ),
         "this is e^s, the exponential of the score; W_Q needs the score s "
         "itself": lambda n, w: _mirrored(n, np.exp(_needed(n, w))),
         "with this sign the mirror gets less than the others: "
         "invert the fraction": lambda n, w: _mirrored(n, -_needed(n, w)),
-        "a softmax takes powers of e, so use the natural logarithm": lambda n, w: (
-            _mirrored(n, _needed(n, w) / np.log(2))
-        ),
         "these are the weights themselves, but a softmax is still to come": _asked_for,
-        "the root is right, but the softmax of the weights is not the "
-        "weights": lambda n, w: np.sqrt(n) * _asked_for(n, w),
-        "the score 4 was the example of the chapter; "
-        "here it follows from `weight`": lambda n, w: _mirrored(n, 4),
     },
     reread=section("encoder", "By hand"),
     praise="this reverses any sentence of n tokens, and nothing was trained.",
 )
-
-
-# how a bug is worked around
 
 
 def _slots(n, h):
@@ -118,25 +96,11 @@ detour = Exercise(
         "a token may get its first rows from one head and its last from the next, when "
         "n is not a multiple of "
         "n_heads": lambda n, h: n - 1 - np.arange(n) // h - n // h * np.c_[:h],
-        "the mirror of token t is n - 1 - t, "
-        "because tokens count from 0": lambda n, h: n - _slots(n, h) // h,
-        "a position is a whole number: divide with //": lambda n, h: (
-            n - 1 - _slots(n, h) / h
-        ),
-        "12 tokens and 4 heads were the example; use n and n_heads": lambda n, h: (
-            11 - _slots(n, h) // 4
-        ),
-        "within a head, earlier rows end in earlier tokens; yours are "
-        "reversed": lambda n, h: (n - 1 - _slots(n, h) // h)[:, ::-1],
-        "head 1 comes first in memory, so it makes the first tokens; yours is "
-        "last": lambda n, h: (n - 1 - _slots(n, h) // h)[::-1],
     },
     reread=_BREAK_IT,
     praise="this is the staircase that training found.",
 )
 
-
-# three laws for ten bugs
 
 _TEN = (
     "no_scale scale_sqrt_n scale_sqrt_d_model scale_after_softmax softmax_over_queries "
@@ -216,9 +180,6 @@ catch_ten = _Laws(
 )
 
 
-# what a decoder may see
-
-
 def _as_two_masks(answer, n_target, lengths):
     """Return a tuple of two bool arrays, and say what else came in their place."""
     found = answer(n_target, lengths)
@@ -258,34 +219,21 @@ decoder_masks = Exercise(
         "second": lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
         "True means may attend; in both of your masks it means "
         "hidden": lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
-        "your target tokens attend to later tokens only": _with_target(
-            lambda n: ~causal_mask(n)
-        ),
-        "a target token may attend to earlier target tokens as well": _with_target(
-            lambda n: np.eye(n, dtype=bool)
-        ),
         "a target token must not attend to later ones, which it has to "
         "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
-        "rows are queries, so the past is below the diagonal": _with_target(
-            lambda n: causal_mask(n).T
-        ),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
         "you hide the last real token of each source": _with_source(
             lambda n, lengths: _before(lengths - 1, max(lengths))
         ),
-        "the second mask has one column for each source token, up to the "
-        "longest": _with_source(lambda n, lengths: _before(lengths, n)),
         "the whole source is known before the first target word is written, so hide "
         "its padding only": _with_source(
             lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths))
         ),
         "some sources are shorter than others, and no query may attend to "
         "padding": _with_source(lambda n, lengths: padding_mask(lengths) | True),
-        "in the mask of the source True means may attend; yours hides the "
-        "words": _with_source(lambda n, lengths: ~padding_mask(lengths)),
         "padding is hidden as keys, so the lengths belong along the last "
         "axis": _with_source(lambda n, lengths: padding_mask(lengths).swapaxes(-1, -2)),
     },

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import chapter, judged, number, random_arrays, section
+from exercises import chapter, each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise
 from mha.chunked import chunked_attention
@@ -11,8 +11,6 @@ from mha.softmax import softmax
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
 _GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")
 
-
-# what all scores take
 
 scores_memory = Exercise(
     task="the GiB of all scores of 65,536 tokens",
@@ -35,9 +33,6 @@ scores_memory = Exercise(
 )
 
 
-# what a cache takes
-
-
 cache_bytes = Exercise(
     task="the bytes of a cache of keys and values",
     right=lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
@@ -50,19 +45,11 @@ cache_bytes = Exercise(
         "store both": lambda n, L, h, k, d, b: L * k * n * d * b,
         "the query heads of a group share one key head and one value head: count "
         "n_kv_heads of each": lambda n, L, h, k, d, b: 2 * L * h * n * d * b,
-        "n_heads / n_kv_heads is the size of a group; stored are the n_kv_heads that "
-        "the groups share": lambda n, L, h, k, d, b: 2 * L * (h // k) * n * d * b,
         "each layer has keys and values of its own": lambda n, L, h, k, d, b: (
             2 * k * n * d * b
         ),
         "this is how many numbers the cache holds; each takes n_bytes "
         "bytes": lambda n, L, h, k, d, b: 2 * L * k * n * d,
-        "that is right if all heads share one key head; here there are "
-        "n_kv_heads": lambda n, L, h, k, d, b: 2 * L * n * d * b,
-        "only key and value heads are stored: "
-        "n_heads plays no part": lambda n, L, h, k, d, b: 2 * L * (h + k) * n * d * b,
-        "scores are not stored; a cache has d_head numbers per token and key "
-        "head": lambda n, L, h, k, d, b: 2 * L * k * n * n * b,
         "queries are not stored: each is needed in the step of its own token "
         "only": lambda n, L, h, k, d, b: L * (2 * k + h) * n * d * b,
         "the time grows with n², but the cache has one key per token: "
@@ -71,9 +58,6 @@ cache_bytes = Exercise(
     reread=_GROUPED,
     praise="the last case has the sizes of Llama 2 with 70 billion parameters: 1.3 GB.",
 )
-
-
-# two outputs made one
 
 
 def _merged(Y_a, lse_a, Y_b, lse_b):
@@ -145,18 +129,12 @@ merge_outputs = Exercise(
         "weights": _with_weights(lambda a, b, lse: (a / (a + b), b / (a + b))),
         "both outputs are divided already, so their weights have to add up to "
         "one": _with_weights(lambda a, b, lse: (a * 0 + 1, b * 0 + 1)),
-        "the factors are upside down: each should be at most 1": _with_weights(
-            lambda a, b, lse: (np.exp(lse - a), np.exp(lse - b))
-        ),
         "divide by the sum of the two factors": _with_weights(
             lambda a, b, lse: np.exp([a, b] - np.fmax(np.maximum(a, b), -1e300))
         ),
         "where both lse are -∞ you compute -∞ - (-∞), which is NaN; a query without "
         f"keys should get zeros, as in {chapter('masks')}": _with_weights(
             lambda a, b, lse: (np.exp(a - lse), np.exp(b - lse))
-        ),
-        "each output got the weight of the other": lambda A, a, B, b: _merged(
-            B, a, A, b
         ),
         "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
             _shifted(A, a, B, b, top=0 * a)
@@ -166,9 +144,6 @@ merge_outputs = Exercise(
         "next to a query with large scores, the exponentials of the others become 0: "
         "shift each query by its own largest "
         "lse": lambda A, a, B, b: _shifted(A, a, B, b, top=max(a.max(), b.max())),
-        "where both lse are -∞, both of your results are NaN; expected are zeros, as "
-        f"in {chapter('masks')}, and the lse "
-        "-∞": lambda A, a, B, b: _shifted(A, a, B, b, top=np.maximum(a, b)),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(
             lambda a, b: np.exp(a) + np.exp(b)
         ),
@@ -177,15 +152,10 @@ merge_outputs = Exercise(
         "the sums add up; adding their logarithms would multiply them": _with_lse(
             lambda a, b: a + b
         ),
-        "Y is right; the new lse should count the exponentials of both "
-        "machines": _with_lse(np.maximum),
     },
     reread=section("long", "The equation"),
     praise="a text divided between two machines gives the output of one machine.",
 )
-
-
-# one more token
 
 
 def _ask(q, K, V, **options):
@@ -246,25 +216,14 @@ decode_step = Exercise(
         "so its key and value are the last rows": _step_backwards,
         "store the key x @ W_K and the value x @ W_V, not the token "
         "itself": lambda x, K, V, q, k, v: _step(x, K, V, q, *2 * [np.eye(len(x))]),
-        "the query is x @ W_Q, not x": lambda x, K, V, q, k, v: _step(
-            x, K, V, np.eye(len(x)), k, v
-        ),
         "W_K makes the new key and W_V the new value; yours are "
         "exchanged": lambda x, K, V, q, k, v: _step(x, K, V, q, v, k),
         "the scores need the keys and the average needs the values; yours are "
         "exchanged in the attention": _keeping(lambda K, V: (V, K)),
-        "the output is an average of the values, and yours averages the keys": _keeping(
-            lambda K, V: (K, K)
-        ),
-        "the scores are products with the keys, "
-        "and yours are with the values": _keeping(lambda K, V: (V, V)),
     },
     reread=_CACHE,
     praise="a new token takes one row of scores, and no old row is computed again.",
 )
-
-
-# a law for long texts
 
 
 def in_blocks(block_size):
@@ -331,16 +290,15 @@ def _largest_first(Q, K, V):
 long_text_law = Exercise(
     task="a law that detects what fails on long texts only",
     right=_agrees(),
-    cases=(
-        (scaled_dot_product_attention,),
-        (chunked_attention,),
-        (in_blocks(100),),
-        (loses_the_last_weight,),
-        (loses_the_last_key,),
-        (forgetful(4),),
-        (forgetful(512),),
+    cases=each(
+        scaled_dot_product_attention,
+        chunked_attention,
+        in_blocks(100),
+        loses_the_last_weight,
+        loses_the_last_key,
+        forgetful(4),
+        forgetful(512),
     ),
-    names=("attend",),
     observe=judged,
     mistakes={
         "this passes the wrong functions too: "

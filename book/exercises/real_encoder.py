@@ -2,20 +2,14 @@
 
 import numpy as np
 
-from exercises import section
+from exercises import random_arrays, section
 from mha.check import Exercise
 
-_BY_HAND, _FILE = (
-    section("real_encoder", "By hand"),
-    section("real_encoder", "Deeper: what is in the file of weights?"),
-)
 _HEADS = section("real_encoder", "In practice: what do the 72 heads attend to?")
 _LUCK = section(
     "real_encoder", 'Deeper: does "it" attend to the right noun in other sentences?'
 )
 
-
-# ------------------------------------------------------- what one sentence uses
 
 _ALL, _LAYERS, _WORDS, _PLACES = 22_713_216, 10_646_784, 30_522, 512
 _ROWS = 2 * 12 * 384  # a row of each table for each of twelve tokens
@@ -29,32 +23,24 @@ share_used = Exercise(
     mistakes={
         "that is the whole file; "
         "a sentence does not read the rows of other tokens": _ALL,
-        "the pooler is not the only part that is not read: count rows, not tables": _ALL
-        - _POOLER,
+        "the pooler is not the only part that is not read: "
+        "count the rows that are read, not tables": _ALL - _POOLER,
         "only one of the two rows for first text and second text is read": _USED + 384,
-        "you counted whole tables; a sentence reads one row of each per token": _LAYERS
-        + (_WORDS + _PLACES) * 384
-        + _TYPE
-        + _NORM,
+        "you counted whole tables; a sentence reads one row of each for each of its "
+        "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
         "those are the six layers; add what turns the tokens into vectors": _LAYERS,
         "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
-        "384 numbers are missing: the row T, or the gain or bias of the norm": _LAYERS
-        + _ROWS
-        + _NORM,
-        "each token also reads a row of the table of positions": _LAYERS
-        + _ROWS // 2
-        + _TYPE
-        + _NORM,
+        "384 numbers are missing: the row T, or the gain or the bias of the first "
+        "norm": _USED - 384,
+        "the token's row of the table of words is not all: it also reads a row of the "
+        "table of positions": _USED - _ROWS // 2,
         "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
         "the row T is the same for all tokens, so it counts once": _USED + 11 * 384,
         "the pooler is in the file, but this model does not use it": _USED + _POOLER,
     },
-    reread=_FILE,
+    reread=section("real_encoder", "Deeper: what is in the file of weights?"),
     praise="47 % of the file: all six layers, and only a few rows of the tables.",
 )
-
-
-# ------------------------------------------------------- one vector per sentence
 
 
 def _to_length_1(e):
@@ -66,24 +52,20 @@ def _total(Y, mask):
 
 
 def _sentence_cases():
-    rng = np.random.default_rng(13)
-    Y = np.array([[[1.0, 5.0], [5.0, 3.0], [9.0, -5.0]]])
-    yield Y, np.array([[True, True, False]])
+    yield np.array([[[1.0, 5], [5, 3], [9, -5]]]), np.array([[True, True, False]])
     Y = np.array([[[1.0, 5.0], [5.0, 3.0]], [[4.0, -3.0], [2.0, 7.0]]])
     yield Y, np.array([[True, True], [True, False]])
-    mask = np.arange(5) < np.array([[5], [3], [2]])
-    yield rng.normal(size=(3, 5, 7)).round(1), mask
+    Y, padded = random_arrays((3, 5, 7), (2, 3, 5), seed=13)
+    yield Y, np.arange(5) < np.array([[5], [3], [2]])
     # What a program without a mask in its softmax leaves in the rows of padding.
-    Y = rng.normal(size=(2, 3, 5)).round(1)
-    Y[1, 2] = np.nan
-    yield Y, np.array([[True, True, True], [True, True, False]])
+    padded[1, 2] = np.nan
+    yield padded, np.array([[True, True, True], [True, True, False]])
 
 
 sentence_vectors = Exercise(
     task="one vector of length 1 per sentence",
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
-    names=("Y", "mask"),
     mistakes={
         "rows of padding took part: only rows where the mask is True are "
         "real": lambda Y, mask: _to_length_1(Y.mean(1)),
@@ -93,17 +75,6 @@ sentence_vectors = Exercise(
             _total(Y, mask) / mask.sum(1)[:, None]
         ),
         "that is the sum of the rows; divide it by its length": _total,
-        "you divided by the square of the length; take the root": (
-            lambda Y, mask: (
-                _total(Y, mask) / (_total(Y, mask) ** 2).sum(1, keepdims=True)
-            )
-        ),
-        "you computed lengths along the batch; use the last axis, one length per "
-        "sentence": (
-            lambda Y, mask: (
-                _total(Y, mask) / np.linalg.norm(_total(Y, mask), axis=0, keepdims=True)
-            )
-        ),
         "that is the row of [SEP]; this model takes the mean of all real "
         "tokens": lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
         "that is the row of [CLS]; this model takes the mean of all real "
@@ -113,12 +84,9 @@ sentence_vectors = Exercise(
         "you averaged the rows of padding: the mask is True for real "
         "tokens": lambda Y, mask: _to_length_1(_total(Y, ~mask)),
     },
-    reread=_BY_HAND,
+    reread=section("real_encoder", "By hand"),
     praise="this is the last step of the model, and padding does not change it.",
 )
-
-
-# ------------------------------------------------------- the score of a head
 
 
 def _given(A, lengths, rows=lambda n: range(1, n - 1), to=-1):
@@ -147,7 +115,6 @@ previous_score = Exercise(
     task="the mean weight of a word on the token before it",
     right=lambda A, lengths: _given(A, lengths).mean(0),
     cases=tuple(_score_cases()),
-    names=("A", "lengths"),
     mistakes={
         "that is the weight on the next token; the one before is in column i - "
         "1": lambda A, lengths: _given(A, lengths, to=1).mean(0),
@@ -177,9 +144,6 @@ previous_score = Exercise(
 )
 
 
-# ------------------------------------------------------- what arrives
-
-
 def _rows_to_one(x):
     return x / x.sum(-1, keepdims=True)
 
@@ -202,7 +166,6 @@ shares_brought = Exercise(
     task="the share that arrives from each key",
     right=lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O)),
     cases=tuple(_brought_cases()),
-    names=("A", "V", "W_O"),
     mistakes={
         "those are the weights; "
         "a large weight on a value of zeros adds nothing": lambda A, V, W_O: A,
@@ -228,9 +191,6 @@ shares_brought = Exercise(
     reread=_HEADS,
     praise="what arrives from a key is its weight times its value times W_O.",
 )
-
-
-# ------------------------------------------------------- the chosen head
 
 
 def _chosen_cases():
@@ -260,21 +220,12 @@ honest_score = Exercise(
         "chosen and measured on all rows": lambda right: right.mean(0).max(),
         "you exchanged the halves: choose on even rows, "
         "measure on odd rows": lambda right: right[::2, _best(right[1::2])].mean(),
-        "that is the mean over all heads; measure only the chosen head": lambda right: (
-            right[1::2].mean()
-        ),
         "you measured on all rows; leave out the even rows, "
         "on which you chose": lambda right: right[:, _best(right[::2])].mean(),
-        "several heads are best on the even rows: take the first of them": (
-            lambda right: right[
-                1::2, right.shape[1] - 1 - _best(right[::2, ::-1])
-            ].mean()
-        ),
-        "you used a first and a second half; choose on the rows 0, 2, 4, …": (
-            lambda right: right[
-                len(right) // 2 :, _best(right[: len(right) // 2])
-            ].mean()
-        ),
+        "several heads are best on the even rows: "
+        "take the first of them": lambda right: right[1::2, ::-1][
+            :, _best(right[::2, ::-1])
+        ].mean(),
     },
     reread=_LUCK,
     praise="luck in the choice does not raise this score.",

@@ -7,11 +7,9 @@ import numpy as np
 
 from exercises import chapter, random_arrays, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Verdict, same
+from mha.check import Exercise, same
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
-
-# Predict the variance after a wrong division
 
 
 def _number(answer):
@@ -37,17 +35,11 @@ variance_left = Exercise(
         "this is the standard deviation of the scores; "
         "its square is the variance": math.sqrt(1 / 8),
         "a division makes the scores smaller, and your variance has grown": 8,
-        "you divide by the square of 512, but the divisor is the root of 512": 64
-        / 512**2,
-        "8 is the typical size of a score, so what is its variance?": 8 / 512,
         "this is the variance of one divided product; a score has 64 of them": 1 / 512,
     },
     reread=section("scale", "The equation"),
     praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
 )
-
-
-# Write the scaled scores
 
 
 def _scores(Q, K):
@@ -95,20 +87,14 @@ scaled_scores = Exercise(
         ),
         "K.shape[-2] is the number of keys; the width of a key is "
         "K.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
-        "Q.shape[-2] is the number of queries; the width of a query is "
-        "Q.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[-2]),
         "len(Q) is the length of the first axis; the width of a query is the "
         "last": lambda Q, K: _scores(Q, K) / math.sqrt(len(Q)),
-        "len(K) is the length of the first axis; the width of a key is the "
-        "last": lambda Q, K: _scores(Q, K) / math.sqrt(len(K)),
         "2 is the root of d_k only at width 4: "
         "read d_k from the shape of Q": lambda Q, K: _scores(Q, K) / 2,
         "the shapes do not fit: swap the last two axes of K before you "
         "multiply": lambda Q, K: Q @ K / math.sqrt(Q.shape[-1]),
         "each row of the result belongs to a query and each column to a key: here it "
         "is the other way round": lambda Q, K: _right_scaled(K, Q),
-        "np.dot and np.inner combine all leading axes of Q with all of K: @ pairs "
-        "them": lambda Q, K: np.inner(Q, K) / math.sqrt(Q.shape[-1]),
         "you multiply by √d_k, which makes the scores larger: "
         "divide by it": lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         "correct for two axes only: swap the last two axes of K and leave the others, "
@@ -128,17 +114,10 @@ scaled_scores = Exercise(
         "// rounds down to whole numbers: divide with /": lambda Q, K: (
             _scores(Q, K) // math.sqrt(Q.shape[-1])
         ),
-        "your root is a whole number: use math.sqrt and no //": lambda Q, K: (
-            _scores(Q, K) / math.isqrt(Q.shape[-1])
-        ),
         "the numbers are correct, but float32 became float64: np.sqrt does this, and "
         "math.sqrt does not": lambda Q, K: _right_scaled(Q, K).astype(float),
         "float64 became float32: keep the dtype that Q and K have": lambda Q, K: (
             _right_scaled(Q, K).astype(np.float32)
-        ),
-        "these are attention weights: "
-        "return the scores, without the softmax": lambda Q, K: softmax(
-            _right_scaled(Q, K)
         ),
     },
     reread=section(
@@ -151,25 +130,11 @@ scaled_scores = Exercise(
 )
 
 
-# Find the divisor from the outputs alone
-
-
 def mystery_weights(Q, K):
     """Return attention weights; find out by what the scores are divided.
 
-    The source below shows it. Two calls are enough to find it without the source.
-
-    Parameters
-    ----------
-    Q : ndarray of shape (n_q, d_k)
-        Queries.
-    K : ndarray of shape (n_k, d_k)
-        Keys.
-
-    Returns
-    -------
-    A : ndarray of shape (n_q, n_k)
-        Weights.
+    The source below shows it. Two calls are enough to find it without the source: Q of
+    shape (n_q, d_k) and K of shape (n_k, d_k) give weights of shape (n_q, n_k).
 
     Examples
     --------
@@ -182,20 +147,17 @@ def mystery_weights(Q, K):
 _DIVISORS = "nothing", "sqrt d_k", "d_k", "sqrt n_k", "n_k", "after the softmax"
 
 
-class _OneOf(Exercise):
-    """An exercise whose answer is one of a few texts; any other is told them."""
-
-    def judge(self, answer):
-        """Return the verdict on an answer that is not a stub."""
-        text = answer.strip().lower() if isinstance(answer, str) else None
-        if text not in _DIVISORS:
-            words = ", ".join(f'"{word}"' for word in _DIVISORS)
-            return Verdict("not yet", f"answer with one of these texts: {words}")
-        return super().judge(text)
+def _divisor(answer):
+    """Return one of the six texts, and tell them to any other answer."""
+    text = answer.strip().lower() if isinstance(answer, str) else None
+    if text not in _DIVISORS:
+        raise TypeError(f"answer with one of these texts: {', '.join(_DIVISORS)}")
+    return text
 
 
-mystery_divisor = _OneOf(
+mystery_divisor = Exercise(
     task="what mystery_weights divides by",
+    observe=_divisor,
     right="d_k",
     cases=((),),
     mistakes={
@@ -212,8 +174,6 @@ mystery_divisor = _OneOf(
     praise="ln(a/b) is the difference of the scores over the divisor.",
 )
 
-
-# The scale for entries of another variance
 
 scale_for_variance = Exercise(
     task="the factor that brings the scores to variance 1",
@@ -233,17 +193,12 @@ scale_for_variance = Exercise(
         "multiplied": lambda variance, d_k: variance * math.sqrt(d_k),
         "the typical size of a score grows with the root of d_k, "
         "not with d_k": lambda variance, d_k: 1 / (variance * d_k),
-        "you divide by the variance of the scores, but a factor f changes a variance "
-        "by the factor f²": lambda variance, d_k: 1 / (variance**2 * d_k),
         "1 / a * b means (1 / a) * b: put the whole divisor in "
         "brackets": lambda variance, d_k: 1 / variance * math.sqrt(d_k),
     },
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )
-
-
-# The law that detects √n
 
 
 def _subject(name, divisor, axis=-1, after=False):
@@ -323,12 +278,8 @@ doubling_law = Exercise(
         "your law is False for divides_by_root_n_q: do not double the queries": _copies(
             Q=2
         ),
-        "the shapes do not fit: put a second K below the first, which is axis 0, do "
-        "the same with V, and leave Q as it is": _copies(V=1),
         "your law is False even for correct attention: give the copy of a key the same "
         "value, and compare the two outputs as they are": _copies(value_of_copy=0.0),
-        "look at two calls: np.concatenate takes one list, [K, K], and attend takes Q, "
-        "K and V": lambda attend: np.concatenate(_SAMPLE[1], _SAMPLE[1]),
     },
     reread=section("scale", "The law"),
     praise="it detects √n without knowing the correct outputs.",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import judged, number, random_arrays, section
+from exercises import each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise
 from mha.masks import masked_softmax
@@ -10,8 +10,6 @@ from mha.similarity import dot_product_scores
 
 _BREAK = section("since_2017", "Break it: four designs, and one mix-up by accident")
 
-
-# a cache with windows
 
 _WITH, _WITHOUT = 1024, 32_768  # tokens that a layer keeps, with a window and without
 
@@ -27,23 +25,16 @@ cache_with_windows = Exercise(
         "the sixth layer keeps all tokens": 5 * _WITH / (6 * _WITHOUT),
         "this is the part that is saved; the task asks what is left": 1
         - (5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
-        "you take as many layers with a window as without; there are five for one": (
-            _WITH + _WITHOUT
-        )
-        / (2 * _WITHOUT),
-        "you give the window to one layer in six; five in six have it": (
-            _WITH + 5 * _WITHOUT
-        )
-        / (6 * _WITHOUT),
+        "you take as many layers with a window as without one; there are five of them "
+        "for one": (_WITH + _WITHOUT) / (2 * _WITHOUT),
+        "you give the window to one layer in six, and not to the others; "
+        "five in six have it": (_WITH + 5 * _WITHOUT) / (6 * _WITHOUT),
         "you compare six layers with one layer of the model without windows; "
         "it has six layers too": (5 * _WITH + _WITHOUT) / _WITHOUT,
     },
     reread=_BREAK,
     praise="the five layers with a window keep so little that the sixth decides.",
 )
-
-
-# rotary positions
 
 
 def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
@@ -108,8 +99,6 @@ rotate = Exercise(
         "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
         "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
         "already": _rotating(lambda m, d: 4 * m / d),
-        "the first pair has the speed 1, position by position: "
-        "count the pairs from 0": _rotating(lambda m, d: 2 * (m + 1) / d),
         "later pairs rotate more slowly: the exponent has a minus": _rotating(
             lambda m, d: -2 * m / d
         ),
@@ -120,15 +109,10 @@ rotate = Exercise(
         "keep the old one until both are done": _rotating(overwrite=True),
         "you add a table of sines and cosines; "
         "here the pairs are rotated": _table_added,
-        "your rows come back as they are": lambda x, positions: x.astype(float),
     },
-    names=("x", "positions"),
     reread=section("since_2017", "The equation"),
     praise="every pair at its own speed, wherever the row stands.",
 )
-
-
-# shared heads
 
 
 def _groups(K, n_heads):
@@ -150,8 +134,6 @@ share_heads = Exercise(
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
         "you repeat the tokens; the heads are the third axis from the "
         "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
-        "you repeat the columns of each key; the heads are the third axis from the "
-        "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-1),
         "this works without a batch; the heads are the third axis from the end, "
         "axis=-3": lambda K, n_heads: np.repeat(K, n_heads // K.shape[0], axis=0),
         "you repeat each head n_heads times; a group has n_heads divided by the number "
@@ -161,16 +143,10 @@ share_heads = Exercise(
         "you average the key heads; a group gets one of them as it is": (
             lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3)
         ),
-        "the key heads come back as they are; "
-        "every query head needs one": lambda K, n_heads: np.array(K),
     },
-    names=("K", "n_heads"),
     reread=_BREAK,
     praise="the heads of a group stand side by side, so each key head is repeated.",
 )
-
-
-# the law of a window
 
 
 def _with(visible):
@@ -227,17 +203,16 @@ def _says(test):
 far_keys_law = Exercise(
     task="a law: keys three or more positions away are not seen",
     right=_says(lambda A: not A[_far(9)].any()),
-    cases=(
-        (window_of_3,),
-        (causal_window_of_3,),
-        (scaled_dot_product_attention,),
-        (window_of_4,),
-        (fading,),
-        (first_row_alone,),
-        (only_backwards,),
-        (only_forwards,),
+    cases=each(
+        window_of_3,
+        causal_window_of_3,
+        scaled_dot_product_attention,
+        window_of_4,
+        fading,
+        first_row_alone,
+        only_backwards,
+        only_forwards,
     ),
-    names=("attend",),
     observe=judged,
     mistakes={
         "every version passes: which weights does your law look at?": lambda attend: (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import section
+from exercises import each, section
 from mha.check import Exercise
 from mha.heads import merge_heads, split_heads
 
@@ -27,32 +27,22 @@ head_and_column = Exercise(
     right=(6, 5),
     cases=((),),
     mistakes={
-        "both numbers are one too large: indices of heads and columns start at 0": (
-            7,
-            6,
-        ),
+        "both numbers are one too large: the indices of heads and those of columns "
+        "start at 0": (7, 6),
         "the column is right, and the head is one too large: its index starts at 0, so "
         "it is the number of whole heads on its left": (7, 5),
-        "the head is right, and the column is one too large: indices start at 0": (
-            6,
-            6,
-        ),
+        "the head is right, and the column in it is one too large, because indices "
+        "start at 0": (6, 6),
         "you give the columns to the heads in turn; "
         "a head owns a block of neighbouring columns": (5, 32),
-        "you divide 389 by 12, the number of heads; divide by the width of a head": (
-            32,
-            5,
-        ),
+        "you divide 389 by 12, which is the number of heads; divide by the width of a "
+        "head": (32, 5),
         "389 / 64 is not whole; "
         "the index of the head is the number of whole heads on its left": (389 / 64, 5),
-        "the two numbers are right and exchanged: first the head, then its column": (
-            5,
-            6,
-        ),
-        "a head has 64 columns, with the indices 0 to 63, so 69 is in the next head": (
-            5,
-            69,
-        ),
+        "the two numbers are right, but they are exchanged: first the head, then its "
+        "column": (5, 6),
+        "a head has 64 columns, which have the indices 0 to 63, so 69 is in the next "
+        "head": (5, 69),
         "the head is right; "
         "count the column from where the block of this head begins": (6, 389),
     },
@@ -100,9 +90,6 @@ to_heads = Exercise(
     mistakes={
         "the shape is right and the tokens are mixed: a reshape alone takes the "
         "numbers in their order in memory, so swap two axes after it": _without_swap,
-        "your reshape puts the heads first and mixes the tokens: cut the last axis "
-        "into two, then swap, and keep the axes in "
-        "front": lambda x, n_heads: x.reshape(n_heads, x.shape[-2], -1),
         "each of your heads takes every n_heads-th column; a head owns a block of "
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
@@ -111,38 +98,20 @@ to_heads = Exercise(
         "parts of d_k numbers": lambda x, n_heads: x.reshape(
             *x.shape[:-1], -1, n_heads
         ).swapaxes(-3, -2),
-        "your last axis counts the heads; it should count the columns of one head, and "
-        "the heads stand in front of the "
-        "tokens": lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads),
-        "you swap heads and columns; heads and tokens should change "
-        "places": lambda x, n_heads: _cut(x, n_heads).swapaxes(-2, -1),
         "the columns are cut well, and the heads still stand behind the tokens: "
         "swap these two axes": _cut,
-        "the heads stand behind the tokens, and a batch in front is flattened: swap "
-        "two axes and keep those in "
-        "front": lambda x, n_heads: x.reshape(x.shape[-2], n_heads, -1),
         "this works for one sequence; name the last axes by −1, −2, −3, "
         "so that a batch may stand in front": _one_sequence_only,
-        "this works for one sequence, and a batch in front is flattened: "
-        "reshape to (*x.shape[:-1], n_heads, -1)": lambda x, n_heads: x.reshape(
-            x.shape[-2], n_heads, -1
-        ).swapaxes(0, 1),
         "the swap counts its axes from the front, where a batch may stand: count from "
         "the end": lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),
         "this works for exactly one axis in front of the tokens; "
         "there may be none or two": _one_batch_axis_only,
-        "this is right behind one batch axis; count the axes from the "
-        "end": lambda x, n_heads: _cut(x, n_heads).swapaxes(1, 2),
         "the heads went to the very front; they belong right before the "
         "tokens": lambda x, n_heads: np.moveaxis(split_heads(x, n_heads), -3, 0),
-        "each head is the transpose of what it should be: "
-        "one swap too many": lambda x, n_heads: split_heads(x, n_heads).swapaxes(
-            -1, -2
-        ),
+        "each head is the transpose of what it should be, which is one swap too "
+        "many": lambda x, n_heads: split_heads(x, n_heads).swapaxes(-1, -2),
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
-        "this is one head; stack all of them along a new axis before the "
-        "tokens": lambda x, n_heads: x[..., : x.shape[-1] // n_heads],
     },
     reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",
@@ -157,12 +126,8 @@ strides_of_heads = Exercise(
         "so the steps in memory are those of x": (60, 20, 4, 1),
         "these are the steps for the axes (batch, token, head, column), "
         "before the swap; the split has (batch, head, token, column)": (60, 12, 4, 1),
-        "NumPy counts in bytes, eight for a float64; the question is in numbers": (
-            480,
-            32,
-            96,
-            8,
-        ),
+        "NumPy counts in bytes, eight for each float64; the question asks for steps in "
+        "numbers": (480, 32, 96, 8),
         "this is the shape, which counts the entries of each axis; "
         "a stride is the distance in memory from one entry to the next": (2, 3, 5, 4),
         "these steps belong to heads that take every third column; "
@@ -249,27 +214,20 @@ def _block_diagonal(small):
 fuse = Exercise(
     task="one large matrix out of many small ones",
     right=lambda small: _side_by_side(small),
-    cases=(
-        (_count(2, 3, 1),),
-        (_count(2, 2, 2),),
-        (_count(3, 4, 2),),
-        (_count(2, 6, 3),),
-    ),
+    cases=each(_count(2, 3, 1), _count(2, 2, 2), _count(3, 4, 2), _count(2, 6, 3)),
     mistakes={
         "a reshape alone takes the numbers in their order in memory, so the first head "
         "fills whole rows before the second has its "
         "turn": lambda small: small.reshape(small.shape[1], -1),
         "the small matrices stand on top of each other; a head owns columns, so they "
         "belong side by side": lambda small: np.concatenate(list(small), axis=0),
-        "the columns of the heads come in turn; those of one head should be neighbours": (
+        "the columns of the heads come in turn; those of one head are neighbours": (
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
         "with blocks on the diagonal each head sees a part of the token; "
         "here all heads see the whole token": _block_diagonal,
         "this is the transpose, which PyTorch stores; ours has one row for each column "
         "of X, because we compute X @ W": lambda small: _side_by_side(small).T,
-        "each small matrix is transposed; lay them side by side as they "
-        "are": lambda small: _side_by_side(small.swapaxes(1, 2)),
         "the first head belongs on the left; "
         "yours come in reverse order": lambda small: _side_by_side(small[::-1]),
     },

@@ -59,28 +59,14 @@ silence_head = Exercise(
         "it": lambda W_O, n, head: _zero(W_O, _block(len(W_O), n, (head - 1) % n)),
         "you silenced all the other heads, and the one that should be silent still "
         "adds its term": lambda W_O, n, head: _zero(W_O, _others(W_O, n, head)),
-        "the heads after it are silent too; the block of a head ends where the block "
-        "of the next head begins": lambda W_O, n, head: _zero(
-            W_O, slice(head * (len(W_O) // n), None)
-        ),
-        "you cut W_O into blocks of n_heads rows; expected n_heads blocks of len(W_O) "
-        "// n_heads rows "
-        "each": lambda W_O, n, head: _zero(W_O, slice(head * n, (head + 1) * n)),
         "a head adds to all columns of the output, so its rows of W_O must be 0 over "
         "their whole length": lambda W_O, n, head: _zero(
             W_O, _block(len(W_O), n, head), _block(W_O.shape[1], n, head)
         ),
-        "you deleted the rows of the head; set them to 0, so that W_O keeps its "
-        "shape": lambda W_O, n, head: W_O[_others(W_O, n, head)],
-        "you scaled the other blocks up, as dropout does; they should stay as they "
-        "are": lambda W_O, n, head: _zero(W_O, _block(len(W_O), n, head)) * n / (n - 1),
     },
     reread=_BREAK_IT,
     praise="the term of this head is 0, and the other terms are what they were.",
 )
-
-
-# how many keys a query sees
 
 
 def _entropy(A, axis=-1):
@@ -104,13 +90,10 @@ effective_keys = Exercise(
         (np.array([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]),),
         (_weights((2, 3, 5, 5), 0),),
     ),
-    names=("A",),
     mistakes={
         "that is the entropy; equal weights on two keys should give 2": _entropy,
         "that is the entropy in bits; "
         "equal weights on two keys should give 2": lambda A: _entropy(A) / np.log(2),
-        "you took the logarithm to base 2 and raised e to it; "
-        "use the same base for both": lambda A: np.exp(_entropy(A) / np.log(2)),
         "you took the natural logarithm and raised 2 to it; "
         "use the same base for both": lambda A: 2 ** _entropy(A),
         "a minus is missing, because the logarithm of a weight is negative; "
@@ -119,23 +102,11 @@ effective_keys = Exercise(
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
         "you summed along the queries; a row has the weights of one query, "
         "so sum along the last axis": lambda A: np.exp(_entropy(A, -2)),
-        "you have one number for the whole array; "
-        "expected one number per query": lambda A: np.exp(_entropy(A).sum()),
-        "that is the mean over all queries; expected one number per query": lambda A: (
-            np.exp(_entropy(A)).mean()
-        ),
         "the entropy is a sum over the keys, not a mean": lambda A: np.exp(
             _entropy(A) / A.shape[-1]
         ),
         "that depends on the largest weight only; "
         "the entropy uses all weights": lambda A: 1 / A.max(-1),
-        "that is how many keys there are, whatever their weights": lambda A: (
-            0 * A.max(-1) + A.shape[-1]
-        ),
-        "expected one number per query; "
-        "the axis of the keys should not be left": lambda A: np.exp(_entropy(A))[
-            ..., None
-        ],
         "you counted every key with a weight above 0, however small; a key with little "
         "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "
@@ -144,9 +115,6 @@ effective_keys = Exercise(
     reread=_MAPS,
     praise="one number per query, between 1 and the number of keys.",
 )
-
-
-# a head too many
 
 
 def _merged(
@@ -201,30 +169,15 @@ drop_twin = Exercise(
         "but head `drop` must then be silent": _merged(lambda a, b: (a + b, b)),
         "the output is correct, but head `drop` is not silent; "
         "its block must be 0": _merged(lambda a, b: ((a + b) / 2, (a + b) / 2)),
-        "you replaced the block of head `keep`; "
-        "the output needs the sum of both blocks": _merged(lambda a, b: (b, 0)),
-        "two equal heads write the sum of their blocks, not the difference": _merged(
-            lambda a, b: (a - b, 0)
-        ),
-        "you exchanged the two blocks, and both heads still add something": _merged(
-            lambda a, b: (b, a)
-        ),
         "you changed one row per head; a head owns len(W_O) // n_heads rows": _merged(
             width=lambda W_O, n_heads: 1
         ),
         "you took every n_heads-th row; "
         "the rows of a head are next to each other in W_O": _interleaved,
-        "`keep` and `drop` are indices, so the first head is "
-        "0": lambda W_O, n, keep, drop: _merged()(
-            W_O, n, (keep - 1) % n, (drop - 1) % n
-        ),
     },
     reread=_TWINS,
     praise="the outputs of the layer are what they were, with one head fewer.",
 )
-
-
-# how many heads can go
 
 
 def _before(is_too_much):
@@ -255,7 +208,6 @@ heads_to_spare = Exercise(
         (np.array([0.75, 0.5, 0.25]), 0.25),
         (np.array([0.8, 0.7, 0.6]), 0.1),
     ),
-    names=("curve", "tolerance"),
     mistakes={
         "that is the first number of heads that costs too much; one head fewer can be "
         "removed": lambda curve, tolerance: _right_number(curve, tolerance) + 1,
@@ -263,9 +215,6 @@ heads_to_spare = Exercise(
         "first one that is too low": lambda curve, tolerance: np.flatnonzero(
             _enough(curve, tolerance)
         ).max(),
-        "you counted every accuracy that is good enough, also curve[0] and those after "
-        "the first one that is too "
-        "low": lambda curve, tolerance: _enough(curve, tolerance).sum(),
         "you also counted accuracies after the first one that is too low; stop "
         "there": lambda curve, tolerance: _enough(curve, tolerance).sum() - 1,
         "np.argmax returns 0 if no accuracy is too low; then all heads can be "
@@ -280,24 +229,11 @@ heads_to_spare = Exercise(
         ),
         "you compared the accuracy itself with the tolerance; compare the loss of "
         "accuracy, curve[0] - curve[k]": _before(lambda curve, t: curve < t),
-        "the tolerance is a difference of accuracies, not a share of "
-        "curve[0]": lambda curve, t: _right_number(curve, t * curve[0]),
         "a loss of exactly the tolerance is still within it": _before(
             lambda curve, t: curve[0] - curve >= t - 1e-9
         ),
         "a loss of exactly the tolerance is within it, also where a computer rounds: "
         "0.8 - 0.7 is a little more than 0.1": _before(lambda c, t: c[0] - c > t),
-        "you took the size of the change: "
-        "an accuracy that rises costs nothing": _before(
-            lambda curve, t: abs(curve[0] - curve) > t + 1e-9
-        ),
-        "that is the share of the heads; expected their number": lambda curve, t: (
-            _right_number(curve, t) / (len(curve) - 1)
-        ),
-        "that is the accuracy that is left; expected the number of heads that are "
-        "removed": lambda curve, tolerance: curve[_right_number(curve, tolerance)],
-        "you allowed all heads to be removed; the last accuracy of the curve, without "
-        "any head, is too low": lambda curve, tolerance: len(curve) - 1,
     },
     reread=_CAN_GO,
     praise="remember to choose the tolerance before you see the curve.",

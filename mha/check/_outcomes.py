@@ -163,6 +163,8 @@ def general_hint(
         if unfit:
             sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
+        if not got.by_answer and type(got.error) is TypeError:
+            return f"your answer cannot be read: {printed(got.error, str)}"
         return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
     if isinstance(want, Raised):
         kind = type(want.error).__name__
@@ -208,9 +210,9 @@ def _of_numbers(
         return "a truth value differs from the expected one"
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of the expected one"
-    if want.any() and same(got, -want):
+    if want.any() and same(ours, -theirs):
         return "every sign is the wrong way round"
-    if want.any() and same(got, 100.0 * want):
+    if want.any() and np.allclose(ours, 100 * theirs, rtol=0.01):
         return "this is in percent: give a part of 1"
     if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
         return "these are the right numbers in a wrong order"
