@@ -421,6 +421,11 @@ def _masked(attend, **tolerance):
     return _close(attend, *_drawn(5, 7), mask, **{"atol": 1e-5} | tolerance)
 
 
+def _rows(attend):
+    Q, K, _ = _drawn(5, 7)
+    return np.allclose(attend(Q, K, np.ones((5, 1))), 1)
+
+
 def _shape(attend):
     return attend(*_drawn(5, 7)).shape == (5, 7)
 
@@ -446,6 +451,9 @@ grade_laws = Grading(
         "about half of the versions go wrong only with masks": (_plain,),
         "you compare on two axes, but some go wrong only with heads or in a batch": (
             _masked,
+        ),
+        "weights that sum to one may still be wrong weights, so add other laws": (
+            _rows,
         ),
         "you compare on ordinary inputs, but some go wrong only on special ones": (
             _equals_reference,

@@ -409,12 +409,20 @@ def _slug(answer):
     return next((m.name for m in zoo.WRONG if wanted == m.wrong), wanted)
 
 
+@functools.cache
+def _kills():
+    """Return which laws each mistake on the list breaks."""
+    from mha import laws
+
+    return laws.kill_matrix(members=[getattr(zoo, slug) for slug in WANTED])
+
+
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
     from mha import laws
 
-    matrix, names = laws.kill_matrix(), {law.slug: law.name for law in laws.ALL}
-    broken, suspected = set(matrix.killed_by(guilty)), set(matrix.killed_by(accused))
+    names = {law.slug: law.name for law in laws.ALL}
+    broken, suspected = (set(_kills().killed_by(slug)) for slug in (guilty, accused))
     for slug, name in names.items():
         if slug in suspected - broken:
             return f'{accused} would break "{name}", and {letter} keeps it'

@@ -78,7 +78,7 @@ def test_known_slips_are_named(graded):
     slip = said(graded, "05_known_slips", "4.2")
     assert (slip["verdict"], slip["slip"]) == (
         "slip",
-        "the first rows instead of the last",
+        "these are the first rows of the square mask; return the last ones",
     )
 
 
