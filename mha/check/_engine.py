@@ -32,11 +32,6 @@ class Mistake:
     """A wrong answer that learners give, its name, and one sentence that helps.
 
     An `Exercise` makes one of each row of its table, named by its sentence.
-
-    Examples
-    --------
-    >>> Mistake("not divided", "these are sums: divide them", sum)
-    <Mistake: not divided>
     """
 
     name: str
@@ -51,19 +46,13 @@ class Mistake:
 class Verdict:
     """What a check found; prints as the text a learner reads.
 
-    Attributes
-    ----------
-    status : str
-        ``"not attempted yet"``, ``"passed"`` or ``"not yet"``.
-    text : str
-        What is printed after the status.
-    mistake : str or None
-        The name of the recognised mistake.
+    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` is what
+    is printed after it, and `mistake` names the recognised mistake, if there is one.
 
     Examples
     --------
-    >>> Verdict("not yet", "these are sums: divide them", "not divided")
-    not yet: these are sums: divide them
+    >>> Verdict("not yet", "these are sums: divide them").passed
+    False
     """
 
     status: str
@@ -117,30 +106,12 @@ class Exercise:
     Raises
     ------
     TypeError
-        If a case is not a tuple, or a mistake not a `Mistake`.
+        If a case is not a tuple.
     ValueError
-        If there is no case, if a case has more or fewer inputs than `right` takes, or
-        if two mistakes have the same name.
+        If there is no case.
 
-    Examples
-    --------
-    An exercise that asks for a value has one empty case. Its verdicts never show the
-    expected value, because that is the solution.
-
-    >>> percent = Exercise(
-    ...     task="the share of one key among three equal ones, in percent",
-    ...     right=100 / 3,
-    ...     cases=((),),
-    ...     observe=lambda answer: round(float(answer), 1),
-    ...     mistakes={"how many keys share the weight?": 50},
-    ...     reread="lecture 4, page 1",
-    ...     also_right=(33.3, 33.33),
-    ... )
-    >>> percent.self_test()
-    >>> percent(50)
-    not yet: how many keys share the weight?
-      got       50.
-      reread    lecture 4, page 1
+    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
+    show the expected value, because that is the solution.
     """
 
     task: str
@@ -161,19 +132,9 @@ class Exercise:
             if not isinstance(case, tuple):
                 kind = type(case).__name__
                 raise TypeError(f"cases[{k}] must be a tuple of inputs, got {kind}")
-            if not self._takes(case):
-                taken = "those of observe" if self.observe else "those of right"
-                raise ValueError(f"cases[{k}] has {len(case)} inputs, expected {taken}")
         if isinstance(self.mistakes, Mapping):
             rows = (Mistake(hint, hint, row) for hint, row in self.mistakes.items())
             object.__setattr__(self, "mistakes", tuple(rows))
-        for k, mistake in enumerate(self.mistakes):
-            if not isinstance(mistake, Mistake):
-                kind = type(mistake).__name__
-                raise TypeError(f"mistakes[{k}] must be a Mistake, got {kind}")
-        names = [mistake.name for mistake in self.mistakes]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"mistakes must have different names, got {twice}")
 
     def __repr__(self) -> str:
         return f"<Exercise: {self.task}>"
@@ -222,21 +183,15 @@ class Exercise:
         ------
         AssertionError
             If a stub counts as attempted, if a right answer does not pass, or if a
-            mistake passes, is not recognised by its own name, gets another hint or
-            none, or is shown the solution. The message names the mistake.
-
-        Examples
-        --------
-        >>> slips = {"a square": lambda x: x * x}
-        >>> Exercise("twice x", lambda x: 2 * x, ((2,),), slips, "page 1").self_test()
-        Traceback (most recent call last):
-        ...
-        AssertionError: the mistake 'a square' equals the right answer on every case
+            mistake passes, is taken for another, or is shown the solution.
         """
         for stub in (None, ..., lambda *_: None):
             verdict = self(stub)
             if verdict.status != "not attempted yet":
                 raise AssertionError(f"a stub counts as attempted:\n{verdict}")
+        stops = [want for want in self._wanted if isinstance(want, Raised)]
+        if len(stops) == len(self.cases):
+            raise AssertionError(f"the right answer stops on every case: {stops[0]}")
         for answer in (self.right, *self.also_right):
             verdict = self(answer)
             if not verdict.passed:
@@ -307,8 +262,7 @@ class Exercise:
         """Return the mistake that comes closest, and what to say before its hint.
 
         Best is one with the same outcomes, then one that differs only where either
-        stops with an error (a slip can run or stop), then one that agrees where the
-        answer first fails. A mistake that is right there does not explain the failure.
+        stops with an error, then one that agrees where the answer first fails.
         """
         closest, most = None, (False, 0)
         first = list(map(same, outcomes, self._wanted)).index(False)
@@ -330,20 +284,6 @@ class Exercise:
             return self.names
         signature = _signature(self.right)
         return tuple(signature.parameters) if signature else ()
-
-    def _takes(self, case: tuple[Any, ...]) -> bool:
-        """Tell whether the right answer can be run on these inputs."""
-        if self.observe is None and not callable(self.right):
-            return case == ()
-        function, inputs = self.right, case
-        if self.observe is not None:
-            function, inputs = self.observe, (self.right, *case)
-        try:
-            if signature := _signature(function):
-                signature.bind(*inputs)
-        except TypeError:
-            return False
-        return True
 
 
 def is_stub(answer: object) -> bool:
