@@ -145,6 +145,8 @@ self_attention = Exercise(
         "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
         "you use the scores as weights: which step turns scores into "
         "weights?": lambda X, q, k, v: _scaled(X @ q, X @ k) @ X @ v,
+        "these are the attention weights; the weighted average of the values is "
+        "missing": lambda X, q, k, v: softmax(_scaled(X @ q, X @ k)),
     },
     reread=section("attention", "By hand"),
     praise="three jobs, three matrices, one attention.",

@@ -28,6 +28,11 @@ def _stop_early(Q, K, rows, columns):
     return S
 
 
+def _over(Q, K, positions):
+    """Return loops that add up these positions, or run out of them."""
+    return np.sum([np.outer(Q[:, a], K[:, a]) for a in positions], axis=0)
+
+
 scores = Exercise(
     task="the scores of every query with every key",
     right=lambda Q, K: dot_product_scores(Q, K),
@@ -57,6 +62,16 @@ scores = Exercise(
         "list for each row": lambda Q, K: np.tile((Q @ K.T)[-1], (len(Q), 1)),
         "the sum of one pair goes on in the next: set it to 0 for every "
         "pair": lambda Q, K: np.cumsum(Q @ K.T).reshape(len(Q), len(K)),
+        "the sums of one query go on from key to key: set the sum to 0 inside the loop "
+        "over the keys": lambda Q, K: np.cumsum(Q @ K.T, axis=1),
+        "you add up `len(K)` products: the number of positions is the width, "
+        "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
+        "you add up `len(Q)` products: the number of positions is the width, "
+        "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(Q))),
+        "the first position is missing: Python counts from 0, so use "
+        "`range(Q.shape[1])`": lambda Q, K: _over(Q, K, range(1, Q.shape[1])),
+        "you take key i for query i in every column: column j needs key "
+        "j": lambda Q, K: np.array([[Q[i] @ K[i]] * len(K) for i in range(len(Q))]),
         "only the first pair has a score: "
         "move `return` out of both loops": lambda Q, K: _stop_early(Q, K, 1, 1),
         "only the first query has scores: move `return` out of the loop over the "
@@ -82,6 +97,8 @@ spread_of_thirds = Exercise(
         "0 is the mean of a score, not its standard deviation": 0,
         "this would be right for numbers of variance 1, and these have 1/3": 300**0.5,
         "each product has two factors, and both have the variance 1/3": 10,
+        "both factors of a product have the variance 1/3: "
+        "multiply, then take the root of the sum": 100,
         "1/3 is already a variance: do not square it again": 300**0.5 / 9,
         "1/3 is the standard deviation of one product: a score adds up 300": 1 / 3,
         "1/9 is the variance of one product: add up 300 and take the square root": 1
@@ -156,6 +173,8 @@ best_unit_key = Exercise(
         (np.array([1.0, -2.0, 3.0, 0.0, 1.0]),),
     ),
     mistakes={
+        "your key has no negative numbers: negative numbers of q need negative numbers "
+        "in the key": lambda q: np.abs(q) / np.sqrt(q @ q),
         "the direction is right: now give the key length 1": lambda q: q.copy(),
         "all numbers of your key are of equal size: larger numbers of q need larger "
         "numbers in the key": lambda q: np.sign(q) / np.sqrt((q != 0).sum()),

@@ -157,6 +157,8 @@ batch_mask = Exercise(
         "np.triu keeps the upper triangle, and np.tril keeps the lower one": (
             lambda lengths: _past(lengths).T & _words(lengths)
         ),
+        "these are the tokens that should be hidden, because np.triu(…, k=1) is True "
+        "above the diagonal": lambda lengths: ~_past(lengths) & _words(lengths),
     },
     reread=section("masks", "Two masks at once"),
     praise="four axes, and True only where both masks allow it.",
@@ -196,6 +198,11 @@ last_rows_mask = Exercise(
         "a square of n_k rows has too few rows if there are more queries than keys: "
         "the first queries then need rows of "
         "False": lambda n_q, n_k: causal_mask(n_k)[-n_q:],
+        "np.triu keeps the upper triangle: use np.tril, and shift its diagonal so that "
+        "the last query meets the last key": lambda n_q, n_k: ~_tri(n_q, n_k, -1),
+        "np.triu(…, k=1) is True for later tokens: use np.tril, and shift its diagonal "
+        "so that the last query meets the last "
+        "key": lambda n_q, n_k: ~_tri(n_q, n_k, 0),
     },
     reread=section(
         "masks", "Deeper: causal masks that are not square, and NaN in padding"

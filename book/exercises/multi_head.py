@@ -156,6 +156,8 @@ many_heads = Exercise(
         ),
         "each of your heads takes every n_heads-th column; "
         "a head owns neighbouring columns": _layer(split=_interleaved),
+        "your split and your merge take the columns of the heads in turn; a head owns "
+        "neighbouring columns": _layer(split=_interleaved, merge=_columns_first),
         "your merge puts the first columns of all heads first; the columns of one head "
         "should stay neighbours": _layer(merge=_columns_first),
         "you cut the tokens into heads before the projection, so a head sees a part of "

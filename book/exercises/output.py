@@ -231,6 +231,8 @@ head_that_wrote = Exercise(
         "and lstsq or solve take both transposed": lambda before, after, W_O, h: (
             _largest(np.abs(np.linalg.inv(W_O) @ (after - before).T).T, h)
         ),
+        "you multiply by W_O a second time; multiply by its "
+        "inverse": lambda b, a, W_O, h: _largest(((a - b) @ W_O) ** 2, h),
         "you add changes with their signs, so they cancel: "
         "take absolute values": lambda *case: _largest(_undone(*case), case[3]),
         "you look at the output after the change, in which all heads have written; the "

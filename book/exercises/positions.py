@@ -318,6 +318,11 @@ tells_order = Exercise(
         "two models pass something on to the next token, and from the last to the "
         "first; a shift does not detect them, "
         "so try a less regular order": _tells([4, 0, 1, 2, 3]),
+        "two models mark the first or the last token alone, "
+        "so these have to move": _tells([0, 2, 1, 3, 4]),
+        "two tokens that are equal, for example zeros, hide most models that know the "
+        "order: take more of them, "
+        "and draw them at random": _tells([1, 0], equal=True),
         "your tokens are all equal, for example zeros, so models that pass one token's "
         "vector to another go undetected: draw them at random": _tells(equal=True),
         "two tokens have one other order, and with it you miss some models: "

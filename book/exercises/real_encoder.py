@@ -34,6 +34,7 @@ share_used = Exercise(
         "norm": _USED - 384,
         "the token's row of the table of words is not all: it also reads a row of the "
         "table of positions": _USED - _ROWS // 2,
+        "that is a share of the file; expected a number of parameters": _USED / _ALL,
         "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
         "the row T is the same for all tokens, so it counts once": _USED + 11 * 384,
         "the pooler is in the file, but this model does not use it": _USED + _POOLER,

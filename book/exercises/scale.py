@@ -114,6 +114,9 @@ scaled_scores = Exercise(
         "// rounds down to whole numbers: divide with /": lambda Q, K: (
             _scores(Q, K) // math.sqrt(Q.shape[-1])
         ),
+        "your root is a whole number: use math.sqrt and no //": lambda Q, K: (
+            _scores(Q, K) / math.isqrt(Q.shape[-1])
+        ),
         "the numbers are correct, but float32 became float64: np.sqrt does this, and "
         "math.sqrt does not": lambda Q, K: _right_scaled(Q, K).astype(float),
         "float64 became float32: keep the dtype that Q and K have": lambda Q, K: (

@@ -26,6 +26,7 @@ score_for_half = Exercise(
         "and it should be 3 times": 4.0,
         "this is the exponential e^s that food needs: the task asks for s": 3
         * np.exp(3),
+        "one half is the weight that food should get: the task asks for its score": 0.5,
         "this makes the exponential of food 4 times that of one other word: "
         "half against the three others needs only 3 times": 3 + np.log(4),
         "the third decimal is an 8, so round up": 4.09,

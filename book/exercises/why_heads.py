@@ -166,6 +166,8 @@ heads_needed = Exercise(
         "either": (
             lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0))
         ),
+        "contents with different weights can still be in one weighted "
+        "average": lambda wanted: len({tuple(x) for x in wanted.T if x.any()}),
         "you look only at which entries are zero; "
         "their sizes count too": lambda wanted: np.linalg.matrix_rank(wanted > 0),
         "one head returns one weighted average, and the two rows [1, 0, 0] and [0, 1, "
