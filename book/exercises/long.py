@@ -226,21 +226,6 @@ decode_step = Exercise(
 )
 
 
-def in_blocks(block_size):
-    """Return a correct attention that is not part of the package."""
-
-    def attend(Q, K, V):
-        S = Q @ K.T / np.sqrt(K.shape[-1])
-        E, mix = np.exp(S - S.max(1, keepdims=True)), 0
-        for start in range(0, len(K), block_size):
-            keys = slice(start, start + block_size)
-            mix = mix + E[:, keys] @ V[keys]
-        return mix / E.sum(1, keepdims=True)
-
-    attend.__name__ = f"attention_in_blocks_of_{block_size}"
-    return attend
-
-
 def forgetful(block_size):
     """Return an attention that never rescales what it has gathered."""
 
@@ -293,7 +278,6 @@ long_text_law = Exercise(
     cases=each(
         scaled_dot_product_attention,
         chunked_attention,
-        in_blocks(100),
         loses_the_last_weight,
         loses_the_last_key,
         forgetful(4),

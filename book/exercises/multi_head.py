@@ -336,18 +336,10 @@ _GUILTY = {
 }
 # Any two of them break different laws, so the laws alone decide.
 WANTED = (
-    "no_scale",
-    "scale_sqrt_n",
-    "scale_after_softmax",
-    "softmax_over_queries",
-    "mask_ignored",
-    "mask_after_softmax",
-    "merge_without_transpose",
-    "input_split_before_projection",
-    "tied_query_key",
-    "heads_averaged",
-    "output_within_heads",
-    "no_output_projection",
+    *("no_scale", "scale_sqrt_n", "scale_after_softmax", "softmax_over_queries"),
+    *("mask_ignored", "mask_after_softmax", "merge_without_transpose"),
+    *("input_split_before_projection", "tied_query_key", "heads_averaged"),
+    *("output_within_heads", "no_output_projection"),
 )
 
 
