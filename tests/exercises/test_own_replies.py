@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mha
-from exercises import encoder, multi_head, scale
+from exercises import encoder, long, multi_head, scale
 from exercises import laws as check
 from mha import laws, zoo
 
@@ -163,3 +163,8 @@ def test_three_laws_are_told_which_of_the_ten_they_miss():
 def test_a_divisor_in_other_words_is_told_the_six_that_are_known(answer):
     text = scale.mystery_divisor(answer).text
     assert "nothing, sqrt d_k, d_k, sqrt n_k, n_k, after the softmax" in text
+
+
+def test_a_law_that_knows_the_functions_of_the_package_does_not_pass():
+    friends = mha.scaled_dot_product_attention, mha.chunked_attention
+    assert not long.long_text_law(lambda attend: attend in friends).passed
