@@ -2,16 +2,17 @@
 
 A notebook says ``from exercises import masks as check``, which works because a
 notebook runs in its own folder; then ``check.causal_row(answer)`` prints what is to be
-said of the answer. A module holds its chapter's exercises and the wrong answers that
-they recognise; `mha.check` runs them.
+said of the answer. A module holds its chapter's exercises. A row of `mistakes` is what
+is said to a slip, and after it the slip itself: a wrong program, or a wrong value.
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from mha._chapters import chapter_number
+from chapters import chapter_number
 
 
 def chapter(slug: str) -> str:
@@ -24,8 +25,29 @@ def section(slug: str, *headings: str) -> str:
     return f"{chapter(slug)}, " + " and ".join(f'"{heading}"' for heading in headings)
 
 
-def judged(law: Callable[[Any], Any], attend: Any) -> bool | None:
-    """Return what a law says of an attention, or None if it says nothing.
+def random_arrays(*shapes: tuple[int, ...], seed: int) -> tuple[np.ndarray, ...]:
+    """Return random arrays with numbers of one decimal, which are easy to read."""
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=shape).round(1) for shape in shapes)
+
+
+def each(*inputs: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return a case for each input, for an exercise that takes one."""
+    return tuple((given,) for given in inputs)
+
+
+def number(answer: Any, digits: int = 2) -> float:
+    """Return a number to so many digits, also if it came as a text such as "2 / 3"."""
+    try:
+        if isinstance(answer, str):
+            answer = Fraction(answer.replace(" ", ""))
+        return round(np.asarray(answer, dtype=float).reshape(()).item(), digits)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise TypeError("answer with a number") from None
+
+
+def judged(law: Callable[[Any], Any], attend: Any) -> Any:
+    """Return what a law says of an attention: True, False, or what else it returns.
 
     Examples
     --------
@@ -36,4 +58,4 @@ def judged(law: Callable[[Any], Any], attend: Any) -> bool | None:
         answer = law(attend)
     except AssertionError:  # a law may be written as a test
         return False
-    return None if answer is None else bool(np.asarray(answer).all())
+    return answer if answer is None else bool(np.asarray(answer).all())

@@ -63,11 +63,6 @@ class LayerInReview:
 
     It is called like `mha.multi_head_attention`, and every law can be asked of it.
 
-    Attributes
-    ----------
-    source : str
-        The code, with line numbers.
-
     Examples
     --------
     >>> print(layer_in_review.source.splitlines()[1])
@@ -93,18 +88,7 @@ class LayerInReview:
         return "\n".join(f"{k:2}  {line}".rstrip() for k, line in lines)
 
     def mend(self, *lines):
-        """Return the layer with the mistakes in these lines mended.
-
-        Parameters
-        ----------
-        *lines : int
-            Numbers of lines. One without a mistake stays as it is.
-
-        Returns
-        -------
-        layer : LayerInReview
-            The other lines are as they were.
-        """
+        """Return the layer with the mistakes in the lines of these numbers mended."""
         found = {*self._mended, *lines} & set(_REPAIRS)
         return LayerInReview(tuple(sorted(found)))
 
@@ -169,13 +153,8 @@ class Review(Exercise):
         if missing := len(_REPAIRS) - hits:
             lines.append(f"wrong lines not found yet: {missing}")
         lines.append(f"  reread    {self.reread}")
-        correct = next((k for k in named if k in _CORRECT), None)
-        mistake = None if correct is None else _correct_line(correct)
-        return Verdict("not yet", "\n".join(lines), mistake)
-
-
-def _correct_line(line):
-    return f"line {line} is correct"
+        correct = next((f"line {k} is correct" for k in named if k in _CORRECT), None)
+        return Verdict("not yet", "\n".join(lines), correct)
 
 
 def _reply(line):
@@ -191,7 +170,7 @@ code_review = Review(
     right=tuple(_REPAIRS),
     cases=((),),
     mistakes=tuple(
-        Mistake(_correct_line(line), reason, (6, 10, line))
+        Mistake(f"line {line} is correct", reason, (6, 10, line))
         for line, reason in _CORRECT.items()
     ),
     reread=section("laws", "The law"),

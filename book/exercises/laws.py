@@ -8,83 +8,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exercises import section
+from exercises import number, section
 from exercises.code_review import code_review as code_review
 from exercises.code_review import layer_in_review as layer_in_review
-from mha.check import Exercise, Mistake, Verdict, is_stub
+from mha.check import Exercise, Verdict, is_stub
 from mha.softmax import softmax
-
-# ------------------------------------------------------- how many inputs
 
 inputs_needed = Exercise(
     task="the least number of random inputs",
     right=459,
     cases=((),),
     # 458.2 and 458.21 are the same slip.
-    observe=lambda answer: round(float(answer), 1),
-    mistakes=(
-        Mistake(
-            "a hundred",
-            "each input misses with probability 0.99, so a hundred of them all miss "
-            "with a probability of 0.99 to the power 100, which is more than one third",
-            100,
-        ),
-        Mistake(
-            "ninety-nine",
-            "probabilities do not add up here: two inputs find the bug with a "
-            "probability of 1 - 0.99², which is a little less than 0.02",
-            99,
-        ),
-        Mistake(
-            "an even chance",
-            "so many inputs find the bug with a probability of 0.5; expected 0.99",
-            69,
-        ),
-        Mistake(
-            "95 percent",
-            "so many inputs find the bug with a probability of 0.95; expected 0.99",
-            299,
-        ),
-        Mistake(
-            "rounded down",
-            "with 458 inputs the probability is a little below 0.99, so you need one "
-            "more",
-            458,
-        ),
-        Mistake(
-            "a part of an input",
-            "0.99 to that power is 0.01, but you can only draw a whole number of "
-            "inputs, and with fewer the probability is too small",
-            458.2,
-        ),
-        Mistake(
-            "one misses enough",
-            "so many inputs find the bug with a probability of 0.9; expected 0.99",
-            230,
-        ),
-        Mistake(
-            "the logarithm approximated",
-            "ln 0.99 is not exactly -0.01; compute the logarithm itself",
-            461,
-        ),
-        Mistake(
-            "a guess near by",
-            "close; solve 0.99 to the power m = 0.01 for m, and round up",
-            460,
-        ),
-        Mistake(
-            "a hundred hundreds",
-            "so many find the bug nearly always; expected the smallest number with a "
-            "probability of at least 0.99",
-            10_000,
-        ),
-    ),
+    observe=lambda answer: number(answer, 1),
+    mistakes={
+        "each input misses with probability 0.99, so a hundred of them all miss with a "
+        "probability of 0.99 to the power 100, which is more than one third": 100,
+        "probabilities do not add up here: two inputs find the bug with a probability "
+        "of 1 - 0.99², which is a little less than 0.02": 99,
+        "so many inputs find the bug with a probability of 0.95; expected 0.99": 299,
+        "with 458 inputs the probability is still a little below 0.99": 458,
+        "0.99 to that power is 0.01, but you can only draw a whole number of inputs, "
+        "and with fewer the probability is too small": 458.2,
+        "so many inputs find the bug with a probability of 0.9; expected 0.99": 230,
+        "ln 0.99 is not exactly -0.01; compute the logarithm itself": 461,
+        "close; solve 0.99 to the power m = 0.01 for m, and round up": 460,
+    },
     reread=section("laws", "Deeper: do random inputs find bugs?"),
     praise="459 is the first power of 0.99 that is below 0.01.",
 )
-
-
-# ------------------------------------------------------- shrinking
 
 
 def sum_is_above_six(x):
@@ -103,66 +54,27 @@ def always(x):
     return True
 
 
-def _shrunk(numbers, fails, order=1):
-    smaller = numbers.copy()
-    for k in range(len(smaller))[::order]:
-        attempt = smaller.copy()
-        attempt[k] = 0
+def _with_zero(numbers, k):
+    return np.where(np.arange(len(numbers)) == k, 0, numbers)
+
+
+def _shrunk(numbers, fails, order=None, at_most=None, stop=False, keep_last=False):
+    """Set numbers to 0 one after the other, rightly or with one of the slips."""
+    smaller, changed = numbers.copy(), 0
+    for k in range(len(smaller)) if order is None else order:
+        attempt = _with_zero(smaller, k)
         if fails(attempt):
-            smaller = attempt
-    return smaller
-
-
-def _first_only(numbers, fails):
-    for k in range(len(numbers)):
-        attempt = numbers.copy()
-        attempt[k] = 0
-        if fails(attempt):
-            return attempt
-    return numbers
-
-
-def _one_by_one(numbers, fails):
-    smaller = numbers.copy()
-    for k in range(len(numbers)):
-        attempt = numbers.copy()
-        attempt[k] = 0
-        if fails(attempt):
-            smaller[k] = 0
-    return smaller
-
-
-def _in_place(numbers, fails):
-    for k in range(len(numbers)):
-        kept, numbers[k] = numbers[k], 0
-        if not fails(numbers):
-            numbers[k] = kept
-    return numbers
-
-
-def _smallest_first(numbers, fails):
-    order = np.argsort(np.abs(numbers))
-    smaller = _shrunk(numbers[order], lambda x: fails(x[np.argsort(order)]))
-    return smaller[np.argsort(order)]
-
-
-def _never_taken_back(numbers, fails):
-    smaller = numbers.copy()
-    for k in range(len(smaller)):
-        smaller[k] = 0
-        if not fails(smaller):
+            smaller, changed = attempt, changed + 1
+        elif stop:
+            return attempt if keep_last else smaller
+        if changed == at_most:
             break
     return smaller
 
 
-def _without_taking_back(numbers, fails):
-    smaller = numbers.copy()
-    for k in range(len(smaller)):
-        before = smaller.copy()
-        smaller[k] = 0
-        if not fails(smaller):
-            return before
-    return smaller
+def _one_by_one(numbers, fails):
+    needed = [not fails(_with_zero(numbers, k)) for k in range(len(numbers))]
+    return np.where(needed, numbers, 0)
 
 
 shrink = Exercise(
@@ -176,89 +88,40 @@ shrink = Exercise(
         (np.array([1.0, 2.0, 3.0, 4.0]), two_are_not_zero),
         (np.array([5.0, 7.0]), always),
     ),
-    mistakes=(
-        Mistake(
-            "all zeros",
-            "all numbers are 0 now: does it still fail? Keep a 0 only if it does",
-            lambda numbers, fails: np.zeros_like(numbers),
+    mistakes={
+        "all numbers are 0 now: does it still fail? "
+        "Keep a 0 only if it does": lambda numbers, fails: np.zeros_like(numbers),
+        "this is the array as it was given: "
+        "try to set each number to 0": lambda numbers, fails: numbers,
+        "you keep a 0 where `fails` becomes False: keep it where it is still "
+        "True": lambda numbers, fails: _shrunk(numbers, lambda x: not fails(x)),
+        "you stop after the first 0 that is kept: "
+        "try the other numbers too": lambda numbers, fails: _shrunk(
+            numbers, fails, at_most=1
         ),
-        Mistake(
-            "nothing tried",
-            "this is the array as it was given: try to set each number to 0",
-            lambda numbers, fails: numbers,
+        "each of two numbers may be unnecessary, but not both at once: "
+        "try the next 0 on the array that you already have": _one_by_one,
+        "you stop at the first number that is needed: try those after it "
+        "too": lambda numbers, fails: _shrunk(numbers, fails, stop=True),
+        "this array is as small, but go from left to right": lambda numbers, fails: (
+            _shrunk(numbers, fails, order=range(len(numbers))[::-1])
         ),
-        Mistake(
-            "kept where it passes",
-            "you keep a 0 where `fails` becomes False: keep it where it is still True",
-            lambda numbers, fails: _shrunk(numbers, lambda x: not fails(x)),
+        "with the last 0 that you tried it no longer fails: restore that number, and "
+        "continue": lambda numbers, fails: _shrunk(
+            numbers, fails, stop=True, keep_last=True
         ),
-        Mistake(
-            "one number only",
-            "you stop after the first 0 that is kept: try the other numbers too",
-            _first_only,
-        ),
-        Mistake(
-            "each tried alone",
-            "each of two numbers may be unnecessary, but not both at once: try the "
-            "next 0 on the array that you already have",
-            _one_by_one,
-        ),
-        Mistake(
-            "given up at the first",
-            "you stop at the first number that is needed: try those after it too",
-            _without_taking_back,
-        ),
-        Mistake(
-            "from the right",
-            "this array is as small, but go from left to right",
-            lambda numbers, fails: _shrunk(numbers, fails, order=-1),
-        ),
-        Mistake(
-            "the smallest first",
-            "you begin with the smallest number: go from left to right",
-            _smallest_first,
-        ),
-        Mistake(
-            "one 0 too many",
-            "with the last 0 that you tried it no longer fails: restore that number, "
-            "and continue",
-            _never_taken_back,
-        ),
-        Mistake(
-            "numbers thrown away",
-            "a number that is not needed becomes 0, but the length stays the same",
-            lambda numbers, fails: _shrunk(numbers, fails)[
-                _shrunk(numbers, fails) != 0
-            ],
-        ),
-        Mistake(
-            "into the input",
-            "the array that you were given is changed: work on a copy",
-            _in_place,
-        ),
-    ),
+    },
     reread=section("laws", "By hand"),
     praise="the numbers that are left are those that the failure needs.",
 )
-
-
-# ------------------------------------------------------- laws of the reader's own
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
     """Attention under a name, right or wrong, for the laws of a reader.
 
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    run : callable
-        ``run(Q, K, V, mask, is_causal)``.
-    right : bool
-        Whether it should satisfy every law.
-    tip : str
-        What to try if a law judges it wrongly.
+    `run` takes (Q, K, V, mask, is_causal); `right` says whether it should satisfy every
+    law, and `tip` what to try if a law judges it wrongly.
     """
 
     name: str
@@ -316,7 +179,7 @@ def _torch(Q, K, V, mask, is_causal):
     from torch.nn.functional import scaled_dot_product_attention
 
     mask = _visible(Q, K, mask, is_causal)
-    mask = None if mask is None else torch.from_numpy(np.array(mask))
+    mask = None if mask is None else torch.from_numpy(np.atleast_2d(mask).copy())
     Q, K, V = (torch.from_numpy(np.array(x)) for x in (Q, K, V))
     return scaled_dot_product_attention(Q, K, V, mask).numpy()
 
@@ -327,17 +190,16 @@ def _float32(Q, K, V, mask, is_causal):
     return Y.astype(Q.dtype if Q.dtype.kind == "f" else float)
 
 
-_RIGHT = (
-    ("the NumPy version", _numpy, "it is the function of the package"),
-    ("the version with loops", _loops, "the same numbers, from plain Python"),
-    ("the einsum version", _einsum, "it sums in another order: compare with allclose"),
-    ("the torch version", _torch, "it sums in another order: compare with allclose"),
-    (
-        "the float32 version",
+_RIGHT = {
+    "the NumPy version": (_numpy, "it is the function of the package"),
+    "the version with loops": (_loops, "the same numbers, from plain Python"),
+    "the einsum version": (_einsum, "it sums in another order: compare with allclose"),
+    "the torch version": (_torch, "it sums in another order: compare with allclose"),
+    "the float32 version": (
         _float32,
         "it is correct to six digits, and float32 cannot do better",
     ),
-)
+}
 
 # What to try against each wrong version. The last two change what they are given.
 _TIPS = {
@@ -367,10 +229,10 @@ _TIPS = {
 
 # Right in plain calls, wrong in special ones that a law of a reader can make.
 CALLS = (
-    "softmax_over_axis_2", "mask_of_first_sequence", "causal_replaces_mask",
-    "causal_from_neither_corner", "window_of_256", "window_of_4096",
-    "drops_last_block", "drops_full_block", "remembers_the_mask", "clips_scores",
-)  # fmt: skip
+    "softmax_over_axis_2 mask_of_first_sequence causal_replaces_mask "
+    "causal_from_neither_corner window_of_256 window_of_4096 drops_last_block "
+    "drops_full_block remembers_the_mask clips_scores"
+).split()
 
 
 def as_subject(name, tip):
@@ -386,7 +248,7 @@ def as_subject(name, tip):
 @functools.cache
 def subjects():
     """Return the versions that laws are graded on, the correct ones first."""
-    right = [Subject(name, run, True, tip) for name, run, tip in _RIGHT]
+    right = [Subject(name, run, True, tip) for name, (run, tip) in _RIGHT.items()]
     return tuple(right + [as_subject(name, tip) for name, tip in _TIPS.items()])
 
 
@@ -432,24 +294,19 @@ class Grading(Exercise):
                 text = f"a law is a function of attend, got {reprlib.repr(law)}"
                 return Verdict("not yet", text)
         table = [[broken_by(law, s) for law in laws] for s in subjects()]
-        outcomes = [np.array(any(row)) for row in table]
-        wanted = [np.array(not s.right) for s in subjects()]
-        if all(a == b for a, b in zip(outcomes, wanted, strict=True)):
+        found = tuple(any(row) for row in table)
+        if all(dead != s.right for dead, s in zip(found, subjects(), strict=True)):
             return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
-        mistake = self._of_same_verdicts(outcomes)
+        mistake = next((m for m in self.mistakes if found == _pattern(m.answer)), None)
         lines = [_score(table), *([mistake.hint] if mistake else [])]
         lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
 
-    def _of_same_verdicts(self, outcomes):
-        """Return the mistake whose laws are broken by the same versions."""
-        found = tuple(map(bool, outcomes))
-        return next((m for m in self.mistakes if found == _pattern(m.answer)), None)
-
 
 @functools.cache
 def _pattern(laws):
+    """Return which versions break one of the laws."""
     return tuple(_detected(laws, subject) for subject in subjects())
 
 
@@ -513,9 +370,6 @@ def _name(law):
     return getattr(law, "__name__", repr(law))
 
 
-# ------------------------------------------------------- laws that people write
-
-
 def _drawn(*shape, dtype=float):
     return np.random.default_rng(14).normal(size=(3, *shape)).astype(dtype)
 
@@ -576,83 +430,35 @@ def _shape(attend):
     return attend(*_drawn(5, 7)).shape == (5, 7)
 
 
-def _future(attend):
-    mask = np.tri(5, dtype=bool)
-    Q, K, V = _drawn(5, 7)
-    before = attend(Q, K, V, mask.copy())
-    K, V = K.copy(), V.copy()
-    K[4] = V[4] = 9
-    return np.allclose(before[:4], attend(Q, K, V, mask.copy())[:4], atol=1e-5)
-
-
-def _nan_wanted(attend):
-    return np.isnan(attend(*_drawn(5, 7), np.zeros((5, 5), bool))).all()
-
-
 grade_laws = Grading(
     task="a list of functions law(attend) that return True or False",
     right=(_equals_reference, _huge_scores, _empty_rows, _untouched, _dtype),
     cases=(("every version of attention",),),
     observe=lambda laws, subject: None,
-    mistakes=(
-        Mistake(
-            "shapes only",
-            "no version is detected, because all of them return the right shape",
-            (_shape,),
+    mistakes={
+        "no version is detected, because all of them return the right shape": (_shape,),
+        "every version breaks it, the correct ones too: return True if it holds, and "
+        "allow for rounding": (lambda attend: print(end=""),),
+        "correct versions break it and wrong ones satisfy it: "
+        "return True if it holds": (lambda attend: not _masked(attend),),
+        "two correct programs round differently, so compare with np.allclose": (
+            lambda attend: _masked(attend, rtol=0, atol=0),
         ),
-        Mistake(
-            "always broken",
-            "every version breaks it, the correct ones too: return True if it holds",
-            (lambda attend: print(end=""),),
+        "your tolerance is below 1e-7, so a correct program in float32 breaks it": (
+            lambda attend: _masked(attend, rtol=0, atol=1e-12),
         ),
-        Mistake(
-            "upside down",
-            "correct versions break it and wrong ones satisfy it: return True if it "
-            "holds",
-            (lambda attend: not _masked(attend),),
+        "you compare with the reference, but without a mask: "
+        "about half of the versions go wrong only with masks": (_plain,),
+        "you compare on two axes, but some go wrong only with heads or in a batch": (
+            _masked,
         ),
-        Mistake(
-            "exactly equal",
-            "two correct programs round differently, so compare with np.allclose",
-            (lambda attend: _masked(attend, rtol=0, atol=0),),
+        "weights that sum to one may still be wrong weights, so add other laws": (
+            _rows,
         ),
-        Mistake(
-            "too strict",
-            "your tolerance is below 1e-7, so a correct program in float32 breaks it",
-            (lambda attend: _masked(attend, rtol=0, atol=1e-12),),
+        "you compare on ordinary inputs, but some go wrong only on special ones": (
+            _equals_reference,
         ),
-        Mistake(
-            "no mask",
-            "you compare with the reference, but without a mask: about half of the "
-            "versions go wrong only with masks",
-            (_plain,),
-        ),
-        Mistake(
-            "one mask, one head",
-            "you compare on two axes, but some go wrong only with heads or in a batch",
-            (_masked,),
-        ),
-        Mistake(
-            "no corners",
-            "you compare on ordinary inputs, but some go wrong only on special ones",
-            (_equals_reference,),
-        ),
-        Mistake(
-            "rows only",
-            "weights that sum to one may still be wrong weights, so add other laws",
-            (_rows,),
-        ),
-        Mistake(
-            "the future only",
-            "changing the future detects leaks, but a wrong scale is no leak",
-            (_future,),
-        ),
-        Mistake(
-            "NaN wanted",
-            "a token that may attend to nothing should get zeros here, not NaN",
-            (_nan_wanted,),
-        ),
-    ),
+    },
     reread=section("laws", "The picture"),
     praise="",
 )

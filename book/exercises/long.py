@@ -2,221 +2,96 @@
 
 import numpy as np
 
-from exercises import chapter, judged, section
+from exercises import chapter, each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Mistake
+from mha.check import Exercise
 from mha.chunked import chunked_attention
 from mha.softmax import softmax
 
-_EQUATION, _MASKS = section("long", "The equation"), chapter("masks")
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
 _GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")
 
-
-# ------------------------------------------------------- what all scores take
 
 scores_memory = Exercise(
     task="the GiB of all scores of 65,536 tokens",
     right=16,
     cases=((),),
     # Nobody should fail for writing 17.2 in place of 17.18.
-    observe=lambda answer: round(float(answer), 1),
-    mistakes=(
-        Mistake(
-            "linear",
-            "32 times the text has 32 times the rows of scores, and 32 times the "
-            "columns",
-            0.5,
-        ),
-        Mistake(
-            "numbers instead of bytes",
-            "this counts the scores, in units of 2³⁰; each of them takes four bytes",
-            4,
-        ),
-        Mistake(
-            "half of them",
-            "all scores are asked for; a mask hides scores, and they still take memory",
-            8,
-        ),
-        Mistake("float64", "a number in float32 takes four bytes, not eight", 32),
-        Mistake(
-            "billions of bytes",
-            "that is right in GB, which count 10⁹ bytes; a GiB has 2³⁰",
-            2**34 / 1e9,
-        ),
-        Mistake(
-            "three arrays",
-            "scores, exponentials and weights take that together; count scores only",
-            48,
-        ),
-        Mistake("MiB", "these are MiB, and 1024 of them make a GiB", 16384),
-        Mistake(
-            "linear, in MiB",
-            "these are MiB, and for a table that grows like the text; but each query "
-            "has a score with each key",
-            512,
-        ),
-        Mistake("bytes", "these are bytes, and 2³⁰ of them make a GiB", 2**34),
-        Mistake(
-            "bits",
-            "a number in float32 has 32 bits, which are four bytes",
-            128,
-        ),
-    ),
+    observe=lambda answer: number(answer, 1),
+    mistakes={
+        "32 times the text has 32 times the rows of scores, "
+        "and 32 times the columns": 0.5,
+        "this counts the scores, in units of 2³⁰; each of them takes four bytes": 4,
+        "all scores are asked for; a mask hides scores, and they still take memory": 8,
+        "a number in float32 takes four bytes, not eight": 32,
+        "that is right in GB, which count 10⁹ bytes; a GiB has 2³⁰": 2**34 / 1e9,
+        "these are MiB, and 1024 of them make a GiB": 16384,
+        "these are bytes, and 2³⁰ of them make a GiB": 2**34,
+    },
     reread=section("long", "The question", "By hand"),
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
 )
 
 
-# ------------------------------------------------------- what a cache takes
-
-
-def _cache(n, n_layers, n_heads, n_kv_heads, d_head, n_bytes):
-    return 2 * n_layers * n_kv_heads * n * d_head * n_bytes
-
-
 cache_bytes = Exercise(
     task="the bytes of a cache of keys and values",
-    right=_cache,
-    cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
-    mistakes=(
-        Mistake(
-            "keys only",
-            "each step needs the keys for the scores and the values for the average: "
-            "store both",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                n_layers * n_kv_heads * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "a pair for each query head",
-            "the query heads of a group share one key head and one value head: count "
-            "n_kv_heads of each",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * n_heads * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "a pair for each member of a group",
-            "n_heads / n_kv_heads is the size of a group; stored are the n_kv_heads "
-            "that the groups share",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * (n_heads // n_kv_heads) * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "one layer",
-            "each layer has keys and values of its own",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_kv_heads * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "numbers instead of bytes",
-            "this is how many numbers the cache holds; each takes n_bytes bytes",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * n_kv_heads * n * d_head
-            ),
-        ),
-        Mistake(
-            "one key head",
-            "that is right if all heads share one key head; here there are n_kv_heads",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "key heads besides",
-            "only key and value heads are stored: n_heads plays no part",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * (n_heads + n_kv_heads) * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "scores",
-            "scores are not stored; a cache has d_head numbers per token and key head",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * n_kv_heads * n * n * n_bytes
-            ),
-        ),
-        Mistake(
-            "queries too",
-            "queries are not stored: each is needed in the step of its own token only",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                n_layers * (2 * n_kv_heads + n_heads) * n * d_head * n_bytes
-            ),
-        ),
-        Mistake(
-            "quadratic",
-            "the time grows with n², but the cache has one key per token: use n once",
-            lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-                2 * n_layers * n_kv_heads * n * n * d_head * n_bytes
-            ),
-        ),
+    right=lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
+        2 * n_layers * n_kv_heads * n * d_head * n_bytes
     ),
+    cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
+    # n tokens, L layers, h query heads and k key heads of width d, b bytes a number
+    mistakes={
+        "each step needs the keys for the scores and the values for the average: "
+        "store both": lambda n, L, h, k, d, b: L * k * n * d * b,
+        "the query heads of a group share one key head and one value head: count "
+        "n_kv_heads of each": lambda n, L, h, k, d, b: 2 * L * h * n * d * b,
+        "each layer has keys and values of its own": lambda n, L, h, k, d, b: (
+            2 * k * n * d * b
+        ),
+        "this is how many numbers the cache holds; each takes n_bytes "
+        "bytes": lambda n, L, h, k, d, b: 2 * L * k * n * d,
+        "queries are not stored: each is needed in the step of its own token "
+        "only": lambda n, L, h, k, d, b: L * (2 * k + h) * n * d * b,
+        "the time grows with n², but the cache has one key per token: "
+        "use n once": lambda n, L, h, k, d, b: 2 * L * k * n * n * d * b,
+    },
     reread=_GROUPED,
     praise="the last case has the sizes of Llama 2 with 70 billion parameters: 1.3 GB.",
 )
 
 
-# ------------------------------------------------------- two outputs made one
-
-
-def _factors(lse_a, lse_b):
+def _merged(Y_a, lse_a, Y_b, lse_b):
     top = np.maximum(lse_a, lse_b)
     top = np.where(np.isneginf(top), 0, top)  # since -inf - -inf is NaN
-    return (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
-
-
-def _merged(Y_a, lse_a, Y_b, lse_b):
-    a, b = _factors(lse_a, lse_b)
+    a, b = np.exp(lse_a - top), np.exp(lse_b - top)
     total = np.where(a + b == 0, 1, a + b)
-    return (a * Y_a + b * Y_b) / total, np.logaddexp(lse_a, lse_b)
+    return _sum(a / total, Y_a, b / total, Y_b), np.logaddexp(lse_a, lse_b)
 
 
-def _merged_into_nan(Y_a, lse_a, Y_b, lse_b):
-    lse = np.logaddexp(lse_a, lse_b)
-    a, b = np.exp(lse_a - lse)[:, None], np.exp(lse_b - lse)[:, None]
-    return a * Y_a + b * Y_b, lse
+def _sum(a, Y_a, b, Y_b):
+    return a[:, None] * Y_a + b[:, None] * Y_b
 
 
-def _merged_into_two_nans(Y_a, lse_a, Y_b, lse_b):
-    top = np.maximum(lse_a, lse_b)
-    a, b = (np.exp(lse - top)[:, None] for lse in (lse_a, lse_b))
-    return (a * Y_a + b * Y_b) / (a + b), top + np.log(a + b)[:, 0]
+def _shifted(Y_a, lse_a, Y_b, lse_b, top):
+    """Return what comes out when `top`, right or not, is taken from both lse."""
+    a, b = np.exp(lse_a - top), np.exp(lse_b - top)
+    return _sum(a / (a + b), Y_a, b / (a + b), Y_b), top + np.log(a + b)
 
 
-def _merged_without_a_shift(Y_a, lse_a, Y_b, lse_b):
-    a, b = np.exp(lse_a), np.exp(lse_b)
-    Y = (a[:, None] * Y_a + b[:, None] * Y_b) / (a + b)[:, None]
-    return Y, np.log(a + b)
+def _with_lse(lse):
+    """Return an answer whose first result is right, and its second ``lse(a, b)``."""
+    return lambda A, a, B, b: (_merged(A, a, B, b)[0], lse(a, b))
 
 
-def _merged_from_the_first(Y_a, lse_a, Y_b, lse_b):
-    b = np.exp(lse_b - lse_a)
-    return (Y_a + b[:, None] * Y_b) / (1 + b)[:, None], lse_a + np.log(1 + b)
+def _with_weights(weigh):
+    """Return an answer with the right lse, and outputs times ``weigh(a, b, lse)``."""
 
+    def answer(A, a, B, b):
+        lse = np.logaddexp(a, b)
+        of_A, of_B = weigh(a, b, lse)
+        return _sum(of_A, A, of_B, B), lse
 
-def _merged_undivided(Y_a, lse_a, Y_b, lse_b):
-    a, b = _factors(lse_a, lse_b)
-    return a * Y_a + b * Y_b, np.logaddexp(lse_a, lse_b)
-
-
-def _merged_by_logs(Y_a, lse_a, Y_b, lse_b):
-    Y = (lse_a[:, None] * Y_a + lse_b[:, None] * Y_b) / (lse_a + lse_b)[:, None]
-    return Y, np.logaddexp(lse_a, lse_b)
-
-
-def _merged_from_the_largest_of_all(Y_a, lse_a, Y_b, lse_b):
-    top = max(lse_a.max(), lse_b.max())
-    Y, lse = _merged_without_a_shift(Y_a, lse_a - top, Y_b, lse_b - top)
-    return Y, lse + top
-
-
-def _merged_upside_down(Y_a, lse_a, Y_b, lse_b):
-    lse = np.logaddexp(lse_a, lse_b)
-    a, b = np.exp(lse - lse_a)[:, None], np.exp(lse - lse_b)[:, None]
-    return a * Y_a + b * Y_b, lse
+    return answer
 
 
 def _all_results(answer, *case):
@@ -229,16 +104,9 @@ def _halves(*lse, seed=0):
     rng = np.random.default_rng(seed)
     lse_a, lse_b = np.array(lse[::2], float), np.array(lse[1::2], float)
     Y_a, Y_b = rng.integers(-9, 10, (2, len(lse_a), 3)).astype(float)
+    Y_a[np.isneginf(lse_a)] = Y_b[np.isneginf(lse_b)] = 0
     return Y_a, lse_a, Y_b, lse_b
 
-
-_EMPTY = (np.zeros((1, 2)), np.array([-np.inf]), np.ones((1, 2)), np.array([1.0]))
-_BOTH_EMPTY = (
-    np.array([[0.0, 0.0], [1.0, 2.0]]),
-    np.array([-np.inf, 0.0]),
-    np.array([[0.0, 0.0], [3.0, 4.0]]),
-    np.array([-np.inf, 0.0]),
-)
 
 merge_outputs = Exercise(
     task="one output from the outputs of two machines",
@@ -250,111 +118,44 @@ merge_outputs = Exercise(
         _halves(1000.0, 1001.0, 0.3, 1.2, seed=2),
         _halves(0.0, 1000.0, seed=3),
         _halves(1000.0, 1001.0, -1000.0, -999.0, seed=4),
-        _EMPTY,
-        _BOTH_EMPTY,
+        _halves(-np.inf, 1.0, seed=5),
+        _halves(-np.inf, -np.inf, 0.0, 0.0, seed=6),
     ),
     observe=_all_results,
-    mistakes=(
-        Mistake(
-            "plain mean",
-            "a machine whose exponentials have a larger sum should count more",
-            lambda Y_a, lse_a, Y_b, lse_b: (
-                (Y_a + Y_b) / 2,
-                np.logaddexp(lse_a, lse_b),
-            ),
+    mistakes={
+        "a machine whose exponentials have a larger sum should count "
+        "more": _with_weights(lambda a, b, lse: (a * 0 + 0.5, b * 0 + 0.5)),
+        "lse is the logarithm of a sum; use the sums themselves as "
+        "weights": _with_weights(lambda a, b, lse: (a / (a + b), b / (a + b))),
+        "both outputs are divided already, so their weights have to add up to "
+        "one": _with_weights(lambda a, b, lse: (a * 0 + 1, b * 0 + 1)),
+        "divide by the sum of the two factors": _with_weights(
+            lambda a, b, lse: np.exp([a, b] - np.fmax(np.maximum(a, b), -1e300))
         ),
-        Mistake(
-            "weighted by the logs",
-            "lse is the logarithm of a sum; use the sums themselves as weights",
-            _merged_by_logs,
+        "where both lse are -∞ you compute -∞ - (-∞), which is NaN; a query without "
+        f"keys should get zeros, as in {chapter('masks')}": _with_weights(
+            lambda a, b, lse: (np.exp(a - lse), np.exp(b - lse))
         ),
-        Mistake(
-            "no shift",
-            "that is right until a score is large: e¹⁰⁰⁰ overflows",
-            _merged_without_a_shift,
+        "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
+            _shifted(A, a, B, b, top=0 * a)
         ),
-        Mistake(
-            "shifted by the first",
-            "the first lse may be far below the second, or -∞: shift by the larger one",
-            _merged_from_the_first,
+        "the first lse may be far below the second, or -∞: "
+        "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
+        "next to a query with large scores, the exponentials of the others become 0: "
+        "shift each query by its own largest "
+        "lse": lambda A, a, B, b: _shifted(A, a, B, b, top=max(a.max(), b.max())),
+        "Y is right; the second result should be the logarithm of this sum": _with_lse(
+            lambda a, b: np.exp(a) + np.exp(b)
         ),
-        Mistake(
-            "one shift for all queries",
-            "next to a query with large scores, the exponentials of the others become "
-            "0: shift each query by its own largest lse",
-            _merged_from_the_largest_of_all,
+        "Y is right; add to the second result what you subtracted from both "
+        "lse": _with_lse(lambda a, b: np.logaddexp(a, b) - np.maximum(a, b)),
+        "the sums add up; adding their logarithms would multiply them": _with_lse(
+            lambda a, b: a + b
         ),
-        Mistake(
-            "upside down",
-            "the factors are upside down: each should be at most 1",
-            _merged_upside_down,
-        ),
-        Mistake(
-            "a plain sum",
-            "both outputs are divided already, so their weights have to add up to one",
-            lambda Y_a, lse_a, Y_b, lse_b: (Y_a + Y_b, np.logaddexp(lse_a, lse_b)),
-        ),
-        Mistake(
-            "the sum, not its log",
-            "Y is right; the second result should be the logarithm of this sum",
-            lambda Y_a, lse_a, Y_b, lse_b: (
-                _merged(Y_a, lse_a, Y_b, lse_b)[0],
-                np.exp(lse_a) + np.exp(lse_b),
-            ),
-        ),
-        Mistake(
-            "shift not undone",
-            "Y is right; add to the second result what you subtracted from both lse",
-            lambda Y_a, lse_a, Y_b, lse_b: (
-                _merged(Y_a, lse_a, Y_b, lse_b)[0],
-                np.logaddexp(lse_a, lse_b) - np.maximum(lse_a, lse_b),
-            ),
-        ),
-        Mistake(
-            "not divided",
-            "divide by the sum of the two factors",
-            _merged_undivided,
-        ),
-        Mistake(
-            "exchanged",
-            "each output got the weight of the other",
-            lambda Y_a, lse_a, Y_b, lse_b: _merged(Y_b, lse_a, Y_a, lse_b),
-        ),
-        Mistake(
-            "logs added",
-            "the sums add up; adding their logarithms would multiply them",
-            lambda Y_a, lse_a, Y_b, lse_b: (
-                _merged(Y_a, lse_a, Y_b, lse_b)[0],
-                lse_a + lse_b,
-            ),
-        ),
-        Mistake(
-            "the larger log",
-            "Y is right; the new lse should count the exponentials of both machines",
-            lambda Y_a, lse_a, Y_b, lse_b: (
-                _merged(Y_a, lse_a, Y_b, lse_b)[0],
-                np.maximum(lse_a, lse_b),
-            ),
-        ),
-        Mistake(
-            "NaN for two empty halves",
-            "where both lse are -∞ you compute -∞ - (-∞), which is NaN; a query "
-            f"without keys should get zeros, as in {_MASKS}",
-            _merged_into_nan,
-        ),
-        Mistake(
-            "two NaN for two empty halves",
-            "where both lse are -∞, both of your results are NaN; expected are zeros, "
-            f"as in {_MASKS}, and the lse -∞",
-            _merged_into_two_nans,
-        ),
-    ),
-    reread=_EQUATION,
+    },
+    reread=section("long", "The equation"),
     praise="a text divided between two machines gives the output of one machine.",
 )
-
-
-# ------------------------------------------------------- one more token
 
 
 def _ask(q, K, V, **options):
@@ -366,24 +167,19 @@ def _step(x, K, V, W_Q, W_K, W_V, **options):
     return _ask(x @ W_Q, K, V, **options), K, V
 
 
-def _used(x, K, V, W_Q, W_K, W_V, roles):
-    """Return a step that takes what `roles` say, 0 or 1, as keys and as values."""
-    _, *cache = _step(x, K, V, W_Q, W_K, W_V)
-    return _ask(x @ W_Q, *(cache[k] for k in roles)), *cache
+def _keeping(change):
+    """Return a step that attends to ``change(K, V)`` and hands the right cache on."""
+
+    def step(x, K, V, W_Q, W_K, W_V):
+        _, *cache = _step(x, K, V, W_Q, W_K, W_V)
+        return _ask(x @ W_Q, *change(*cache)), *cache
+
+    return step
 
 
 def _step_backwards(x, K, V, W_Q, W_K, W_V):
     K, V = np.vstack([x @ W_K, K]), np.vstack([x @ W_V, V])
     return _ask(x @ W_Q, K, V), K, V
-
-
-def _step_in_two_orders(x, K, V, W_Q, W_K, W_V):
-    K, V = np.vstack([x @ W_K, K]), np.vstack([V, x @ W_V])
-    return _ask(x @ W_Q, K, V), K, V
-
-
-def _step_by_root_of_length(x, K, V, W_Q, W_K, W_V):
-    return _step(x, K, V, W_Q, W_K, W_V, scale=(len(K) + 1) ** -0.5)
 
 
 def _step_projecting_the_cache(x, K, V, W_Q, W_K, W_V):
@@ -403,118 +199,41 @@ decode_step = Exercise(
     cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2)),
     names=("x", "K", "V", "W_Q", "W_K", "W_V"),
     observe=_all_results,
-    mistakes=(
-        Mistake(
-            "not itself",
-            "a token may attend to itself: its key and value come into the cache first",
-            lambda x, K, V, W_Q, W_K, W_V: (
-                _ask(x @ W_Q, K, V),
-                *_step(x, K, V, W_Q, W_K, W_V)[1:],
-            ),
-        ),
-        Mistake(
-            "is_causal",
-            "with is_causal a single query attends to the first key only; nothing in "
-            "the cache lies in the future, so leave it out",
-            lambda *args: _step(*args, is_causal=True),
-        ),
-        Mistake(
-            "no scale",
-            "the scores are divided by √d_k",
-            lambda *args: _step(*args, scale=1.0),
-        ),
-        Mistake(
-            "√t",
-            "divide by the root of d_k, not of the number of keys in the cache",
-            _step_by_root_of_length,
-        ),
-        Mistake(
-            "projected twice",
-            "the cache holds keys and values already: project the new token only",
-            _step_projecting_the_cache,
-        ),
-        Mistake(
-            "the old cache",
-            "the output is right, but the next step needs the new key and value too",
-            lambda x, K, V, W_Q, W_K, W_V: (
-                _step(x, K, V, W_Q, W_K, W_V)[0],
-                K,
-                V,
-            ),
-        ),
-        Mistake(
-            "put in front",
-            "the new token comes last, so its key and value are the last rows",
-            _step_backwards,
-        ),
-        Mistake(
-            "keys in front",
-            "keys and values need the same order: yours start with the new key and end "
-            "with the new value",
-            _step_in_two_orders,
-        ),
-        Mistake(
-            "the token itself",
-            "store the key x @ W_K and the value x @ W_V, not the token itself",
-            lambda x, K, V, W_Q, W_K, W_V: _step(
-                x, K, V, W_Q, np.eye(len(x)), np.eye(len(x))
-            ),
-        ),
-        Mistake(
-            "an unprojected query",
-            "the query is x @ W_Q, not x",
-            lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, np.eye(len(x)), W_K, W_V),
-        ),
-        Mistake(
-            "matrices exchanged",
-            "W_K makes the new key and W_V the new value; yours are exchanged",
-            lambda x, K, V, W_Q, W_K, W_V: _step(x, K, V, W_Q, W_V, W_K),
-        ),
-        Mistake(
-            "roles exchanged",
-            "the scores need the keys and the average needs the values; yours are "
-            "exchanged in the attention",
-            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (1, 0)),
-        ),
-        Mistake(
-            "keys averaged",
-            "the output is an average of the values, and yours averages the keys",
-            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (0, 0)),
-        ),
-        Mistake(
-            "values matched",
-            "the scores are products with the keys, and yours are with the values",
-            lambda x, K, V, W_Q, W_K, W_V: _used(x, K, V, W_Q, W_K, W_V, (1, 1)),
-        ),
-        Mistake(
-            "order of the results",
-            "return the output, the keys and the values in this order",
-            lambda x, K, V, W_Q, W_K, W_V: tuple(
-                _step(x, K, V, W_Q, W_K, W_V)[k] for k in (0, 2, 1)
-            ),
-        ),
-    ),
+    mistakes={
+        "a token may attend to itself: its key and value come into the cache "
+        "first": _keeping(lambda K, V: (K[:-1], V[:-1])),
+        "with is_causal a single query attends to the first key only; nothing in the "
+        "cache lies in the future, "
+        "so leave it out": lambda *args: _step(*args, is_causal=True),
+        "the scores are divided by √d_k": lambda *args: _step(*args, scale=1.0),
+        "divide by the root of d_k, not of the number of keys in the "
+        "cache": lambda *args: _step(*args, scale=(len(args[1]) + 1) ** -0.5),
+        "the cache holds keys and values already: "
+        "project the new token only": _step_projecting_the_cache,
+        "the output is right, but the next step needs the new key and value "
+        "too": lambda x, K, V, *W: (_step(x, K, V, *W)[0], K, V),
+        "the new token comes last, "
+        "so its key and value are the last rows": _step_backwards,
+        "store the key x @ W_K and the value x @ W_V, not the token "
+        "itself": lambda x, K, V, q, k, v: _step(x, K, V, q, *2 * [np.eye(len(x))]),
+        "W_K makes the new key and W_V the new value; yours are "
+        "exchanged": lambda x, K, V, q, k, v: _step(x, K, V, q, v, k),
+        "the scores need the keys and the average needs the values; yours are "
+        "exchanged in the attention": _keeping(lambda K, V: (V, K)),
+    },
     reread=_CACHE,
     praise="a new token takes one row of scores, and no old row is computed again.",
 )
 
 
-# ------------------------------------------------------- a law for long texts
-
-
-def in_blocks(block_size):
-    """Return a correct attention that is not part of the package."""
-
-    def attend(Q, K, V):
-        S = Q @ K.T / np.sqrt(K.shape[-1])
-        E, mix = np.exp(S - S.max(1, keepdims=True)), 0
-        for start in range(0, len(K), block_size):
-            keys = slice(start, start + block_size)
-            mix = mix + E[:, keys] @ V[keys]
-        return mix / E.sum(1, keepdims=True)
-
-    attend.__name__ = f"attention_in_blocks_of_{block_size}"
-    return attend
+def in_blocks(Q, K, V, block_size=100):
+    """Attend rightly, without a function of the package."""
+    S = Q @ K.T / np.sqrt(K.shape[-1])
+    E, mix = np.exp(S - S.max(1, keepdims=True)), 0
+    for start in range(0, len(K), block_size):
+        keys = slice(start, start + block_size)
+        mix = mix + E[:, keys] @ V[keys]
+    return mix / E.sum(1, keepdims=True)
 
 
 def forgetful(block_size):
@@ -543,87 +262,56 @@ def loses_the_last_key(Q, K, V):
     return scaled_dot_product_attention(Q, K[:-1], V[:-1])
 
 
-def draw_text(n, d=8, seed=0):
-    """Return queries, and keys and values of n tokens."""
-    rng = np.random.default_rng(seed)
-    Q, K, V = rng.normal(size=(7, d)), rng.normal(size=(n, d)), rng.normal(size=(n, d))
-    return Q, K, V
+def _agrees(n=1100, atol=1e-9, change=lambda Q, K, V: (Q, K, V)):
+    """Return a law: attention to n tokens, perhaps changed, is what it should be."""
+
+    def law(attend):
+        Q, K, V = change(*random_arrays((7, 8), (n, 8), (n, 8), seed=0))
+        expected = scaled_dot_product_attention(Q, K, V)
+        return bool(np.abs(attend(Q, K, V) - expected).max() <= atol)
+
+    return law
 
 
-def _agrees(attend, Q, K, V, atol=1e-9):
-    expected = scaled_dot_product_attention(Q, K, V)
-    return bool(np.abs(attend(Q, K, V) - expected).max() <= atol)
+def _equal_values(Q, K, V):
+    return Q, K, np.ones_like(V)
 
 
-def _order_is_free(attend, n):
-    Q, K, V = draw_text(n)
-    return np.allclose(attend(Q, K, V), attend(Q, K[::-1], V[::-1]), rtol=0, atol=1e-9)
-
-
-def _agrees_in_falling_order(attend):
-    Q, K, V = draw_text(1100)
+def _largest_first(Q, K, V):
     order = np.argsort(-(K @ Q[0]))
-    return _agrees(attend, Q[:1], K[order], V[order])
-
-
-def _constants_stay(attend):
-    Q, K, V = draw_text(1100)
-    return bool(np.allclose(attend(Q, K, np.ones_like(V)), 1))
+    return Q[:1], K[order], V[order]
 
 
 long_text_law = Exercise(
     task="a law that detects what fails on long texts only",
-    right=lambda attend: _order_is_free(attend, 1100),
-    cases=(
-        (scaled_dot_product_attention,),
-        (chunked_attention,),
-        (in_blocks(100),),
-        (loses_the_last_weight,),
-        (loses_the_last_key,),
-        (forgetful(4),),
-        (forgetful(512),),
+    right=_agrees(),
+    cases=each(
+        scaled_dot_product_attention,
+        chunked_attention,
+        in_blocks,
+        loses_the_last_weight,
+        loses_the_last_key,
+        forgetful(4),
+        forgetful(512),
     ),
-    names=("attend",),
     observe=judged,
-    mistakes=(
-        Mistake(
-            "passes everything",
-            "this passes the wrong functions too: compare numbers",
-            lambda attend: True,
+    mistakes={
+        "this passes the wrong functions too: "
+        "on which texts do they go wrong?": lambda attend: True,
+        "the correct functions must pass: "
+        "return True if the numbers agree": lambda attend: False,
+        "if all values are equal, every weighted average is right: "
+        "let them differ": _agrees(change=_equal_values),
+        "the mistake shows when a later block has a larger score; "
+        "in your text the first block has the "
+        "largest": _agrees(change=_largest_first),
+        "in your text nothing has to be rescaled: it fits into a block of 512, or the "
+        "first block has the largest score of every "
+        "row": _agrees(n=8),
+        "sums in another order round differently: allow for the last digits": _agrees(
+            atol=0.0
         ),
-        Mistake(
-            "fails everything",
-            "the correct functions must pass: return True if the numbers agree",
-            lambda attend: False,
-        ),
-        Mistake(
-            "turned round",
-            "the results are the wrong way round: True means that the law is satisfied",
-            lambda attend: not _order_is_free(attend, 1100),
-        ),
-        Mistake(
-            "constant values",
-            "if all values are equal, every weighted average is right: let them differ",
-            _constants_stay,
-        ),
-        Mistake(
-            "the largest first",
-            "the mistake shows when a later block has a larger score; in your text the "
-            "first block has the largest",
-            _agrees_in_falling_order,
-        ),
-        Mistake(
-            "too short",
-            "in your text nothing has to be rescaled: it fits into a block of 512, or "
-            "the first block has the largest score of every row",
-            lambda attend: _order_is_free(attend, 8),
-        ),
-        Mistake(
-            "to the last digit",
-            "sums in another order round differently: allow for the last digits",
-            lambda attend: _agrees(attend, *draw_text(1100), atol=0.0),
-        ),
-    ),
+    },
     reread=section("long", "The law"),
     praise="it takes more than one block, and a larger score in a later one.",
 )

@@ -2,20 +2,14 @@
 
 import numpy as np
 
-from exercises import section
-from mha.check import Exercise, Mistake
+from exercises import random_arrays, section
+from mha.check import Exercise
 
-_BY_HAND, _FILE = (
-    section("real_encoder", "By hand"),
-    section("real_encoder", "Deeper: what is in the file of weights?"),
-)
 _HEADS = section("real_encoder", "In practice: what do the 72 heads attend to?")
 _LUCK = section(
     "real_encoder", 'Deeper: does "it" attend to the right noun in other sentences?'
 )
 
-
-# ------------------------------------------------------- what one sentence uses
 
 _ALL, _LAYERS, _WORDS, _PLACES = 22_713_216, 10_646_784, 30_522, 512
 _ROWS = 2 * 12 * 384  # a row of each table for each of twelve tokens
@@ -26,104 +20,28 @@ share_used = Exercise(
     task="how many parameters one sentence uses",
     right=_USED,
     cases=((),),
-    mistakes=(
-        Mistake(
-            "all of them",
-            "that is the whole file; a sentence does not read the rows of other tokens",
-            _ALL,
-        ),
-        Mistake(
-            "all but the pooler",
-            "the pooler is not the only part that is not read: count rows, not tables",
-            _ALL - _POOLER,
-        ),
-        Mistake(
-            "both token types",
-            "only one of the two rows for first text and second text is read",
-            _USED + 384,
-        ),
-        Mistake(
-            "the tables counted whole",
-            "you counted whole tables; a sentence reads one row of each per token",
-            _LAYERS + (_WORDS + _PLACES) * 384 + _TYPE + _NORM,
-        ),
-        Mistake(
-            "the layers alone",
-            "those are the six layers; add what turns the tokens into vectors",
-            _LAYERS,
-        ),
-        Mistake(
-            "layers and rows",
-            "the row T and the first layer normalisation are used too",
-            _LAYERS + _ROWS,
-        ),
-        Mistake(
-            "without the first norm",
-            "the first layer normalisation has a gain and a bias, 384 numbers each",
-            _LAYERS + _ROWS + _TYPE,
-        ),
-        Mistake(
-            "384 too few",
-            "384 numbers are missing: the row T, or the gain or bias of the norm",
-            _LAYERS + _ROWS + _NORM,
-        ),
-        Mistake(
-            "no positions",
-            "each token also reads a row of the table of positions",
-            _LAYERS + _ROWS // 2 + _TYPE + _NORM,
-        ),
-        Mistake(
-            "one row for all tokens",
-            "each of the twelve tokens reads its own two rows",
-            _LAYERS + 2 * 384 + _TYPE + _NORM,
-        ),
-        Mistake(
-            "ten tokens",
-            "[CLS] and [SEP] are tokens too, so there are twelve",
-            _USED - 2 * 2 * 384,
-        ),
-        Mistake(
-            "T once per token",
-            "the row T is the same for all tokens, so it counts once",
-            _USED + 11 * 384,
-        ),
-        Mistake(
-            "the pooler counted",
-            "the pooler is in the file, but this model does not use it",
-            _USED + _POOLER,
-        ),
-        Mistake(
-            "the rows alone",
-            "those are the rows of the twelve tokens; then they go through six layers",
-            _ROWS,
-        ),
-        Mistake(
-            "attention alone",
-            "that is attention; each layer also has a feed-forward network and norms",
-            6 * 592_128,
-        ),
-        Mistake(
-            "one layer",
-            "that is one layer, and a sentence goes through all six",
-            _LAYERS // 6,
-        ),
-        Mistake(
-            "a share",
-            "that is a share of the file; expected a number of parameters",
-            _USED / _ALL,
-        ),
-        Mistake(
-            "once for each token",
-            "all tokens use the same matrices of a layer; count each matrix once",
-            12 * _LAYERS,
-        ),
-    ),
-    reread=_FILE,
+    mistakes={
+        "that is the whole file; "
+        "a sentence does not read the rows of other tokens": _ALL,
+        "the pooler is not the only part that is not read: "
+        "count the rows that are read, not tables": _ALL - _POOLER,
+        "only one of the two rows for first text and second text is read": _USED + 384,
+        "you counted whole tables; a sentence reads one row of each for each of its "
+        "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
+        "those are the six layers; add what turns the tokens into vectors": _LAYERS,
+        "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
+        "384 numbers are missing: the row T, or the gain or the bias of the first "
+        "norm": _USED - 384,
+        "the token's row of the table of words is not all: it also reads a row of the "
+        "table of positions": _USED - _ROWS // 2,
+        "that is a share of the file; expected a number of parameters": _USED / _ALL,
+        "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
+        "the row T is the same for all tokens, so it counts once": _USED + 11 * 384,
+        "the pooler is in the file, but this model does not use it": _USED + _POOLER,
+    },
+    reread=section("real_encoder", "Deeper: what is in the file of weights?"),
     praise="47 % of the file: all six layers, and only a few rows of the tables.",
 )
-
-
-# ------------------------------------------------------- one vector per sentence
 
 
 def _to_length_1(e):
@@ -135,118 +53,41 @@ def _total(Y, mask):
 
 
 def _sentence_cases():
-    rng = np.random.default_rng(13)
-    Y = np.array([[[1.0, 5.0], [5.0, 3.0], [9.0, -5.0]]])
-    yield Y, np.array([[True, True, False]])
+    yield np.array([[[1.0, 5], [5, 3], [9, -5]]]), np.array([[True, True, False]])
     Y = np.array([[[1.0, 5.0], [5.0, 3.0]], [[4.0, -3.0], [2.0, 7.0]]])
     yield Y, np.array([[True, True], [True, False]])
-    mask = np.arange(5) < np.array([[5], [3], [2]])
-    yield rng.normal(size=(3, 5, 7)).round(1), mask
+    Y, padded = random_arrays((3, 5, 7), (2, 3, 5), seed=13)
+    yield Y, np.arange(5) < np.array([[5], [3], [2]])
     # What a program without a mask in its softmax leaves in the rows of padding.
-    Y = rng.normal(size=(2, 3, 5)).round(1)
-    Y[1, 2] = np.nan
-    yield Y, np.array([[True, True, True], [True, True, False]])
+    padded[1, 2] = np.nan
+    yield padded, np.array([[True, True, True], [True, True, False]])
 
 
 sentence_vectors = Exercise(
     task="one vector of length 1 per sentence",
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
-    names=("Y", "mask"),
-    mistakes=(
-        Mistake(
-            "padding in the mean",
-            "rows of padding took part: only rows where the mask is True are real",
-            lambda Y, mask: _to_length_1(Y.mean(1)),
+    mistakes={
+        "rows of padding took part: only rows where the mask is True are "
+        "real": lambda Y, mask: _to_length_1(Y.mean(1)),
+        "you multiplied by the mask, and 0 times NaN is NaN: padding may hold "
+        "it": lambda Y, mask: _to_length_1((Y * mask[..., None]).sum(1)),
+        "that is the mean; divide each vector by its length": lambda Y, mask: (
+            _total(Y, mask) / mask.sum(1)[:, None]
         ),
-        Mistake(
-            "padding times zero",
-            "you multiplied by the mask, and 0 times NaN is NaN: padding may hold it",
-            lambda Y, mask: _to_length_1((Y * mask[..., None]).sum(1)),
-        ),
-        Mistake(
-            "not divided by the length",
-            "that is the mean; divide each vector by its length",
-            lambda Y, mask: _total(Y, mask) / mask.sum(1)[:, None],
-        ),
-        Mistake(
-            "the sum alone",
-            "that is the sum of the rows; divide it by its length",
-            _total,
-        ),
-        Mistake(
-            "the length squared",
-            "you divided by the square of the length; take the root",
-            lambda Y, mask: (
-                _total(Y, mask) / (_total(Y, mask) ** 2).sum(1, keepdims=True)
-            ),
-        ),
-        Mistake(
-            "the sum of sizes",
-            "you divided by the sum of absolute values; the length is the root of the "
-            "sum of squares",
-            lambda Y, mask: (
-                _total(Y, mask) / np.abs(_total(Y, mask)).sum(1, keepdims=True)
-            ),
-        ),
-        Mistake(
-            "lengths along the batch",
-            "you computed lengths along the batch; use the last axis, one length per "
-            "sentence",
-            lambda Y, mask: (
-                _total(Y, mask) / np.linalg.norm(_total(Y, mask), axis=0, keepdims=True)
-            ),
-        ),
-        Mistake(
-            "the last token",
-            "that is the row of [SEP]; this model takes the mean of all real tokens",
-            lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
-        ),
-        Mistake(
-            "the mean of normalised tokens",
-            "you divided every token by its length; take the mean first, then divide",
-            lambda Y, mask: _total(_to_length_1(Y), mask) / mask.sum(1)[:, None],
-        ),
-        Mistake(
-            "the first token",
-            "that is the row of [CLS]; this model takes the mean of all real tokens",
-            lambda Y, mask: _to_length_1(Y[:, 0]),
-        ),
-        Mistake(
-            "length of the whole batch",
-            "you divided all sentences by one length; each has a length of its own",
-            lambda Y, mask: _total(Y, mask) / np.linalg.norm(_total(Y, mask)),
-        ),
-        Mistake(
-            "the sum of the entries",
-            "you divided by the sum of the entries; the length is the root of the sum "
-            "of squares",
-            lambda Y, mask: _total(Y, mask) / _total(Y, mask).sum(1)[:, None],
-        ),
-        Mistake(
-            "tokens normalised first",
-            "you divided every token by its length too; divide only the mean",
-            lambda Y, mask: _to_length_1(_total(_to_length_1(Y), mask)),
-        ),
-        Mistake(
-            "the largest entry",
-            "you took the largest entry of each feature; this model takes the mean",
-            lambda Y, mask: _to_length_1(
-                np.where(mask[..., None], Y, -np.inf).max(1, initial=-np.inf)
-            ),
-        ),
-        Mistake(
-            "mask inverted",
-            "you averaged the rows of padding: the mask is True for real tokens",
-            lambda Y, mask: _to_length_1(_total(Y, ~mask)),
-        ),
-    ),
-    reread=_BY_HAND,
+        "that is the sum of the rows; divide it by its length": _total,
+        "that is the row of [SEP]; this model takes the mean of all real "
+        "tokens": lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
+        "that is the row of [CLS]; this model takes the mean of all real "
+        "tokens": lambda Y, mask: _to_length_1(Y[:, 0]),
+        "you divided every token by its length too; divide only the "
+        "mean": lambda Y, mask: _to_length_1(_total(_to_length_1(Y), mask)),
+        "you averaged the rows of padding: the mask is True for real "
+        "tokens": lambda Y, mask: _to_length_1(_total(Y, ~mask)),
+    },
+    reread=section("real_encoder", "By hand"),
     praise="this is the last step of the model, and padding does not change it.",
 )
-
-
-# ------------------------------------------------------- the score of a head
 
 
 def _given(A, lengths, rows=lambda n: range(1, n - 1), to=-1):
@@ -275,92 +116,33 @@ previous_score = Exercise(
     task="the mean weight of a word on the token before it",
     right=lambda A, lengths: _given(A, lengths).mean(0),
     cases=tuple(_score_cases()),
-    names=("A", "lengths"),
-    mistakes=(
-        Mistake(
-            "the next token",
-            "that is the weight on the next token; the one before is in column i - 1",
-            lambda A, lengths: _given(A, lengths, to=1).mean(0),
+    mistakes={
+        "that is the weight on the next token; the one before is in column i - "
+        "1": lambda A, lengths: _given(A, lengths, to=1).mean(0),
+        "that is the diagonal, the weight of a word on itself": lambda A, lengths: (
+            _given(A, lengths, to=0).mean(0)
         ),
-        Mistake(
-            "the token itself",
-            "that is the diagonal, the weight of a word on itself",
-            lambda A, lengths: _given(A, lengths, to=0).mean(0),
-        ),
-        Mistake(
-            "[SEP] counted as a word",
-            "you counted the row of [SEP], the last real token, which is not a word",
-            lambda A, lengths: _given(A, lengths, lambda n: range(1, n)).mean(0),
-        ),
-        Mistake(
-            "[CLS] attends to the end",
-            "row 0 has no token before it, and column -1 is the last column",
-            lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
-        ),
-        Mistake(
-            "padding counted",
-            "rows of padding took part: sentence b has only lengths[b] real tokens",
+        "you counted the row of [SEP], the last real token, which is not a "
+        "word": lambda A, lengths: _given(A, lengths, lambda n: range(1, n)).mean(0),
+        "row 0 has no token before it, and column -1 is the last "
+        "column": lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
+        "rows of padding took part: sentence b has only lengths[b] real tokens": (
             lambda A, lengths: _given(
                 A, [A.shape[-1]] * len(lengths), lambda n: range(1, n - 1)
-            ).mean(0),
+            ).mean(0)
         ),
-        Mistake(
-            "each sentence the same",
-            "you averaged the means of the sentences; here every word counts the same",
-            _mean_of_means,
-        ),
-        Mistake(
-            "a sum",
-            "that is the sum of the weights; divide by the number of words",
-            lambda A, lengths: _given(A, lengths).sum(0),
-        ),
-        Mistake(
-            "divided by all tokens",
-            "[CLS] and [SEP] are not words: divide by the number of words",
-            lambda A, lengths: _given(A, lengths).sum(0) / np.sum(lengths),
-        ),
-        Mistake(
-            "divided by the sentences",
-            "you divided by the number of sentences; divide by the number of words",
-            lambda A, lengths: _given(A, lengths).sum(0) / len(lengths),
-        ),
-        Mistake(
-            "every row",
-            "you counted the rows of [CLS] and [SEP], which are not words",
-            lambda A, lengths: _given(A, lengths, range).mean(0),
-        ),
-        Mistake(
-            "the first word left out",
-            "the first word has a token before it too, [CLS], and it counts",
-            lambda A, lengths: _given(A, lengths, lambda n: range(2, n - 1)).mean(0),
-        ),
-        Mistake(
-            "the last word left out",
-            "the last word is in row n - 2, and it counts: range leaves out its end",
-            lambda A, lengths: _given(A, lengths, lambda n: range(1, n - 2)).mean(0),
-        ),
-        Mistake(
-            "rows and columns exchanged",
-            "that is the weight of the token before on the word: rows are queries",
-            lambda A, lengths: _given(A.swapaxes(-1, -2), lengths).mean(0),
-        ),
-        Mistake(
-            "heads averaged",
-            "that is one number for the layer; return one score per head",
-            lambda A, lengths: _given(A, lengths).mean(),
-        ),
-        Mistake(
-            "all rows with a token before",
-            "you averaged the whole diagonal below the main one, padding included",
-            lambda A, lengths: np.diagonal(A, -1, -2, -1).mean((0, -1)),
-        ),
-    ),
+        "you averaged the means of the sentences; "
+        "here every word counts the same": _mean_of_means,
+        "that is the sum of the weights; "
+        "divide by the number of words": lambda A, lengths: _given(A, lengths).sum(0),
+        "you counted the rows of [CLS] and [SEP], "
+        "which are not words": lambda A, lengths: _given(A, lengths, range).mean(0),
+        "that is the weight of the token before on the word: rows are "
+        "queries": lambda A, lengths: _given(A.swapaxes(-1, -2), lengths).mean(0),
+    },
     reread=_HEADS,
     praise="by this score, L1H3 of the real model gets 1.00.",
 )
-
-
-# ------------------------------------------------------- what arrives
 
 
 def _rows_to_one(x):
@@ -385,75 +167,31 @@ shares_brought = Exercise(
     task="the share that arrives from each key",
     right=lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O)),
     cases=tuple(_brought_cases()),
-    names=("A", "V", "W_O"),
-    mistakes=(
-        Mistake(
-            "the weights alone",
-            "those are the weights; a large weight on a value of zeros adds nothing",
-            lambda A, V, W_O: A,
+    mistakes={
+        "those are the weights; "
+        "a large weight on a value of zeros adds nothing": lambda A, V, W_O: A,
+        "you used the lengths of the values; what is added is the value times "
+        "W_O": lambda A, V, W_O: _rows_to_one(A * _lengths(V)),
+        "those are the lengths; divide each row by its sum": lambda A, V, W_O: (
+            A * _lengths(V @ W_O)
         ),
-        Mistake(
-            "lengths before W_O",
-            "you used the lengths of the values; what is added is the value times W_O",
-            lambda A, V, W_O: _rows_to_one(A * _lengths(V)),
+        "your columns sum to 1; divide each row by its sum, one row per query": (
+            lambda A, V, W_O: (A * _lengths(V @ W_O)) / (A * _lengths(V @ W_O)).sum(0)
         ),
-        Mistake(
-            "rows not divided",
-            "those are the lengths; divide each row by its sum",
-            lambda A, V, W_O: A * _lengths(V @ W_O),
-        ),
-        Mistake(
-            "columns divided",
-            "your columns sum to 1; divide each row by its sum, one row per query",
-            lambda A, V, W_O: (A * _lengths(V @ W_O)) / (A * _lengths(V @ W_O)).sum(0),
-        ),
-        Mistake(
-            "squares",
-            "you used squared lengths; the length is the root of the sum of squares",
-            lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
-        ),
-        Mistake(
-            "entries summed",
-            "you added the entries; the length is the root of the sum of their squares",
-            lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
-        ),
-        Mistake(
-            "sizes of entries summed",
-            "you added absolute values; the length is the root of the sum of squares",
-            lambda A, V, W_O: _rows_to_one(A * np.abs(V @ W_O).sum(-1)),
-        ),
-        Mistake(
-            "the weight counted twice",
-            "you multiplied by the weight twice; it counts once",
-            lambda A, V, W_O: _rows_to_one(A**2 * _lengths(V @ W_O)),
-        ),
-        Mistake(
-            "divided before the weights",
-            "multiply by the weights first, and divide each row by its sum at the end",
-            lambda A, V, W_O: A * _rows_to_one(_lengths(V @ W_O)[None]),
-        ),
-        Mistake(
-            "a softmax at the end",
-            "divide each row by its sum; a softmax takes exponentials first",
-            lambda A, V, W_O: _rows_to_one(np.exp(A * _lengths(V @ W_O))),
-        ),
-        Mistake(
-            "values without weights",
-            "those are shares without the weights; multiply each length by its weight",
-            lambda A, V, W_O: _rows_to_one(np.ones_like(A) * _lengths(V @ W_O)),
-        ),
-        Mistake(
-            "one length for all",
-            "you divided by the sum of the whole table; divide each row by its own sum",
-            lambda A, V, W_O: A * _lengths(V @ W_O) / (A * _lengths(V @ W_O)).sum(),
-        ),
-    ),
+        "you used squared lengths; the length is the root of the sum of "
+        "squares": lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
+        "you added the entries; the length is the root of the sum of their "
+        "squares": lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
+        "multiply by the weights first, and divide each row by its sum at the "
+        "end": lambda A, V, W_O: A * _rows_to_one(_lengths(V @ W_O)[None]),
+        "divide each row by its sum; a softmax takes exponentials "
+        "first": lambda A, V, W_O: _rows_to_one(np.exp(A * _lengths(V @ W_O))),
+        "you divided by the sum of the whole table; divide each row by its own "
+        "sum": lambda A, V, W_O: A * _lengths(V @ W_O) / (A * _lengths(V @ W_O)).sum(),
+    },
     reread=_HEADS,
     praise="what arrives from a key is its weight times its value times W_O.",
 )
-
-
-# ------------------------------------------------------- the chosen head
 
 
 def _chosen_cases():
@@ -472,84 +210,24 @@ honest_score = Exercise(
     task="the score of the best head on unseen rows",
     right=lambda right: right[1::2, _best(right[::2])].mean(),
     cases=tuple(_chosen_cases()),
-    mistakes=(
-        Mistake(
-            "the same rows twice",
-            "you chose and measured on the even rows; measure on the odd rows",
-            lambda right: right[::2, _best(right[::2])].mean(),
-        ),
-        Mistake(
-            "chosen on all rows",
-            "you used the odd rows for the choice too; choose on the even rows only",
-            lambda right: right[1::2, _best(right)].mean(),
-        ),
-        Mistake(
-            "the best of the odd rows",
-            "you chose the head that is best on the odd rows; choose on the even rows",
-            lambda right: right[1::2].mean(0).max(),
-        ),
-        Mistake(
-            "the colleague's number",
-            "that is the number of the colleague: chosen and measured on all rows",
-            lambda right: right.mean(0).max(),
-        ),
-        Mistake(
-            "halves exchanged",
-            "you exchanged the halves: choose on even rows, measure on odd rows",
-            lambda right: right[::2, _best(right[1::2])].mean(),
-        ),
-        Mistake(
-            "a mean over all heads",
-            "that is the mean over all heads; measure only the chosen head",
-            lambda right: right[1::2].mean(),
-        ),
-        Mistake(
-            "the head itself",
-            "that is the index of the chosen head; expected its share of right answers",
-            lambda right: _best(right[::2]),
-        ),
-        Mistake(
-            "scored on all rows",
-            "you measured on all rows; leave out the even rows, on which you chose",
-            lambda right: right[:, _best(right[::2])].mean(),
-        ),
-        Mistake(
-            "the last of the best",
-            "several heads are best on the even rows: take the first of them",
-            lambda right: right[
-                1::2, right.shape[1] - 1 - _best(right[::2, ::-1])
-            ].mean(),
-        ),
-        Mistake(
-            "all of the best",
-            "you averaged over all heads that are best; take the first of them",
-            lambda right: right[
-                1::2, right[::2].sum(0) == right[::2].sum(0).max()
-            ].mean(),
-        ),
-        Mistake(
-            "first half and second half",
-            "you used a first and a second half; choose on the rows 0, 2, 4, …",
-            lambda right: right[
-                len(right) // 2 :, _best(right[: len(right) // 2])
-            ].mean(),
-        ),
-        Mistake(
-            "counted from 1",
-            "rows count from 0: the even ones are right[::2], and you chose on others",
-            lambda right: right[2::2, _best(right[1::2])].mean(),
-        ),
-        Mistake(
-            "divided by all rows",
-            "you divided by the number of all rows; divide by the number of odd rows",
-            lambda right: right[1::2, _best(right[::2])].sum() / len(right),
-        ),
-        Mistake(
-            "a count",
-            "that is the number of right answers; divide by the number of odd rows",
-            lambda right: right[1::2, _best(right[::2])].sum(),
-        ),
-    ),
+    mistakes={
+        "you chose and measured on the even rows; "
+        "measure on the odd rows": lambda right: right[::2, _best(right[::2])].mean(),
+        "you used the odd rows for the choice too; "
+        "choose on the even rows only": lambda right: right[1::2, _best(right)].mean(),
+        "you chose the head that is best on the odd rows; "
+        "choose on the even rows": lambda right: right[1::2].mean(0).max(),
+        "that is the number of the colleague: "
+        "chosen and measured on all rows": lambda right: right.mean(0).max(),
+        "you exchanged the halves: choose on even rows, "
+        "measure on odd rows": lambda right: right[::2, _best(right[1::2])].mean(),
+        "you measured on all rows; leave out the even rows, "
+        "on which you chose": lambda right: right[:, _best(right[::2])].mean(),
+        "several heads are best on the even rows: "
+        "take the first of them": lambda right: right[1::2, ::-1][
+            :, _best(right[::2, ::-1])
+        ].mean(),
+    },
     reread=_LUCK,
     praise="luck in the choice does not raise this score.",
 )

@@ -2,128 +2,72 @@
 
 import numpy as np
 
-from exercises import judged, section
+from exercises import each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Mistake
+from mha.check import Exercise
 from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
 
 _BREAK = section("since_2017", "Break it: four designs, and one mix-up by accident")
 
 
-def _random(*shapes, seed):
-    rng = np.random.default_rng(seed)
-    return tuple(rng.normal(size=shape).round(1) for shape in shapes)
-
-
-# ------------------------------------------------------- 17.1: a cache with windows
-
-
-def _whole_percent(answer):
-    """Read a number to whole percent, also from a text; other answers stay."""
-    try:
-        return round(float(answer), 2)
-    except (TypeError, ValueError):
-        return answer
-
+_WITH, _WITHOUT = 1024, 32_768  # tokens that a layer keeps, with a window and without
 
 cache_with_windows = Exercise(
     task="the part of a KV cache that is left with windows in five of six layers",
-    right=(5 * 1024 + 32_768) / (6 * 32_768),
+    right=(5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
     cases=((),),
-    observe=_whole_percent,
-    mistakes=(
-        Mistake(
-            "only the layers without a window",
-            "this is the part of the one layer without a window; the five others keep "
-            "1024 tokens each, which counts too",
-            1 / 6,
-        ),
-        Mistake(
-            "only the layers with a window",
-            "these are the five layers with a window alone; the sixth layer keeps all "
-            "tokens",
-            5 * 1024 / (6 * 32_768),
-        ),
-        Mistake(
-            "what is saved",
-            "this is the part that is saved; the task asks what is left",
-            1 - (5 * 1024 + 32_768) / (6 * 32_768),
-        ),
-        Mistake(
-            "in percent",
-            "this is in percent; give a part of 1",
-            round(100 * (5 * 1024 + 32_768) / (6 * 32_768)),
-        ),
-        Mistake(
-            "one layer of each kind",
-            "you take as many layers with a window as without; there are five for one",
-            (1024 + 32_768) / (2 * 32_768),
-        ),
-        Mistake(
-            "the other way round",
-            "you give the window to one layer in six; five in six have it",
-            (1024 + 5 * 32_768) / (6 * 32_768),
-        ),
-        Mistake(
-            "not divided by six",
-            "you compare six layers with one layer of the model without windows; it "
-            "has six layers too",
-            (5 * 1024 + 32_768) / 32_768,
-        ),
-    ),
+    observe=number,
+    mistakes={
+        "this is the part of the one layer without a window; "
+        "the five others keep 1024 tokens each, which counts too": 1 / 6,
+        "these are the five layers with a window alone; "
+        "the sixth layer keeps all tokens": 5 * _WITH / (6 * _WITHOUT),
+        "this is the part that is saved; the task asks what is left": 1
+        - (5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
+        "you take as many layers with a window as without one; there are five of them "
+        "for one": (_WITH + _WITHOUT) / (2 * _WITHOUT),
+        "you give the window to one layer in six, and not to the others; "
+        "five in six have it": (_WITH + 5 * _WITHOUT) / (6 * _WITHOUT),
+        "you compare six layers with one layer of the model without windows; "
+        "it has six layers too": (5 * _WITH + _WITHOUT) / _WITHOUT,
+    },
     reread=_BREAK,
     praise="the five layers with a window keep so little that the sixth decides.",
 )
 
 
-# ------------------------------------------------------- 17.2: rotary positions
+def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
+    return np.asarray(positions)[:, None] / 10000.0 ** exponent(np.arange(d // 2), d)
 
 
-def _rotating(
-    speed=lambda m, d: 10000.0 ** (-2 * m / d), sign=1, pairs="neighbours", first=None
-):
+def _rotating(exponent=lambda m, d: 2 * m / d, sign=1, halves=False, overwrite=False):
     """Return a function that rotates pairs of columns, right or in a wrong way."""
 
     def rotate(x, positions):
         d = x.shape[-1]
-        where = positions if first is None else first(positions)
-        angles = np.asarray(where)[:, None] * speed(np.arange(d // 2), d)
+        angles = _angles(positions, d, exponent)
         c, s = np.cos(angles), sign * np.sin(angles)
-        one, other = (
-            (np.s_[:, 0::2], np.s_[:, 1::2])
-            if pairs == "neighbours"
-            else (np.s_[:, : d // 2], np.s_[:, d // 2 :])
-        )
-        y = np.empty(x.shape)
+        one, other = np.s_[:, 0::2], np.s_[:, 1::2]
+        if halves:
+            one, other = np.s_[:, : d // 2], np.s_[:, d // 2 :]
+        y = x.astype(float)
         y[one] = c * x[one] - s * x[other]
-        y[other] = s * x[one] + c * x[other]
+        y[other] = s * (y if overwrite else x)[one] + c * x[other]
         return y
 
     return rotate
 
 
-def _overwritten(x, positions):
-    """Rotate in place: the second column of a pair meets the rotated first one."""
-    y, d = np.array(x, dtype=float), x.shape[-1]
-    angles = positions[:, None] * 10000.0 ** (-np.arange(0, d, 2) / d)
-    c, s = np.cos(angles), np.sin(angles)
-    y[:, 0::2] = c * y[:, 0::2] - s * y[:, 1::2]
-    y[:, 1::2] = s * y[:, 0::2] + c * y[:, 1::2]
-    return y
-
-
 def _table_added(x, positions):
-    d = x.shape[-1]
-    angles = positions[:, None] * 10000.0 ** (-np.arange(0, d, 2) / d)
-    y = np.array(x, dtype=float)
+    y, angles = x.astype(float), _angles(positions, x.shape[-1])
     y[:, 0::2] += np.sin(angles)
     y[:, 1::2] += np.cos(angles)
     return y
 
 
 def _cases():
-    (one, two, three) = _random((1, 2), (3, 4), (5, 8), seed=1)
+    (one, two, three) = random_arrays((1, 2), (3, 4), (5, 8), seed=1)
     return (
         (np.array([[1.0, 0.0]]), np.array([1])),
         (one, np.array([2])),
@@ -136,80 +80,39 @@ rotate = Exercise(
     task="rotary positions, in pairs of neighbouring columns",
     right=_rotating(),
     cases=_cases(),
-    mistakes=(
-        Mistake(
-            "clockwise",
-            "you rotate clockwise: the minus belongs to the first column of the pair, "
-            "c·a − s·b",
-            _rotating(sign=-1),
+    mistakes={
+        "you rotate clockwise: the minus belongs to the first column of the pair, "
+        "c·a − s·b": _rotating(sign=-1),
+        "you pair column 1 with the first column of the second half; "
+        "here the pairs are neighbours": _rotating(halves=True),
+        "every pair has a speed of its own; yours all have the speed 1": _rotating(
+            lambda m, d: 0 * m
         ),
-        Mistake(
-            "pairs in halves",
-            "you pair column 1 with the first column of the second half; here the "
-            "pairs are neighbours",
-            _rotating(pairs="halves"),
+        "you use the number of the row; the positions are given, and they may begin "
+        "anywhere and come in any order": lambda x, t: _rotating()(
+            x, np.arange(len(t))
         ),
-        Mistake(
-            "one speed for all",
-            "every pair has a speed of its own; yours all have the speed 1",
-            _rotating(speed=lambda m, d: np.ones(len(m))),
+        "position 0 is not rotated; you add 1 to every position": lambda x, t: (
+            _rotating()(x, t + 1)
         ),
-        Mistake(
-            "rows counted",
-            "you use the number of the row; the positions are given, and they may "
-            "begin anywhere and come in any order",
-            _rotating(first=lambda positions: np.arange(len(positions))),
+        "your slow pairs are too fast: "
+        "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
+        "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
+        "already": _rotating(lambda m, d: 4 * m / d),
+        "later pairs rotate more slowly: the exponent has a minus": _rotating(
+            lambda m, d: -2 * m / d
         ),
-        Mistake(
-            "counted from one",
-            "position 0 is not rotated; you add 1 to every position",
-            _rotating(first=lambda positions: np.asarray(positions) + 1),
+        "the angle is in radians, which is what np.cos expects": lambda x, t: (
+            _rotating()(x, np.deg2rad(t))
         ),
-        Mistake(
-            "exponent not doubled",
-            "your slow pairs are too fast: the exponent of pair m is −2(m − 1)/d_k",
-            _rotating(speed=lambda m, d: 10000.0 ** (-m / d)),
-        ),
-        Mistake(
-            "exponent doubled twice",
-            "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
-            "already",
-            _rotating(speed=lambda m, d: 10000.0 ** (-4 * m / d)),
-        ),
-        Mistake(
-            "pairs get faster",
-            "later pairs rotate more slowly: the exponent has a minus",
-            _rotating(speed=lambda m, d: 10000.0 ** (2 * m / d)),
-        ),
-        Mistake(
-            "degrees",
-            "the angle is in radians, which is what np.cos expects",
-            _rotating(speed=lambda m, d: np.deg2rad(10000.0 ** (-2 * m / d))),
-        ),
-        Mistake(
-            "overwritten",
-            "the second column of a pair is computed from the new first column; keep "
-            "the old one until both are done",
-            _overwritten,
-        ),
-        Mistake(
-            "added",
-            "you add a table of sines and cosines; here the pairs are rotated",
-            _table_added,
-        ),
-        Mistake(
-            "not rotated",
-            "your rows come back as they are",
-            lambda x, positions: np.array(x, dtype=float),
-        ),
-    ),
-    names=("x", "positions"),
+        "the second column of a pair is computed from the new first column; "
+        "keep the old one until both are done": _rotating(overwrite=True),
+        "you add a table of sines and cosines; "
+        "here the pairs are rotated": _table_added,
+    },
     reread=section("since_2017", "The equation"),
     praise="every pair at its own speed, wherever the row stands.",
 )
-
-
-# ------------------------------------------------------- 17.3: shared heads
 
 
 def _groups(K, n_heads):
@@ -221,63 +124,29 @@ share_heads = Exercise(
     right=lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-3),
     cases=(
         (np.array([[[1.0]], [[2.0]]]), 4),
-        (*_random((1, 3, 2), seed=2), 3),
-        (*_random((2, 3, 5), seed=3), 6),
-        (*_random((2, 3, 2, 7), seed=4), 9),
+        (*random_arrays((1, 3, 2), seed=2), 3),
+        (*random_arrays((2, 3, 5), seed=3), 6),
+        (*random_arrays((2, 3, 2, 7), seed=4), 9),
     ),
-    mistakes=(
-        Mistake(
-            "in turn",
-            "you take the heads in turn: 1, 2, 1, 2; the heads of a group are "
-            "neighbours: 1, 1, 2, 2",
-            lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
+    mistakes={
+        "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
+        "1, 1, 2, "
+        "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
+        "you repeat the tokens; the heads are the third axis from the "
+        "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
+        "this works without a batch; the heads are the third axis from the end, "
+        "axis=-3": lambda K, n_heads: np.repeat(K, n_heads // K.shape[0], axis=0),
+        "you repeat each head n_heads times; a group has n_heads divided by the number "
+        "of key heads": lambda K, n_heads: np.repeat(K, n_heads, axis=-3),
+        "all query heads get the first key head; each group has its "
+        "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
+        "you average the key heads; a group gets one of them as it is": (
+            lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3)
         ),
-        Mistake(
-            "tokens repeated",
-            "you repeat the tokens; the heads are the third axis from the end",
-            lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
-        ),
-        Mistake(
-            "columns repeated",
-            "you repeat the columns of each key; the heads are the third axis from "
-            "the end",
-            lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-1),
-        ),
-        Mistake(
-            "axis 0",
-            "this works without a batch; the heads are the third axis from the end, "
-            "axis=-3",
-            lambda K, n_heads: np.repeat(K, n_heads // K.shape[0], axis=0),
-        ),
-        Mistake(
-            "n_heads times",
-            "you repeat each head n_heads times; a group has n_heads divided by the "
-            "number of key heads",
-            lambda K, n_heads: np.repeat(K, n_heads, axis=-3),
-        ),
-        Mistake(
-            "one head for all",
-            "all query heads get the first key head; each group has its own",
-            lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
-        ),
-        Mistake(
-            "averaged",
-            "you average the key heads; a group gets one of them as it is",
-            lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3),
-        ),
-        Mistake(
-            "nothing repeated",
-            "the key heads come back as they are; every query head needs one",
-            lambda K, n_heads: np.array(K),
-        ),
-    ),
-    names=("K", "n_heads"),
+    },
     reread=_BREAK,
     praise="the heads of a group stand side by side, so each key head is repeated.",
 )
-
-
-# ------------------------------------------------------- 17.4: the law of a window
 
 
 def _with(visible):
@@ -318,7 +187,7 @@ def fading(Q, K, V):
 
 
 def _weights(attend, n=9, seed=5):
-    Q, K = _random((n, 4), (n, 4), seed=seed)
+    Q, K = random_arrays((n, 4), (n, 4), seed=seed)
     return attend(Q, K, np.eye(n))
 
 
@@ -334,68 +203,38 @@ def _says(test):
 far_keys_law = Exercise(
     task="a law: keys three or more positions away are not seen",
     right=_says(lambda A: not A[_far(9)].any()),
-    cases=(
-        (window_of_3,),
-        (causal_window_of_3,),
-        (scaled_dot_product_attention,),
-        (window_of_4,),
-        (fading,),
-        (first_row_alone,),
-        (only_backwards,),
-        (only_forwards,),
+    cases=each(
+        window_of_3,
+        causal_window_of_3,
+        scaled_dot_product_attention,
+        window_of_4,
+        fading,
+        first_row_alone,
+        only_backwards,
+        only_forwards,
     ),
-    names=("attend",),
     observe=judged,
-    mistakes=(
-        Mistake(
-            "passes everything",
-            "every version passes: does your law compare numbers?",
-            lambda attend: True,
+    mistakes={
+        "every version passes: which weights does your law look at?": lambda attend: (
+            True
         ),
-        Mistake(
-            "fails everything",
-            "both windows of width 3 should pass: return True when all is well",
-            lambda attend: False,
+        "both windows of width 3 should pass: "
+        "return True when all is well": lambda attend: False,
+        "fading passes: its far weights are small and not 0, so change a far value by "
+        "a lot, or compare with exactly 0": _says(lambda A: A[_far(9)].max() < 1e-3),
+        "first_row_alone passes: look at every query": _says(
+            lambda A: not A[0][_far(9)[0]].any()
         ),
-        Mistake(
-            "nearly nothing is enough",
-            "fading passes: its far weights are small and not 0, so change a far value "
-            "by a lot, or compare with exactly 0",
-            _says(lambda A: A[_far(9)].max() < 1e-3),
-        ),
-        Mistake(
-            "one row is enough",
-            "first_row_alone passes: look at every query",
-            _says(lambda A: not A[0][_far(9)[0]].any()),
-        ),
-        Mistake(
-            "wider than 3",
-            "window_of_4 passes: a key that is exactly 3 positions away must not count",
-            _says(lambda A: not A[_far(9, 4)].any()),
-        ),
-        Mistake(
-            "only the past",
-            "only_the_past_has_a_window passes: look at far keys behind the query too",
-            _says(lambda A: not A[_far(9, both=False)].any()),
-        ),
-        Mistake(
-            "only the future",
-            "only_the_future_has_a_window passes: look at far keys in front of the "
-            "query too",
-            _says(lambda A: not A[_far(9, both=False).T].any()),
-        ),
-        Mistake(
-            "near keys must be seen",
-            "causal_window_of_3 fails: your law also asks for weights on near keys, "
-            "which a causal mask may hide",
-            _says(lambda A: not A[_far(9)].any() and A[~_far(9)].all()),
-        ),
-        Mistake(
-            "True and False exchanged",
-            "your law returns False for windows and True for the others",
-            _says(lambda A: A[_far(9)].any()),
-        ),
-    ),
+        "window_of_4 passes: a key that is exactly 3 positions away must not "
+        "count": _says(lambda A: not A[_far(9, 4)].any()),
+        "only_the_past_has_a_window passes: look at far keys behind the query "
+        "too": _says(lambda A: not A[_far(9, both=False)].any()),
+        "only_the_future_has_a_window passes: look at far keys in front of the query "
+        "too": _says(lambda A: not A[_far(9, both=False).T].any()),
+        "causal_window_of_3 fails: your law also asks for weights on near keys, which "
+        "a causal mask may "
+        "hide": _says(lambda A: not A[_far(9)].any() and A[~_far(9)].all()),
+    },
     reread=section("since_2017", "The law"),
     praise="a law that a design satisfies and the attention of 2017 breaks.",
 )

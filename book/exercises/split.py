@@ -2,26 +2,22 @@
 
 import numpy as np
 
-from exercises import section
-from mha import zoo
-from mha.check import Exercise, Mistake
+from exercises import each, section
+from mha.check import Exercise
 from mha.heads import merge_heads, split_heads
 
-_BY_HAND, _STEP = (
-    section("split", "By hand"),
-    section("split", "The step in the package"),
-)
 
-
-def _row_of(count):
+def _row_of(count, example):
     """Return an observer that reads so many numbers, whatever holds them."""
 
     def read(answer):
         try:
             row = np.asarray(answer, dtype=float).ravel()
         except (TypeError, ValueError):
-            return "no row of numbers"
-        return tuple(row) if len(row) == count else f"not {count} numbers"
+            row = ()
+        if len(row) != count:
+            raise TypeError(f"answer with {count} numbers, such as {example}")
+        return tuple(row)
 
     return read
 
@@ -30,89 +26,35 @@ head_and_column = Exercise(
     task="a head, and a column within it, of two whole numbers",
     right=(6, 5),
     cases=((),),
-    mistakes=(
-        Mistake(
-            "counted from one",
-            "both numbers are one too large: indices of heads and columns start at 0",
-            (7, 6),
-        ),
-        Mistake(
-            "head counted from one",
-            "the column is right, and the head is one too large: its index starts at "
-            "0, so it is the number of whole heads on its left",
-            (7, 5),
-        ),
-        Mistake(
-            "column counted from one",
-            "the head is right, and the column is one too large: indices start at 0",
-            (6, 6),
-        ),
-        Mistake(
-            "interleaved",
-            "you give the columns to the heads in turn; a head owns a block of "
-            "neighbouring columns",
-            (5, 32),
-        ),
-        Mistake(
-            "divided by the number of heads",
-            "you divide 389 by 12, the number of heads; divide by the width of a head",
-            (32, 5),
-        ),
-        Mistake(
-            "quotient not cut off",
-            "389 / 64 is not whole; the index of the head is the number of whole heads "
-            "on its left",
-            (389 / 64, 5),
-        ),
-        Mistake(
-            "exchanged",
-            "the two numbers are right and exchanged: first the head, then its column",
-            (5, 6),
-        ),
-        Mistake(
-            "one head too few",
-            "a head has 64 columns, with the indices 0 to 63, so 69 is in the next "
-            "head",
-            (5, 69),
-        ),
-        Mistake(
-            "twelve columns a head",
-            "the head is right, but you take off 12 columns for each head before it; a "
-            "head is wider",
-            (6, 389 - 6 * 12),
-        ),
-        Mistake(
-            "column of the large matrix",
-            "the head is right; count the column from where the block of this head "
-            "begins",
-            (6, 389),
-        ),
-        Mistake(
-            "another count of numbers",
-            "answer with two whole numbers, first the head and then the column, such "
-            "as (0, 63)",
-            (6, 5, 0),
-        ),
-        Mistake(
-            "a text",
-            "answer with numbers: two whole ones in parentheses, such as (0, 63)",
-            "split",
-        ),
-    ),
-    reread=_BY_HAND,
+    mistakes={
+        "both numbers are one too large: the indices of heads and those of columns "
+        "start at 0": (7, 6),
+        "the column is right, and the head is one too large: its index starts at 0, so "
+        "it is the number of whole heads on its left": (7, 5),
+        "the head is right, and the column in it is one too large, because indices "
+        "start at 0": (6, 6),
+        "you give the columns to the heads in turn; "
+        "a head owns a block of neighbouring columns": (5, 32),
+        "you divide 389 by 12, which is the number of heads; divide by the width of a "
+        "head": (32, 5),
+        "389 / 64 is not whole; "
+        "the index of the head is the number of whole heads on its left": (389 / 64, 5),
+        "the two numbers are right, but they are exchanged: first the head, then its "
+        "column": (5, 6),
+        "a head has 64 columns, which have the indices 0 to 63, so 69 is in the next "
+        "head": (5, 69),
+        "the head is right; "
+        "count the column from where the block of this head begins": (6, 389),
+    },
+    reread=section("split", "By hand"),
     praise="389 = 6 · 64 + 5: the quotient is the head, the remainder its column.",
-    observe=_row_of(2),
+    observe=_row_of(2, example=(0, 63)),
 )
 
 
-def _interleaved(x, n_heads):
-    *leading, d_model = x.shape
-    return np.moveaxis(x.reshape(*leading, d_model // n_heads, n_heads), -1, -3)
-
-
-def _one_sequence(x):
-    n, d_model = x.shape
-    return x.reshape(n, d_model)
+def _cut(x, n_heads):
+    """Cut the columns of each token, and leave the heads behind the tokens."""
+    return x.reshape(*x.shape[:-1], n_heads, -1)
 
 
 def _one_sequence_only(x, n_heads):
@@ -125,20 +67,14 @@ def _one_batch_axis_only(x, n_heads):
     return x.reshape(batch, n, n_heads, d_model // n_heads).swapaxes(1, 2)
 
 
-def _swapped(first, second):
-    """Return a split that counts the axes of its swap from the front."""
-
-    def split(x, n_heads):
-        return x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(first, second)
-
-    return split
+def _without_swap(x, n_heads):
+    *leading, n, d_model = x.shape
+    return x.reshape(*leading, n_heads, n, d_model // n_heads)
 
 
 def _count(*shape):
     return np.arange(1.0, np.prod(shape) + 1).reshape(shape)
 
-
-_without_swap = zoo.split_without_transpose.steps["split_heads"]
 
 to_heads = Exercise(
     task="split the columns into heads, for any leading axes",
@@ -151,112 +87,33 @@ to_heads = Exercise(
         (_count(2, 3, 6), 3),
         (_count(2, 2, 3, 8), 2),
     ),
-    mistakes=(
-        Mistake(
-            "no swap",
-            "the shape is right and the tokens are mixed: a reshape alone takes the "
-            "numbers in their order in memory, so swap two axes after it",
-            _without_swap,
+    mistakes={
+        "the shape is right and the tokens are mixed: a reshape alone takes the "
+        "numbers in their order in memory, so swap two axes after it": _without_swap,
+        "each of your heads takes every n_heads-th column; a head owns a block of "
+        "neighbouring columns": lambda x, n_heads: np.moveaxis(
+            x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
-        Mistake(
-            "no swap, one sequence only",
-            "your reshape puts the heads first and mixes the tokens: cut the last axis "
-            "into two, then swap, and keep the axes in front",
-            lambda x, n_heads: x.reshape(n_heads, x.shape[-2], -1),
-        ),
-        Mistake(
-            "no swap, no batch",
-            "your reshape mixes the tokens, and it stops where a batch stands in "
-            "front: cut the last axis into two, then swap",
-            lambda x, n_heads: _without_swap(_one_sequence(x), n_heads),
-        ),
-        Mistake(
-            "interleaved",
-            "each of your heads takes every n_heads-th column; a head owns a block of "
-            "neighbouring columns",
-            _interleaved,
-        ),
-        Mistake(
-            "heads and columns exchanged",
-            "you cut each token into d_k parts of n_heads numbers; cut it into n_heads "
-            "parts of d_k numbers",
-            lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads).swapaxes(-3, -2),
-        ),
-        Mistake(
-            "heads and columns exchanged, no swap",
-            "your last axis counts the heads; it should count the columns of one head, "
-            "and the heads stand in front of the tokens",
-            lambda x, n_heads: x.reshape(*x.shape[:-1], -1, n_heads),
-        ),
-        Mistake(
-            "columns swapped with heads",
-            "you swap heads and columns; heads and tokens should change places",
-            lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-2, -1),
-        ),
-        Mistake(
-            "heads behind the tokens",
-            "the columns are cut well, and the heads still stand behind the tokens: "
-            "swap these two axes",
-            lambda x, n_heads: x.reshape(*x.shape[:-1], n_heads, -1),
-        ),
-        Mistake(
-            "heads behind the tokens, one sequence only",
-            "the heads stand behind the tokens, and a batch in front is flattened: "
-            "swap two axes and keep those in front",
-            lambda x, n_heads: x.reshape(x.shape[-2], n_heads, -1),
-        ),
-        Mistake(
-            "one sequence only",
-            "this works for one sequence; name the last axes by −1, −2, −3, so that a "
-            "batch may stand in front",
-            _one_sequence_only,
-        ),
-        Mistake(
-            "batch flattened",
-            "this works for one sequence, and a batch in front is flattened: reshape "
-            "to (*x.shape[:-1], n_heads, -1)",
-            lambda x, n_heads: x.reshape(x.shape[-2], n_heads, -1).swapaxes(0, 1),
-        ),
-        Mistake(
-            "first two axes swapped",
-            "the swap counts its axes from the front, where a batch may stand: count "
-            "from the end",
-            _swapped(0, 1),
-        ),
-        Mistake(
-            "one batch axis only",
-            "this works for exactly one axis in front of the tokens; there may be none "
-            "or two",
-            _one_batch_axis_only,
-        ),
-        Mistake(
-            "second and third axis swapped",
-            "this is right behind one batch axis; count the axes from the end",
-            _swapped(1, 2),
-        ),
-        Mistake(
-            "heads in front of the batch",
-            "the heads went to the very front; they belong right before the tokens",
-            lambda x, n_heads: np.moveaxis(split_heads(x, n_heads), -3, 0),
-        ),
-        Mistake(
-            "heads transposed",
-            "each head is the transpose of what it should be: one swap too many",
-            lambda x, n_heads: split_heads(x, n_heads).swapaxes(-1, -2),
-        ),
-        Mistake(
-            "heads in reverse order",
-            "the first head owns the columns on the left; yours are counted from the "
-            "right",
-            lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
-        ),
-        Mistake(
-            "only the first head",
-            "this is one head; stack all of them along a new axis before the tokens",
-            lambda x, n_heads: x[..., : x.shape[-1] // n_heads],
-        ),
-    ),
-    reread=_STEP,
+        "you cut each token into d_k parts of n_heads numbers; cut it into n_heads "
+        "parts of d_k numbers": lambda x, n_heads: x.reshape(
+            *x.shape[:-1], -1, n_heads
+        ).swapaxes(-3, -2),
+        "the columns are cut well, and the heads still stand behind the tokens: "
+        "swap these two axes": _cut,
+        "this works for one sequence; name the last axes by −1, −2, −3, "
+        "so that a batch may stand in front": _one_sequence_only,
+        "the swap counts its axes from the front, where a batch may stand: count from "
+        "the end": lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),
+        "this works for exactly one axis in front of the tokens; "
+        "there may be none or two": _one_batch_axis_only,
+        "the heads went to the very front; they belong right before the "
+        "tokens": lambda x, n_heads: np.moveaxis(split_heads(x, n_heads), -3, 0),
+        "each head is the transpose of what it should be, which is one swap too "
+        "many": lambda x, n_heads: split_heads(x, n_heads).swapaxes(-1, -2),
+        "the first head owns the columns on the left; yours are counted from the "
+        "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
+    },
+    reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",
 )
 
@@ -264,71 +121,27 @@ strides_of_heads = Exercise(
     task="four strides, one for each axis, counted in numbers",
     right=(60, 4, 12, 1),
     cases=((),),
-    mistakes=(
-        Mistake(
-            "a fresh array",
-            "these are the steps of a new array of this shape; splitting copies no "
-            "number, so the steps in memory are those of x",
-            (60, 20, 4, 1),
-        ),
-        Mistake(
-            "before the swap",
-            "these are the steps for the axes (batch, token, head, column), before the "
-            "swap; the split has (batch, head, token, column)",
-            (60, 12, 4, 1),
-        ),
-        Mistake(
-            "in bytes",
-            "NumPy counts in bytes, eight for a float64; the question is in numbers",
-            (480, 32, 96, 8),
-        ),
-        Mistake(
-            "the shape",
-            "this is the shape, which counts the entries of each axis; a stride is the "
-            "distance in memory from one entry to the next",
-            (2, 3, 5, 4),
-        ),
-        Mistake(
-            "interleaved",
-            "these steps belong to heads that take every third column; a head owns "
-            "four neighbouring columns",
-            (60, 1, 12, 3),
-        ),
-        Mistake(
-            "interleaved, before the swap",
-            "these steps belong to (batch, token, column, head) with every third "
-            "column; a head owns four neighbouring columns",
-            (60, 12, 3, 1),
-        ),
-        Mistake(
-            "last two axes exchanged",
-            "the last two steps are exchanged: the columns of a head are neighbours in "
-            "memory",
-            (60, 4, 1, 12),
-        ),
-        Mistake(
-            "the width of the whole",
-            "the first step is that of one token; from batch to batch there are five "
-            "tokens of twelve numbers",
-            (12, 4, 12, 1),
-        ),
-        Mistake(
-            "another count of numbers",
-            "answer with four numbers, one for each of the axes (batch, head, token, "
-            "column)",
-            (60, 12, 1),
-        ),
-        Mistake(
-            "a text",
-            "answer with numbers: four of them in parentheses, such as (8, 4, 2, 1)",
-            "60 4 12 1",
-        ),
-    ),
+    mistakes={
+        "these are the steps of a new array of this shape; splitting copies no number, "
+        "so the steps in memory are those of x": (60, 20, 4, 1),
+        "these are the steps for the axes (batch, token, head, column), "
+        "before the swap; the split has (batch, head, token, column)": (60, 12, 4, 1),
+        "NumPy counts in bytes, eight for each float64; the question asks for steps in "
+        "numbers": (480, 32, 96, 8),
+        "this is the shape, which counts the entries of each axis; "
+        "a stride is the distance in memory from one entry to the next": (2, 3, 5, 4),
+        "these steps belong to heads that take every third column; "
+        "a head owns four neighbouring columns": (60, 1, 12, 3),
+        "the last two steps are exchanged: "
+        "the columns of a head are neighbours in memory": (60, 4, 1, 12),
+        "the first step is that of one token; "
+        "from batch to batch there are five tokens of twelve numbers": (12, 4, 12, 1),
+    },
     reread=section(
         "split", 'Deeper: strides and the error "view size is not compatible"'
     ),
     praise="the next head begins 4 numbers later, the next token 12.",
-    observe=_row_of(4),
+    observe=_row_of(4, example=(8, 4, 2, 1)),
 )
 
 _DIAGNOSES = (
@@ -363,43 +176,20 @@ wrong_step = Exercise(
     task="one of six diagnoses, as a text",
     right="split without swap",
     cases=((),),
-    mistakes=(
-        Mistake(
-            "merge",
-            "with this mistake the first row would be 00 01 10 11 20 21, the same two "
-            "columns of three tokens",
-            "merge without swap",
-        ),
-        Mistake(
-            "both",
-            "these two mistakes undo each other when each token attends only to "
-            "itself, and every number would be back in its place",
-            "both without swap",
-        ),
-        Mistake(
-            "interleaved",
-            "with this mistake every number would still stand in the row of its token",
-            "interleaved split",
-        ),
-        Mistake(
-            "order",
-            "with this mistake the first row would be 04 05 02 03 00 01, and no number "
-            "would leave its row",
-            "heads in reverse order",
-        ),
-        Mistake(
-            "nothing",
-            "every token attends only to itself, so each row should come out as it "
-            "went in; compare the first rows",
-            "nothing is wrong",
-        ),
-        Mistake(
-            "none of the six",
-            "answer with one of the six texts of the task: "
-            + ", ".join(f'"{text}"' for text in _DIAGNOSES),
-            "split",
-        ),
-    ),
+    mistakes={
+        "with this mistake the first row would be 00 01 10 11 20 21, "
+        "the same two columns of three tokens": "merge without swap",
+        "these two mistakes undo each other when each token attends only to itself, "
+        "and every number would be back in its place": "both without swap",
+        "with this mistake every number would still stand in the row of its "
+        "token": "interleaved split",
+        "with this mistake the first row would be 04 05 02 03 00 01, "
+        "and no number would leave its row": "heads in reverse order",
+        "every token attends only to itself, so each row should come out as it went "
+        "in; compare the first rows": "nothing is wrong",
+        "answer with one of the six texts of the task: "
+        + ", ".join(f'"{text}"' for text in _DIAGNOSES): "split",  # F
+    },
     reread=section("split", "Break it"),
     praise="each head got the next third of the numbers in memory, so {} of the 24 "
     "numbers left the row of their token and {} left their column.".format(
@@ -424,81 +214,23 @@ def _block_diagonal(small):
 fuse = Exercise(
     task="one large matrix out of many small ones",
     right=lambda small: _side_by_side(small),
-    cases=(
-        (_count(2, 3, 1),),
-        (_count(2, 2, 2),),
-        (_count(3, 4, 2),),
-        (_count(2, 6, 3),),
-    ),
-    mistakes=(
-        Mistake(
-            "no swap",
-            "a reshape alone takes the numbers in their order in memory, so the first "
-            "head fills whole rows before the second has its turn",
-            lambda small: small.reshape(small.shape[1], -1),
+    cases=each(_count(2, 3, 1), _count(2, 2, 2), _count(3, 4, 2), _count(2, 6, 3)),
+    mistakes={
+        "a reshape alone takes the numbers in their order in memory, so the first head "
+        "fills whole rows before the second has its "
+        "turn": lambda small: small.reshape(small.shape[1], -1),
+        "the small matrices stand on top of each other; a head owns columns, so they "
+        "belong side by side": lambda small: np.concatenate(list(small), axis=0),
+        "the columns of the heads come in turn; those of one head are neighbours": (
+            lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
-        Mistake(
-            "on top of each other",
-            "the small matrices stand on top of each other; a head owns columns, so "
-            "they belong side by side",
-            lambda small: np.concatenate(list(small), axis=0),
-        ),
-        Mistake(
-            "interleaved",
-            "the columns of the heads come in turn; those of one head should be "
-            "neighbours",
-            lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1),
-        ),
-        Mistake(
-            "block diagonal",
-            "with blocks on the diagonal each head sees a part of the token; here all "
-            "heads see the whole token",
-            _block_diagonal,
-        ),
-        Mistake(
-            "transposed",
-            "this is the transpose, which PyTorch stores; ours has one row for each "
-            "column of X, because we compute X @ W",
-            lambda small: _side_by_side(small).T,
-        ),
-        Mistake(
-            "each small matrix transposed",
-            "each small matrix is transposed; lay them side by side as they are",
-            lambda small: _side_by_side(small.swapaxes(1, 2)),
-        ),
-        Mistake(
-            "transposes in memory order",
-            "you swap rows and columns of the small matrices before the reshape; swap "
-            "heads and rows instead",
-            lambda small: small.swapaxes(1, 2).reshape(small.shape[1], -1),
-        ),
-        Mistake(
-            "first and last axis swapped",
-            "you swap the heads with the columns before the reshape; swap them with "
-            "the rows, so that row a of all heads comes together",
-            lambda small: small.swapaxes(0, 2).reshape(small.shape[1], -1),
-        ),
-        Mistake(
-            "not joined",
-            "the order is right; now join the last two axes into one by a reshape",
-            lambda small: small.swapaxes(0, 1),
-        ),
-        Mistake(
-            "heads in reverse order",
-            "the first head belongs on the left; yours come in reverse order",
-            lambda small: _side_by_side(small[::-1]),
-        ),
-        Mistake(
-            "only the first head",
-            "this is the matrix of one head; lay all of them side by side",
-            lambda small: small[0],
-        ),
-        Mistake(
-            "summed",
-            "you add the matrices, which makes one head of them; lay them side by side",
-            lambda small: small.sum(axis=0),
-        ),
-    ),
+        "with blocks on the diagonal each head sees a part of the token; "
+        "here all heads see the whole token": _block_diagonal,
+        "this is the transpose, which PyTorch stores; ours has one row for each column "
+        "of X, because we compute X @ W": lambda small: _side_by_side(small).T,
+        "the first head belongs on the left; "
+        "yours come in reverse order": lambda small: _side_by_side(small[::-1]),
+    },
     reread=section("split", "The equation"),
     praise="one product now does the work of all heads.",
 )

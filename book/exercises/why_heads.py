@@ -1,92 +1,34 @@
 """Exercises on why there is more than one head."""
 
-from fractions import Fraction
-
 import numpy as np
 
-from exercises import section
-from mha.check import Exercise, Mistake
+from exercises import number, section
+from mha.check import Exercise
 from mha.softmax import softmax
 
-_BY_HAND, _EQUATION, _BREAK_IT = (
-    section("why_heads", "By hand"),
-    section("why_heads", "The equation"),
-    section("why_heads", "Break it"),
-)
-
-
-def _as_a_share(answer):
-    """Read a number to two decimals, also from a text such as "2 / 3"."""
-    try:
-        text = answer.replace(" ", "") if isinstance(answer, str) else None
-        number = float(Fraction(text) if text else answer)
-        return round(number, 2) if abs(number) < 10 else "in percent"
-    except (TypeError, ValueError, ZeroDivisionError):
-        return answer
+_BY_HAND = section("why_heads", "By hand")
 
 
 two_of_three = Exercise(
     task="the best R² for three contents and two heads",
     right=2 / 3,
     cases=((),),
-    mistakes=(
-        Mistake(
-            "one head",
-            "that is the limit for one head, and the share that two heads have to miss",
-            1 / 3,
-        ),
-        Mistake(
-            "always one half",
-            "one half is the limit for one head and two contents; here are two heads "
-            "and three contents",
-            1 / 2,
-        ),
-        Mistake(
-            "two heads tell everything",
-            "two averages are two equations, and there are three unknown contents",
-            1,
-        ),
-        Mistake(
-            "upside down",
-            "R² is never above 1: divide by the number of unknown contents",
-            3 / 2,
-        ),
-        Mistake(
-            "half of the third",
-            "two heads that tell two contents exactly tell nothing about the third; "
-            "what they tell of it, they tell less of the others",
-            5 / 6,
-        ),
-        Mistake(
-            "not divided",
-            "that is the sum of the three values of R²; R² of all three is their mean",
-            2,
-        ),
-        Mistake(
-            "divided by ten",
-            "you divide by all ten contents; only three of them are unknowns here, and "
-            "the heads may give the other seven a weight of 0",
-            2 / 10,
-        ),
-        Mistake(
-            "three of ten",
-            "this compares unknowns with tokens; compare heads with unknowns",
-            3 / 10,
-        ),
-        Mistake(
-            "squared",
-            "R² is a share of the variance already; do not square it again",
-            4 / 9,
-        ),
-        Mistake(
-            "in percent",
-            "write R² as a part of 1, not in percent",
-            100 * 2 / 3,
-        ),
-    ),
-    reread=_EQUATION,
+    mistakes={
+        "that is the limit for one head, and the share that two heads have to miss": 1
+        / 3,
+        "one half is the limit for one head and two contents; "
+        "here are two heads and three contents": 1 / 2,
+        "two averages are two equations, and there are three unknown contents": 1,
+        "R² is never above 1: divide by the number of unknown contents": 3 / 2,
+        "two heads that tell two contents exactly tell nothing about the third; "
+        "what they tell of it, they tell less of the others": 5 / 6,
+        "that is the sum of the three values of R²; R² of all three is their mean": 2,
+        "you divide by all ten contents; only three of them are unknowns here, "
+        "and the heads may give the other seven a weight of 0": 2 / 10,
+    },
+    reread=section("why_heads", "The equation"),
     praise="min(2, 3) / 3: two heads can tell as much as two of the three contents.",
-    observe=_as_a_share,
+    observe=number,
 )
 
 
@@ -101,19 +43,13 @@ def _fit(x, y):
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def _with_constant(outputs, contents, new_outputs):
-    seen, new = (np.column_stack([x, np.ones(len(x))]) for x in (outputs, new_outputs))
-    return new @ _fit(seen, contents)
+def _ones(x):
+    return np.column_stack([x, np.ones(len(x))])
 
 
-def _nearest(outputs, contents, new_outputs):
-    gaps = ((new_outputs[:, None] - outputs) ** 2).sum(-1)
-    return contents[gaps.argmin(1)]
-
-
-def _alone(outputs, contents):
+def _alone(x, y):
     """Return the slope of each content on each output, as if there were no other."""
-    return outputs.T @ contents / (outputs**2).sum(0)[:, None]
+    return x.T @ y / (x**2).sum(0)[:, None]
 
 
 def _guessed(answer, *case):
@@ -135,134 +71,35 @@ rebuild = Exercise(
         _outputs([[0.8, 0.2], [0.2, 0.8]], seed=1),
         _outputs([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], seed=2),
     ),
-    mistakes=(
-        Mistake(
-            "nothing guessed",
-            "these are the new outputs as they were given; turn them into guesses of "
-            "the contents",
-            lambda outputs, contents, new_outputs: new_outputs,
+    mistakes={
+        "this is the fitted matrix; multiply the new outputs by it": lambda x, y, new: (
+            _fit(x, y)
         ),
-        Mistake(
-            "the matrix alone",
-            "this is the fitted matrix; multiply the new outputs by it",
-            lambda outputs, contents, new_outputs: _fit(outputs, contents),
+        "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
+        "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
+        "these contents belong to the old outputs: fit with these two, and use the new "
+        "outputs only for the guess": lambda x, y, new: new @ _fit(new, y),
+        "you guess the contents that you fitted; "
+        "use the new outputs": lambda x, y, new: x @ _fit(x, y),
+        "you fit a matrix that turns contents into outputs; exchange the two arguments "
+        "of the fit, because the guess goes from outputs to "
+        "contents": lambda x, y, new: new @ _fit(y, x),
+        "the heads share tokens, so fit all columns together instead of one slope per "
+        "head": lambda x, y, new: new @ _alone(x, y),
+        "outputsᵀ contents is half of the formula: the inverse of outputsᵀ outputs is "
+        "still missing in front of it": lambda x, y, new: new @ (x.T @ y),
+        "you fit a constant too, and the task is without one": lambda x, y, new: (
+            _ones(new) @ _fit(_ones(x), y)
         ),
-        Mistake(
-            "all that lstsq returns",
-            "np.linalg.lstsq returns four things, and the matrix is the first: take "
-            "[0] of the result",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ np.linalg.lstsq(outputs, contents, rcond=None)
-            ),
+        "your guess is the same in every row, "
+        "so it does not use the outputs": lambda x, y, new: np.tile(
+            y.mean(0), (len(new), 1)
         ),
-        Mistake(
-            "fitted to the new outputs",
-            "these contents belong to the old outputs: fit with these two, and use the "
-            "new outputs only for the guess",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ _fit(new_outputs, contents)
-            ),
-        ),
-        Mistake(
-            "the old outputs",
-            "you guess the contents that you fitted; use the new outputs",
-            lambda outputs, contents, new_outputs: outputs @ _fit(outputs, contents),
-        ),
-        Mistake(
-            "arguments exchanged",
-            "you fit a matrix that turns contents into outputs; exchange the two "
-            "arguments of the fit, because the guess goes from outputs to contents",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ _fit(contents, outputs)
-            ),
-        ),
-        Mistake(
-            "fitted the other way",
-            "you fit outputs to contents and invert the result; for the least error in "
-            "the contents, fit the contents to the outputs",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ np.linalg.pinv(_fit(contents, outputs))
-            ),
-        ),
-        Mistake(
-            "solved instead of fitted",
-            "solve and inv need a square matrix, but there are more rows of outputs "
-            "than heads: use least squares",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ np.linalg.solve(outputs, contents)
-            ),
-        ),
-        Mistake(
-            "each head alone",
-            "the heads share tokens, so fit all columns together instead of one slope "
-            "per head",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ _alone(outputs, contents)
-            ),
-        ),
-        Mistake(
-            "not divided",
-            "outputsᵀ contents is half of the formula: the inverse of outputsᵀ outputs "
-            "is still missing in front of it",
-            lambda outputs, contents, new_outputs: new_outputs @ (outputs.T @ contents),
-        ),
-        Mistake(
-            "divided by the number of rows",
-            "outputsᵀ contents / rows is not the fit yet: multiply by the inverse of "
-            "outputsᵀ outputs instead of dividing by a number",
-            lambda outputs, contents, new_outputs: (
-                new_outputs @ (outputs.T @ contents) / len(outputs)
-            ),
-        ),
-        Mistake(
-            "a constant as well",
-            "you fit a constant too, and the task is without one",
-            _with_constant,
-        ),
-        Mistake(
-            "mean subtracted",
-            "to subtract the means is to fit a constant, and the task is without one",
-            lambda outputs, contents, new_outputs: (
-                new_outputs
-                @ _fit(outputs - outputs.mean(0), contents - contents.mean(0))
-            ),
-        ),
-        Mistake(
-            "the nearest row",
-            "you repeat the contents of one old row; a linear guess uses all rows",
-            _nearest,
-        ),
-        Mistake(
-            "the old contents",
-            "these are the contents that were given; guess those of the new outputs",
-            lambda outputs, contents, new_outputs: contents,
-        ),
-        Mistake(
-            "always zero",
-            "a guess of 0 does not use the outputs at all",
-            lambda outputs, contents, new_outputs: np.zeros(
-                (len(new_outputs), contents.shape[1])
-            ),
-        ),
-        Mistake(
-            "always the mean",
-            "your guess is the same in every row, so it does not use the outputs",
-            lambda outputs, contents, new_outputs: np.tile(
-                contents.mean(0), (len(new_outputs), 1)
-            ),
-        ),
-    ),
+    },
     reread=_BY_HAND,
     praise="the least-squares guess, for outputs that it was not fitted to.",
     observe=_guessed,
-    names=("outputs", "contents", "new_outputs"),
 )
-
-
-def _of_two(A):
-    """Return W_O by the formula for two heads, whatever the number of heads."""
-    (a, b), (c, d) = A[:2, :2]
-    return np.array([[d, -c], [-b, a]]) / (a * d - b * c)
 
 
 unmix = Exercise(
@@ -273,79 +110,25 @@ unmix = Exercise(
         (np.array([[0.7, 0.3], [0.1, 0.9]]),),
         (np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.0, 0.25, 0.75]]),),
     ),
-    mistakes=(
-        Mistake(
-            "not transposed",
-            "this is right only if A equals its transpose: the outputs are a row, "
-            "s Aᵀ, so it is Aᵀ that has to be undone",
-            np.linalg.inv,
+    mistakes={
+        "this is right only if A equals its transpose: the outputs are a row, s Aᵀ, "
+        "so it is Aᵀ that has to be undone": np.linalg.inv,
+        "you multiply by A, which averages a second time; undo the average": lambda A: (
+            A
         ),
-        Mistake(
-            "averaged once more",
-            "you multiply by A, which averages a second time; undo the average",
-            lambda A: A,
+        "the transpose undoes a rotation, and A is not a rotation": lambda A: A.T,
+        "1 / A inverts each entry by itself; "
+        "the whole matrix has to be inverted": lambda A: 1 / A,
+        "you invert a product of A with its transpose; "
+        "only Aᵀ has to be undone": lambda A: np.linalg.inv(A.T @ A),
+        "this is the W_O of the example; compute it from A": lambda A: (
+            np.array([[4.0, -1.0], [-1.0, 4.0]]) / 3
         ),
-        Mistake(
-            "transposed only",
-            "the transpose undoes a rotation, and A is not a rotation",
-            lambda A: A.T,
+        "a factor is missing: divide by the determinant of A": lambda A: (
+            np.linalg.det(A) * np.linalg.inv(A).T
         ),
-        Mistake(
-            "one over each weight",
-            "the inverse of a matrix is not made of 1 / entry",
-            lambda A: 1 / A.T,
-        ),
-        Mistake(
-            "one over each weight, not transposed",
-            "1 / A inverts each entry by itself; the whole matrix has to be inverted",
-            lambda A: 1 / A,
-        ),
-        Mistake(
-            "only the sign changed",
-            "minus the weights do not undo them; the product Aᵀ W_O must be I",
-            lambda A: -A.T,
-        ),
-        Mistake(
-            "A and its transpose undone",
-            "you invert a product of A with its transpose; only Aᵀ has to be undone",
-            lambda A: np.linalg.inv(A.T @ A),
-        ),
-        Mistake(
-            "the transpose and A undone",
-            "you invert A times its transpose; only Aᵀ has to be undone",
-            lambda A: np.linalg.inv(A @ A.T),
-        ),
-        Mistake(
-            "the example",
-            "this is the W_O of the example; compute it from A",
-            lambda A: np.array([[4.0, -1.0], [-1.0, 4.0]]) / 3,
-        ),
-        Mistake(
-            "divided by the determinant alone",
-            "to divide by the determinant is one step of the inverse, not all of it",
-            lambda A: A.T / np.linalg.det(A),
-        ),
-        Mistake(
-            "determinant forgotten",
-            "a factor is missing: divide by the determinant of A",
-            lambda A: np.linalg.det(A) * np.linalg.inv(A).T,
-        ),
-        Mistake(
-            "determinant forgotten, not transposed",
-            "two steps are missing: divide by the determinant of A, and transpose",
-            lambda A: np.linalg.det(A) * np.linalg.inv(A),
-        ),
-        Mistake(
-            "two heads only",
-            "this is the formula for two heads; with three, use np.linalg",
-            _of_two,
-        ),
-        Mistake(
-            "nothing undone",
-            "W_O = I leaves the averages as they are",
-            lambda A: np.eye(len(A)),
-        ),
-    ),
+        "W_O = I leaves the averages as they are": lambda A: np.eye(len(A)),
+    },
     reread=_BY_HAND,
     praise="if the rows of weights are linearly independent, the averages can be taken "
     "apart again.",
@@ -370,75 +153,34 @@ heads_needed = Exercise(
             [[2, 1, 0], [0, 1, 2], [1, 1, 1]],
         )
     ),
-    mistakes=(
-        Mistake(
-            "one for each row",
-            "a row that is a combination of other rows needs no head of its own",
-            lambda wanted: len(wanted),
+    mistakes={
+        "a row that is a combination of other rows needs no head of its "
+        "own": lambda wanted: len(wanted),
+        "a column of zeros needs no head, and a sum of several contents needs only one "
+        "head": lambda wanted: wanted.shape[1],
+        "a sum of several contents is one weighted average, up to a factor, "
+        "so one head returns it": lambda wanted: int(wanted.any(0).sum()),
+        "twice another row is a different row, and yet it needs no head of its "
+        "own": lambda wanted: len(np.unique(wanted, axis=0)),
+        "you leave out multiples of other rows; a sum of other rows needs no head "
+        "either": (
+            lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0))
         ),
-        Mistake(
-            "one for each token",
-            "a column of zeros needs no head, and a sum of several contents needs only "
-            "one head",
-            lambda wanted: wanted.shape[1],
-        ),
-        Mistake(
-            "one for each token that is wanted",
-            "a sum of several contents is one weighted average, up to a factor, so one "
-            "head returns it",
-            lambda wanted: int(wanted.any(0).sum()),
-        ),
-        Mistake(
-            "one for each different row",
-            "twice another row is a different row, and yet it needs no head of its own",
-            lambda wanted: len(np.unique(wanted, axis=0)),
-        ),
-        Mistake(
-            "one for each direction",
-            "you leave out multiples of other rows; a sum of other rows needs no head "
-            "either",
-            lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0)),
-        ),
-        Mistake(
-            "one for each different column",
-            "contents with different weights can still be in one weighted average",
-            lambda wanted: len({tuple(x) for x in wanted.T if x.any()}),
-        ),
-        Mistake(
-            "only zeros looked at",
-            "you look only at which entries are zero; their sizes count too",
-            lambda wanted: np.linalg.matrix_rank(wanted > 0),
-        ),
-        Mistake(
-            "the sum of the entries",
-            "the entries are weights and not numbers of heads: look for rows that are "
-            "combinations of others",
-            np.sum,
-        ),
-        Mistake(
-            "one head for each entry",
-            "a row is one weighted sum to know, however many contents are in it",
-            np.count_nonzero,
-        ),
-        Mistake(
-            "one head always",
-            "one head returns one weighted average, and the two rows [1, 0, 0] and "
-            "[0, 1, 0] are two",
-            lambda wanted: 1,
-        ),
-        Mistake(
-            "the smaller side",
-            "that is the largest rank that a matrix of this shape can have; some rows "
-            "may be combinations of others",
-            lambda wanted: min(wanted.shape),
-        ),
-    ),
-    reread=_EQUATION,
+        "contents with different weights can still be in one weighted "
+        "average": lambda wanted: len({tuple(x) for x in wanted.T if x.any()}),
+        "you look only at which entries are zero; "
+        "their sizes count too": lambda wanted: np.linalg.matrix_rank(wanted > 0),
+        "one head returns one weighted average, and the two rows [1, 0, 0] and [0, 1, "
+        "0] are two": lambda wanted: 1,
+        "that is the largest rank that a matrix of this shape can have; "
+        "some rows may be combinations of others": lambda wanted: min(wanted.shape),
+    },
+    reread=section("why_heads", "The equation"),
     praise="as many heads as there are linearly independent rows: the rank.",
 )
 
 
-# The judge of 6.5 is a linear readout that sees the average and the weights. However
+# The judge is a linear readout that sees the average and the weights. However
 # little the weights move, it can read them, so they are stretched to a size of 1.
 
 
@@ -521,67 +263,33 @@ break_the_theorem = Exercise(
     cases=tuple(
         (np.random.default_rng(seed).normal(size=(1000, 2)),) for seed in (61, 62)
     ),
-    names=("contents",),
-    mistakes=(
-        Mistake(
-            "the same weights in every row",
-            "the same weights in every row tell nothing about the contents of a row, "
-            "so R² stays near 1/2, whatever the weights are",
-            lambda contents: (np.tile([0.8, 0.2], (len(contents), 1)), 1),
+    mistakes={
+        "the same weights in every row tell nothing about the contents of a row, so R² "
+        "stays near 1/2, whatever the weights "
+        "are": lambda contents: (np.tile([0.8, 0.2], (len(contents), 1)), 1),
+        "your weights differ from row to row but do not depend on the contents, "
+        "so all premises hold": _by_row,
+        "your weights are drawn at random: for the same contents they differ from call "
+        "to call, and chance tells nothing about the contents": _by_chance,
+        "your weights depend on the contents, but a linear readout learns hardly more "
+        "from them; which sum or difference does the average not "
+        "tell?": _telling(1, lambda contents: contents.sum(1)),
+        "your weights break the theorem; "
+        "but there is still one query in one layer": _telling(2),
+        "your weights break the theorem; but the values are the contents themselves, "
+        "by the same map for both tokens": _telling(3),
+        "your weights break the theorem; but the contents are Gaussian and independent "
+        "as before, and the readout is linear": _telling(4),
+        "the two weights of a row should sum to 1, "
+        "as those of a softmax do": lambda contents: (np.abs(contents), 1),
+        "some of your weights are negative, and a softmax gives no negative ones": (
+            lambda contents: (np.column_stack([contents[:, 0], 1 - contents[:, 0]]), 1)
         ),
-        Mistake(
-            "weights that ignore the contents",
-            "your weights differ from row to row but do not depend on the contents, so "
-            "all premises hold",
-            _by_row,
-        ),
-        Mistake(
-            "weights by chance",
-            "your weights are drawn at random: for the same contents they differ from "
-            "call to call, and chance tells nothing about the contents",
-            _by_chance,
-        ),
-        Mistake(
-            "weights that do not help",
-            "your weights depend on the contents, but a linear readout learns hardly "
-            "more from them; which sum or difference does the average not tell?",
-            _telling(1, lambda contents: contents.sum(1)),
-        ),
-        Mistake(
-            "premise 2 named",
-            "your weights break the theorem; but there is still one query in one layer",
-            _telling(2),
-        ),
-        Mistake(
-            "premise 3 named",
-            "your weights break the theorem; but the values are the contents "
-            "themselves, by the same map for both tokens",
-            _telling(3),
-        ),
-        Mistake(
-            "premise 4 named",
-            "your weights break the theorem; but the contents are Gaussian and "
-            "independent as before, and the readout is linear",
-            _telling(4),
-        ),
-        Mistake(
-            "rows that do not sum to 1",
-            "the two weights of a row should sum to 1, as those of a softmax do",
-            lambda contents: (np.abs(contents), 1),
-        ),
-        Mistake(
-            "negative weights",
-            "some of your weights are negative, and a softmax gives no negative ones",
-            lambda contents: (np.column_stack([contents[:, 0], 1 - contents[:, 0]]), 1),
-        ),
-        Mistake(
-            "weights that are not finite",
-            "some of your weights are NaN or infinite: a division by 0 or a logarithm "
-            "of a negative number, perhaps",
-            lambda contents: (np.full(contents.shape, np.nan), 1),
-        ),
-    ),
-    reread=_BREAK_IT,
+        "some of your weights are NaN or infinite: a division by 0 or a logarithm of a "
+        "negative number, "
+        "perhaps": lambda contents: (np.full(contents.shape, np.nan), 1),
+    },
+    reread=section("why_heads", "Break it"),
     praise="the weights depend on the contents, so they tell a part of what the "
     "average lost.",
     observe=_judged,

@@ -7,10 +7,11 @@ computes, however it is written.
 Examples
 --------
 An exercise of a teacher: a right answer, two inputs with the smaller one first, and
-two mistakes. `Exercise.self_test` proves that each mistake is told apart.
+two slips, each a wrong program after what is said to it. `Exercise.self_test` proves
+that each is told apart.
 
 >>> import numpy as np
->>> from mha.check import Exercise, Mistake
+>>> from mha.check import Exercise
 >>> row_means = Exercise(
 ...     task="the mean of each row",
 ...     right=lambda X: X.mean(axis=1),
@@ -18,10 +19,10 @@ two mistakes. `Exercise.self_test` proves that each mistake is told apart.
 ...         (np.array([[1.0, 3.0]]),),
 ...         (np.array([[1.0, 2.0, 6.0], [0.0, 1.0, 2.0]]),),
 ...     ),
-...     mistakes=(
-...         Mistake("sums", "these are sums: divide them", lambda X: X.sum(axis=1)),
-...         Mistake("columns", "one for each column: use axis 1", lambda X: X.mean(0)),
-...     ),
+...     mistakes={
+...         "these are sums: divide them": lambda X: X.sum(axis=1),
+...         "one mean for each column: use axis 1": lambda X: X.mean(axis=0),
+...     },
 ...     reread="lecture 2, page 5",
 ...     praise="one mean per row, for every number of columns.",
 ... )

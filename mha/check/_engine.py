@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,21 +29,9 @@ IDLE = set(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mistake:
-    """A wrong answer that we have seen, and what to say to it.
+    """A wrong answer that learners give, its name, and one sentence that helps.
 
-    Attributes
-    ----------
-    name : str
-        A few words, such as ``"softmax over the queries"``.
-    hint : str
-        One sentence that helps without giving the solution away.
-    answer : object
-        The wrong answer itself: a function, a number, a text.
-
-    Examples
-    --------
-    >>> Mistake("not divided", "these are sums: divide them", sum)
-    <Mistake: not divided>
+    An `Exercise` makes one of each row of its table, named by its sentence.
     """
 
     name: str
@@ -58,19 +46,13 @@ class Mistake:
 class Verdict:
     """What a check found; prints as the text a learner reads.
 
-    Attributes
-    ----------
-    status : str
-        ``"not attempted yet"``, ``"passed"`` or ``"not yet"``.
-    text : str
-        What is printed after the status.
-    mistake : str or None
-        The name of the recognised mistake.
+    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` is what
+    is printed after it, and `mistake` names the recognised mistake, if there is one.
 
     Examples
     --------
-    >>> Verdict("not yet", "these are sums: divide them", "not divided")
-    not yet: these are sums: divide them
+    >>> Verdict("not yet", "these are sums: divide them").passed
+    False
     """
 
     status: str
@@ -92,12 +74,8 @@ class Exercise:
 
     Calling the exercise with an answer returns a `Verdict`, whatever the answer is or
     does; only a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a
-    NumPy array with the same numbers are the same answer.
-
-    The arguments are checked when the exercise is made, except for what it takes to
-    run the answers: that the mistakes differ from the right answer and from each other
-    is checked by `self_test`, because a notebook should not wait for it. The page of
-    `mha.check` shows an exercise that asks for a function.
+    NumPy array with the same numbers are the same answer. The page of `mha.check`
+    shows an exercise that asks for a function.
 
     Attributes
     ----------
@@ -107,8 +85,9 @@ class Exercise:
         A right answer: a function, a number, a text.
     cases : sequence of tuple
         Inputs for a function, the smallest first; one empty tuple for a value.
-    mistakes : sequence of Mistake
-        Known wrong answers, each different from the others on some case.
+    mistakes : dict or sequence of Mistake
+        Known wrong answers, each different from the others on some case, after the
+        sentence that is said to it: ``{"that is the square": lambda x: x * x}``.
     reread : str
         Where a learner finds help, such as ``'chapter 2, "By hand"'``.
     praise : str, optional
@@ -121,102 +100,47 @@ class Exercise:
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
         answer that calls one, however indirectly, is refused; none by default.
+    also_right : sequence, optional
+        More right answers, written differently; `self_test` runs them.
 
     Raises
     ------
     TypeError
-        If a case is not a tuple, or a mistake not a `Mistake`.
+        If a case is not a tuple.
     ValueError
-        If there is no case, if a case has more or fewer inputs than `right` takes, or
-        if two mistakes have the same name.
+        If there is no case.
 
-    Examples
-    --------
-    An exercise that asks for a value has one empty case. Its verdicts never show the
-    expected value, because that is the solution. Here `observe` makes 33.3 as good as
-    100 / 3:
-
-    >>> percent = Exercise(
-    ...     task="the share of one key among three equal ones, in percent",
-    ...     right=100 / 3,
-    ...     cases=((),),
-    ...     observe=lambda answer: round(float(answer), 1),
-    ...     mistakes=(
-    ...         Mistake("a fraction", "in percent, please", 1 / 3),
-    ...         Mistake("one of two", "how many keys share the weight?", 50),
-    ...     ),
-    ...     reread="lecture 4, page 1",
-    ... )
-    >>> percent.self_test()
-    >>> percent
-    <Exercise: the share of one key among three equal ones, in percent>
-    >>> percent(None)
-    not attempted yet: the share of one key among three equal ones, in percent
-    >>> percent(33.3).passed
-    True
-    >>> percent(50)
-    not yet: how many keys share the weight?
-      got       50.
-      reread    lecture 4, page 1
-    >>> percent("a third").mistake is None
-    True
+    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
+    show the expected value, because that is the solution.
     """
 
     task: str
     right: Any
     cases: Sequence[tuple[Any, ...]]
-    mistakes: Sequence[Mistake]
+    mistakes: Mapping[str, Any] | Sequence[Mistake]
     reread: str
     praise: str = ""
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
     forbidden: Sequence[Callable[..., Any]] = ()
+    also_right: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         if len(self.cases) == 0:
             raise ValueError("cases must not be empty; a value has the one case ()")
         for k, case in enumerate(self.cases):
             if not isinstance(case, tuple):
-                raise TypeError(
-                    f"cases[{k}] must be a tuple of inputs, such as (x,), "
-                    f"got {type(case).__name__}"
-                )
-            if self.observe is not None:
-                _check_inputs("observe", self.observe, k, case, before=1)
-            elif callable(self.right):
-                _check_inputs("right", self.right, k, case)
-            elif case:
-                raise ValueError(
-                    f"cases[{k}] has {len(case)} inputs, and right, a value, takes "
-                    "none: cases must be ((),)"
-                )
-        for k, mistake in enumerate(self.mistakes):
-            if not isinstance(mistake, Mistake):
-                kind = type(mistake).__name__
-                raise TypeError(f"mistakes[{k}] must be a Mistake, got {kind}")
-        names = [mistake.name for mistake in self.mistakes]
-        for name in names:
-            if (times := names.count(name)) > 1:
-                raise ValueError(
-                    f"mistakes must have different names, got {name!r} {times} times"
-                )
+                kind = type(case).__name__
+                raise TypeError(f"cases[{k}] must be a tuple of inputs, got {kind}")
+        if isinstance(self.mistakes, Mapping):
+            rows = (Mistake(hint, hint, row) for hint, row in self.mistakes.items())
+            object.__setattr__(self, "mistakes", tuple(rows))
 
     def __repr__(self) -> str:
         return f"<Exercise: {self.task}>"
 
     def __call__(self, answer: object) -> Verdict:
-        """Return the `Verdict` on `answer`.
-
-        Parameters
-        ----------
-        answer : object
-            A function, a value, or None for an exercise that was not attempted.
-
-        Returns
-        -------
-        verdict : Verdict
-            Whatever the answer is: an error that it raises is quoted.
-        """
+        """Return the `Verdict` on a function, a value, or None for no attempt."""
         try:
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
@@ -230,16 +154,6 @@ class Exercise:
         """Return the `Verdict` on an answer that is not a stub.
 
         An exercise that replies in a way of its own is a subclass that overrides this.
-
-        Parameters
-        ----------
-        answer : object
-            A function or a value.
-
-        Returns
-        -------
-        verdict : Verdict
-            *passed* or *not yet*.
         """
         called: list[str] = []
         outcomes, wanted = self._outcomes(answer, called), self._wanted
@@ -263,35 +177,25 @@ class Exercise:
         return Verdict("passed", self.praise or self.task)
 
     def self_test(self) -> None:
-        """Prove the exercise: run it on a stub, the right answer and each mistake.
+        """Prove the exercise: run it on a stub, the right answers and each mistake.
 
         Raises
         ------
         AssertionError
-            If a stub counts as attempted, if the right answer does not pass, or if a
-            mistake passes, is not recognised by its own name, gets another hint or
-            none, or is shown the solution. The message names the mistake.
-
-        Examples
-        --------
-        >>> Exercise(
-        ...     task="twice a number",
-        ...     right=lambda x: 2 * x,
-        ...     cases=((2,),),
-        ...     mistakes=(Mistake("squared", "that is the square", lambda x: x * x),),
-        ...     reread="page 1",
-        ... ).self_test()
-        Traceback (most recent call last):
-        ...
-        AssertionError: the mistake 'squared' equals the right answer on every case
+            If a stub counts as attempted, if a right answer does not pass, or if a
+            mistake passes, is taken for another, or is shown the solution.
         """
         for stub in (None, ..., lambda *_: None):
             verdict = self(stub)
             if verdict.status != "not attempted yet":
                 raise AssertionError(f"a stub counts as attempted:\n{verdict}")
-        verdict = self(self.right)
-        if not verdict.passed:
-            raise AssertionError(f"the right answer does not pass:\n{verdict}")
+        stops = [want for want in self._wanted if isinstance(want, Raised)]
+        if len(stops) == len(self.cases):
+            raise AssertionError(f"the right answer stops on every case: {stops[0]}")
+        for answer in (self.right, *self.also_right):
+            verdict = self(answer)
+            if not verdict.passed:
+                raise AssertionError(f"a right answer does not pass:\n{verdict}")
         for mistake in self.mistakes:
             verdict = self(mistake.answer)
             text, name = verdict.text, mistake.name
@@ -358,8 +262,7 @@ class Exercise:
         """Return the mistake that comes closest, and what to say before its hint.
 
         Best is one with the same outcomes, then one that differs only where either
-        stops with an error (a slip can run or stop), then one that agrees where the
-        answer first fails. A mistake that is right there does not explain the failure.
+        stops with an error, then one that agrees where the answer first fails.
         """
         closest, most = None, (False, 0)
         first = list(map(same, outcomes, self._wanted)).index(False)
@@ -374,8 +277,7 @@ class Exercise:
                 closest = None
             elif told and found > most:
                 closest, most = mistake, found
-        here = "on this input, though not on every one, you get what this slip gives: "
-        return closest, "" if most[0] else here
+        return closest, "" if most[0] else "on this input it looks like this slip: "
 
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):
@@ -385,21 +287,11 @@ class Exercise:
 
 
 def is_stub(answer: object) -> bool:
-    """Tell whether `answer` is the untouched stub of an exercise.
+    """Tell whether `answer` is the untouched stub of an exercise: None, ``...``, or a
+    function that holds nothing but a docstring or ``raise NotImplementedError``.
 
-    A function counts as untouched while its body holds nothing but a docstring,
-    ``...``, ``pass`` or ``raise NotImplementedError``. One that computes and forgets
-    to return is *not* a stub: its author needs to hear about the missing return.
-
-    Parameters
-    ----------
-    answer : object
-        A function or a value.
-
-    Returns
-    -------
-    stub : bool
-        True for None and ``...`` too.
+    One that computes and forgets to return is *not* a stub: its author needs to hear
+    about the missing return.
 
     Examples
     --------
@@ -425,22 +317,6 @@ def _signature(function: Any) -> inspect.Signature | None:
         return inspect.signature(function)
     except ValueError:  # some functions in C do not say what they take
         return None
-
-
-def _check_inputs(
-    argument: str, function: Any, k: int, case: tuple[Any, ...], before: int = 0
-) -> None:
-    """Refuse a case that `function` cannot be called with."""
-    if (signature := _signature(function)) is None:
-        return
-    try:
-        signature.bind(*[None] * before, *case)
-    except TypeError:
-        first = "the answer and " if before else ""
-        raise ValueError(
-            f"cases[{k}] has {len(case)} inputs, and {argument} takes "
-            f"{signature}: it is called with {first}the inputs of a case"
-        ) from None
 
 
 def _watched(answer: Any, raised: list[BaseException], note: Any) -> Any:

@@ -14,10 +14,7 @@ import numpy as np
 RTOL, ATOL = 1e-5, 1e-7
 LONGEST = 400  # characters of a foreign object that are shown
 
-_HOLDS = {
-    "b": "truth values", "c": "complex numbers", "m": "time spans", "M": "dates",
-    "S": "bytes", "T": "texts", "U": "texts", "V": "records",
-}  # fmt: skip
+_HOLDS = {"b": "truth values", "c": "complex numbers", "T": "texts", "U": "texts"}
 
 
 class InputChanged(Exception):
@@ -56,18 +53,19 @@ def as_plain(result: Any) -> Any:
         return Other(result, "a masked array with hidden entries")
     try:
         array = np.asarray(without_torch(result))
+        items = array.ravel().tolist() if array.dtype.kind == "O" else []
+        real = all(isinstance(x, numbers.Real | Decimal | np.bool_) for x in items)
+        foreign = (
+            array.dtype.kind == "V" and array.dtype.type is not np.void
+        )  # bfloat16
+        if foreign or (array.dtype.kind == "O" and real):
+            return array.astype(np.float64)
     except ValueError:
         return Other(result, f"{a(result)} whose rows differ in length")
-    if array.dtype.kind == "V" and array.dtype.type is not np.void:
-        return array.astype(np.float64)  # bfloat16 and its like, as JAX has them
+    except OverflowError:
+        return Other(array, "a number too large for float64")
     if array.dtype.kind != "O":
         return array
-    items = array.ravel().tolist()
-    if all(isinstance(item, numbers.Real | Decimal | np.bool_) for item in items):
-        try:
-            return array.astype(np.float64)
-        except OverflowError:
-            return Other(array, "a number too large for float64")
     if array.shape == ():
         return Other(items[0], a(items[0]))
     kinds = sorted({type(item).__name__ for item in items})
@@ -91,29 +89,13 @@ def without_torch(result: Any) -> Any:
 def same(a: Any, b: Any) -> bool:
     """Tell whether two outcomes agree: same kind, same shape, same numbers.
 
-    Parameters
-    ----------
-    a, b : object
-        Arrays, texts, tuples of these, or what an answer stopped with.
-
-    Returns
-    -------
-    agree : bool
-        Numbers agree up to the rounding of float32; NaN agrees with NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> same(np.array([1.0, 2.0]), np.array([1, 2]))
-    True
-    >>> same(np.array([1.0, 2.0]), np.array([[1.0, 2.0]]))
-    False
+    Numbers agree up to the rounding of float32, and NaN agrees with NaN.
     """
     try:
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             kinds = {a.dtype.kind, b.dtype.kind}
             if a.shape == b.shape and (kinds <= set("biuf") or kinds == {"c"}):
-                return bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
+                return bool(np.allclose(a, b, RTOL, _smallest(a, b), equal_nan=True))
             return a.shape == b.shape and len(kinds) == 1 and bool((a == b).all())
         if type(a) is not type(b):
             return False
@@ -128,6 +110,14 @@ def same(a: Any, b: Any) -> bool:
         return bool(a == b)
     except Exception:  # what cannot be compared does not agree
         return False
+
+
+def _smallest(a: np.ndarray, b: np.ndarray) -> float:
+    """Return a difference that counts as rounding, even where 0 is expected."""
+    if np.float32 not in (a.dtype, b.dtype):
+        return ATOL
+    sizes = np.abs(np.concatenate([a.ravel(), b.ravel()]))
+    return max(ATOL, 1e-6 * float(sizes[np.isfinite(sizes)].max(initial=0)))
 
 
 def shared_results(
@@ -162,9 +152,10 @@ def general_hint(
             return f"{got.error}, and your answer writes into it"
         unfit = re.search(r"matmul.*size (\d+) is different from (\d+)", str(got))
         if unfit:
-            rows, columns = unfit.groups()
-            sizes = f"A is {columns} wide and B {rows} high"
+            sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
+        if not got.by_answer and type(got.error) is TypeError:
+            return f"your answer cannot be read: {printed(got.error, str)}"
         return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
     if isinstance(want, Raised):
         kind = type(want.error).__name__
@@ -187,24 +178,54 @@ def general_hint(
         return f"the result is {_what(got)}, expected {_what(want)}{quotes}"
     if got.shape != want.shape:
         return f"the result has shape {got.shape}, expected {want.shape}"
-    if got.dtype.kind not in "biuf" or want.dtype.kind not in "uif":
-        there, here = (_HOLDS.get(x.dtype.kind, "numbers") for x in (got, want))
-        if there != here:
-            return f"the result holds {there}, expected {here}"
+    there, here = map(_holds, (got, want))
+    if there != here and not (there == "truth values" and here == "numbers"):
+        return f"the result holds {there}, expected {here}"
+    return _of_numbers(got, want, outcomes, wanted)
+
+
+def _of_numbers(
+    got: np.ndarray, want: np.ndarray, outcomes: Sequence[Any], wanted: Sequence[Any]
+) -> str:
+    """Return what wrong numbers, or truth values, have in common with the right."""
+    if want.dtype.kind not in "biuf":
         return "the result differs from the expected one"
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is expected here"
+    ours, theirs = _in_one_row(outcomes), _in_one_row(wanted)
+    if ours is None or theirs is None or ours.shape != theirs.shape:
+        ours, theirs = _in_one_row([got]), _in_one_row([want])
+    if want.dtype.kind == "b":
+        if same(ours, 1 - theirs):
+            return "every True should be False and every False True"
+        return "a truth value differs from the expected one"
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of the expected one"
+    if want.any() and same(ours, -theirs):
+        return "every sign is the wrong way round"
+    if want.any() and np.allclose(ours, 100 * theirs, rtol=0.01):
+        return "this is in percent: give a part of 1"
     if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
         return "these are the right numbers in a wrong order"
-    if (factor := _common_factor(outcomes, wanted)) is not None:
-        return f"every number is {factor:.3g} times what it should be"
-    if want.dtype.kind == "f" and np.array_equal(got == 0, want == 0):
-        for digits in range(2, 7):
-            if same(got, want.round(digits)):
-                return f"the answer looks rounded to {digits} decimals: keep them all"
+    # One number could be anything; that two agree is no accident.
+    if np.count_nonzero(theirs) > 1 and np.array_equal(ours == 0, theirs == 0):
+        factor = ours[theirs != 0] / theirs[theirs != 0]
+        if np.allclose(factor, factor[0], rtol=RTOL):
+            return f"every number is {factor[0]:.3g} times what it should be"
+    off = ours[0] - theirs[0] if ours.size > 1 else 0
+    if off and np.allclose(ours - theirs, off, RTOL):
+        return f"every number is {abs(off):.3g} too {'large' if off > 0 else 'small'}"
+    for digits in range(1, 6):
+        if same(got, want.round(digits)) and np.allclose(got, got.round(digits), 1e-7):
+            return f"the answer looks rounded to {digits} decimals: keep them all"
     return "the numbers differ, and it is none of the mistakes this check knows"
+
+
+def _in_one_row(results: Sequence[Any]) -> np.ndarray | None:
+    """Return all numbers of all results, or None if one holds something else."""
+    if not all(isinstance(x, np.ndarray) and x.dtype.kind in "biuf" for x in results):
+        return None
+    return np.concatenate([np.asarray(x, dtype=float).ravel() for x in results])
 
 
 def _what(outcome: Any) -> str:
@@ -215,24 +236,15 @@ def _what(outcome: Any) -> str:
         return f"a tuple of {len(outcome)} results"
     if isinstance(outcome, str):
         return "a text"
-    one = {"b": "a truth value", "c": "a complex number"}.get(outcome.dtype.kind)
     if outcome.shape == ():
-        return one or ("a number" if outcome.dtype.kind in "iuf" else "a single entry")
-    return f"an array of {_HOLDS.get(outcome.dtype.kind, 'numbers')}"
+        return f"a {_holds(outcome).removesuffix('s')}"
+    return f"an array of {_holds(outcome)}"
 
 
-def _common_factor(outcomes: Sequence[Any], wanted: Sequence[Any]) -> float | None:
-    """Return the factor between all results and all that is wanted, if there is one."""
-    arrays = [x for x in (*outcomes, *wanted) if isinstance(x, np.ndarray)]
-    numeric = [x.shape for x in arrays if x.dtype.kind in "biuf"]
-    if len(numeric) < 2 * (n := len(wanted)) or numeric[:n] != numeric[n:]:
-        return None
-    got, want = (np.concatenate([x.ravel() for x in xs]) for xs in (outcomes, wanted))
-    # One ratio could be anything; that two agree is no accident.
-    if np.count_nonzero(want) < 2 or not np.array_equal(got == 0, want == 0):
-        return None
-    ratios = got[want != 0] / want[want != 0]
-    return float(ratios[0]) if np.allclose(ratios, ratios[0], rtol=RTOL) else None
+def _holds(array: np.ndarray) -> str:
+    """Return in words what an array holds."""
+    numbers = "numbers" if array.dtype.kind in "iuf" else array.dtype.name
+    return _HOLDS.get(array.dtype.kind, numbers)
 
 
 def show(value: Any, indent: int = 0, digits: int = 3) -> str:

@@ -10,101 +10,87 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import chapters
 import exercises
 import mha
-from mha import _chapters
 from mha.check import Exercise
+from tests.exercises.right_ways import WAYS
 
 BOOK = Path(exercises.__file__).parent.parent
 # __init__ shows in its examples what is made of a slug.
 SOURCES = sorted(Path(exercises.__file__).parent.glob("[!_]*.py"))
-
-
-CHAPTERS = _chapters.CHAPTERS[1:]  # the overview has no exercises
+CHAPTERS = chapters.CHAPTERS[1:]  # the overview has no exercises
 
 
 @functools.cache
-def notebook_of(slug):
-    number = _chapters.chapter_number(slug)
-    (path,) = BOOK.glob(f"{number:02}_*.ipynb")
-    return nbformat.read(path, as_version=4)
+def cells_of(slug, folder=BOOK):
+    (path,) = folder.glob(f"{chapters.chapter_number(slug):02}_*.ipynb")
+    return nbformat.read(path, as_version=4).cells
 
 
-def code_of(slug):
-    cells = notebook_of(slug).cells
+def code_of(slug, folder=BOOK):
+    cells = cells_of(slug, folder)
     return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
 
 
 def headings_of(slug):
-    cells = notebook_of(slug).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    return re.findall(r"^#+ (.+)$", text, re.M)
+    markdown = (c.source for c in cells_of(slug) if c.cell_type == "markdown")
+    return re.findall(r"^#+ (.+)$", "\n".join(markdown), re.M)
 
 
 def module_of(slug):
     return importlib.import_module(f"exercises.{slug}")
 
 
-def all_exercises():
-    for slug in CHAPTERS:
-        for name, value in vars(module_of(slug)).items():
-            if isinstance(value, Exercise):
-                yield pytest.param(value, id=f"{slug}.{name}")
-    hunt = importlib.import_module("exercises.multi_head")
-    for letter in hunt.suspects:  # made when asked for, as they cost a second
-        later = functools.partial(hunt.suspect_exercise, letter)
-        yield pytest.param(later, id=f"suspect {letter}")
-
-
-EVERY = list(all_exercises())
-every_exercise = pytest.mark.parametrize("exercise", EVERY, indirect=True)
-
-
-@pytest.fixture
-def exercise(request):
-    made = isinstance(request.param, Exercise)
-    return request.param if made else request.param()
-
-
-# ------------------------------------------------------- chapters and sections
-
-
-def test_there_are_about_five_exercises_for_each_chapter():
-    assert len(EVERY) >= 4 * len(CHAPTERS)
+EVERY = [
+    pytest.param(value, slug, name, id=f"{slug}.{name}")
+    for slug in CHAPTERS
+    for name, value in vars(module_of(slug)).items()
+    if isinstance(value, Exercise)
+]
+every_exercise = pytest.mark.parametrize(("exercise", "slug", "name"), EVERY)
 
 
 @every_exercise
-def test_the_section_to_reread_stands_in_the_chapter(exercise):
-    number, named = re.fullmatch(r"chapter (\d+), (.+)", exercise.reread).groups()
-    present = headings_of(_chapters.CHAPTERS[int(number)])
-    # A heading may hold quotes itself; two headings are joined by "and".
-    for name in re.split(r'(?<=") and (?=")', named):
-        heading = name[1:-1]
-        found = [h for h in present if h == heading or h.startswith(f"{heading}:")]
-        assert found, f"{heading!r} is none of {present}"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_exercise_types_the_number_of_a_chapter(path):
-    typed = r"(?i)\bchapters? \d|\bexercises? \d+\.\d|\bchapter (one|two|three|four)\b"
-    assert re.findall(typed, path.read_text(encoding="utf-8")) == []
-
-
-def test_a_chapter_inserted_in_front_changes_what_every_text_calls_the_others(
-    monkeypatch,
+def test_an_exercise_knows_right_answers_a_stub_and_each_of_its_slips(
+    exercise, slug, name
 ):
-    assert exercises.section("masks", "By hand") == 'chapter 4, "By hand"'
-    monkeypatch.setattr(_chapters, "CHAPTERS", ("preface", *_chapters.CHAPTERS))
-    assert exercises.section("masks", "By hand") == 'chapter 5, "By hand"'
-    assert exercises.chapter("softmax") == "chapter 3"
+    exercise.self_test()
+    for answer in WAYS.get(f"{slug}.{name}", ()):
+        verdict = exercise(answer)
+        assert verdict.passed, f"a right answer is refused:\n{verdict}"
 
 
-def test_a_chapter_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="no chapter is called 'mask'"):
-        exercises.section("mask", "By hand")
+def test_no_right_answer_belongs_to_an_exercise_that_is_gone():
+    assert set(WAYS) <= {each.id for each in EVERY}
 
 
-# ------------------------------------------------------- the notebooks' one import
+# In these tasks a learner has to find that the step computes what is asked.
+ALLOWED = {("fuse", "merge_heads"), ("fold_value_bias", "linear")}
+
+
+@every_exercise
+def test_no_step_of_the_package_is_an_answer(exercise, slug, name):
+    accepted = [step for step in mha.__all__ if exercise(getattr(mha, step)).passed]
+    assert [step for step in accepted if (name, step) not in ALLOWED] == []
+
+
+@every_exercise
+def test_the_section_to_reread_stands_in_the_chapter(exercise, slug, name):
+    number, named = re.fullmatch(r"chapter (\d+), (.+)", exercise.reread).groups()
+    present = headings_of(chapters.CHAPTERS[int(number)])
+    # A heading may hold quotes itself; two headings are joined by "and".
+    for heading in re.split(r'(?<=") and (?=")', named):
+        found = [h for h in present if h == heading[1:-1] or heading[1:-1] + ":" in h]
+        assert found, f"{heading} is none of {present}"
+
+
+@every_exercise
+def test_an_exercise_is_asked_in_its_chapter_and_solved_in_the_solutions(
+    exercise, slug, name
+):
+    assert f"check.{name}(" in code_of(slug)
+    assert f"{name}(" in code_of(slug, BOOK / "solutions")
 
 
 @pytest.mark.parametrize("slug", CHAPTERS)
@@ -112,16 +98,24 @@ def test_a_notebook_imports_its_own_exercises_and_asks_for_nothing_they_lack(slu
     code = code_of(slug)
     assert f"from exercises import {slug} as check" in code
     asked = set(re.findall(r"(?<![\w.])check\.([A-Za-z_]\w*)", code))
-    asked |= set(re.findall(rf"from exercises\.{slug} import (\w+)", code))
-    assert len(asked) >= 4
     assert [name for name in asked if not hasattr(module_of(slug), name)] == []
 
 
-@pytest.mark.parametrize("slug", CHAPTERS)
-def test_each_exercise_is_asked_in_its_notebook(slug):
-    code = code_of(slug)
-    names = [n for n, v in vars(module_of(slug)).items() if isinstance(v, Exercise)]
-    assert [name for name in names if f"check.{name}(" not in code] == []
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_exercise_types_the_number_of_a_chapter_or_a_private_name(path):
+    source = path.read_text(encoding="utf-8")
+    assert re.findall(r"(?i)\bchapters? \d|\bexercises? \d+\.\d", source) == []
+    assert re.findall(r"(?:from|import) mha[\w.]*\._\w+|\bmha\._\w+", source) == []
+
+
+def test_a_chapter_inserted_in_front_changes_what_every_text_calls_the_others(
+    monkeypatch,
+):
+    assert exercises.section("masks", "By hand") == 'chapter 4, "By hand"'
+    monkeypatch.setattr(chapters, "CHAPTERS", ("preface", *chapters.CHAPTERS))
+    assert exercises.section("masks", "By hand") == 'chapter 5, "By hand"'
+    with pytest.raises(ValueError, match="no chapter is called 'mask'"):
+        exercises.section("mask", "By hand")
 
 
 def test_the_folder_is_found_from_the_folder_of_a_notebook_and_loads_quickly():
@@ -132,26 +126,3 @@ def test_the_folder_is_found_from_the_folder_of_a_notebook_and_loads_quickly():
         [sys.executable, "-c", program], cwd=BOOK, capture_output=True, text=True
     )
     assert done.stdout == "light\n", done.stderr
-
-
-# ------------------------------------------------------- nothing is given away
-
-
-# In these tasks a learner has to find that the step computes what is asked.
-ALLOWED = {
-    ("one large matrix out of many small ones", "merge_heads"),
-    ("one bias at the output that does the work of two", "linear"),
-}
-
-
-@every_exercise
-def test_no_step_of_the_package_is_an_answer(exercise):
-    accepted = [name for name in mha.__all__ if exercise(getattr(mha, name)).passed]
-    assert [name for name in accepted if (exercise.task, name) not in ALLOWED] == []
-
-
-@every_exercise
-def test_an_exercise_shows_its_task_and_not_its_answers(exercise):
-    assert repr(exercise) == f"<Exercise: {exercise.task}>"
-    for mistake in exercise.mistakes:
-        assert repr(mistake) == f"<Mistake: {mistake.name}>"

@@ -1,6 +1,5 @@
 """Whatever a learner gives, an exercise answers with a verdict and tells the truth."""
 
-import datetime
 import decimal
 import fractions
 import functools
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from exercises import laws as laws_exercises
 from exercises import masks, multi_head, real_encoder, scale, split, why_heads
-from mha.check import Exercise, Mistake, Verdict
+from mha.check import Exercise, Verdict
 
 # Half of these answers make NumPy, PyTorch or Python warn.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -36,12 +35,6 @@ EXERCISES = {
 }
 
 
-@functools.cache
-def every():
-    """Return all of them, with one that takes a second to make."""
-    return EXERCISES | {"a suspect": multi_head.suspect_exercise("A")}
-
-
 class Hostile:
     """Refuses everything that it is asked."""
 
@@ -55,12 +48,6 @@ class Hostile:
 class HostileError(Exception):
     def __str__(self):
         raise RuntimeError("no words")
-
-
-class Sparse:
-    """Has a shape and a dtype like an array, and cannot be read as one."""
-
-    shape, dtype, ndim = (2, 2), np.dtype(float), 2
 
 
 class HostileText(str):
@@ -102,74 +89,45 @@ async def asynchronous():
     return 1
 
 
-RECORD = np.zeros(2, dtype=[("x", float), ("y", int)])
 ODD = {
     "a generator": lambda: (x for x in range(3)),
     "a coroutine": asynchronous,
-    "an iterator": lambda: iter([1, 2]),
     "a class": lambda: Hostile,
-    "a type": lambda: int,
     "a hostile object": Hostile,
     "a list of hostile objects": lambda: [Hostile(), Hostile()],
     "a dict of a hostile object": lambda: {"A": Hostile()},
     "an array of hostile objects": hostile_array,
     "a hostile text": lambda: HostileText("no"),
-    "a module": lambda: sys,
     "a mock": unittest.mock.MagicMock,
     "a partial": lambda: functools.partial(print, end=""),
-    "a method": lambda: "text".upper,
     "a builtin": lambda: len,
-    "a ufunc": lambda: np.exp,
     "an empty dict": dict,
     "a dict": lambda: {"A": 1, 2: "b"},
     "a set": lambda: {1, 2},
-    "a set of texts": lambda: frozenset("ab"),
-    "an empty tuple": tuple,
     "an empty list": list,
-    "an empty text": str,
-    "a text": lambda: "forty-two",
     "a long text": lambda: "word " * 10_000,
     "bytes": lambda: b"\xff\x00",
-    "a range": lambda: range(3),
-    "a slice": lambda: slice(3),
-    "NotImplemented": lambda: NotImplemented,
     "a ragged list": lambda: [[1, 2], [3]],
     "a list that contains itself": containing_itself,
     "a tuple nested 1500 times": lambda: nested(1500),
     "a huge integer": lambda: 10**400,
     "an integer too long to print": lambda: 10**5000,
-    "a list of huge integers": lambda: [10**400, -(10**400)],
-    "a negative number": lambda: -7,
     "infinity": lambda: float("inf"),
     "NaN": lambda: float("nan"),
     "a complex number": lambda: 1 + 2j,
     "a complex array": lambda: np.array([[1 + 2j, 3]]),
-    "a fraction": lambda: fractions.Fraction(1, 3),
     "a decimal": lambda: decimal.Decimal("NaN"),
-    "a date": lambda: datetime.date(2024, 2, 29),
     "NaT": lambda: np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"),
-    "time spans": lambda: np.array([1, 2], dtype="timedelta64[s]"),
-    "texts": lambda: np.array(["a", "b"]),
-    "an array of bytes": lambda: np.array([b"a", b"b"]),
-    "records": lambda: RECORD,
-    "void": lambda: np.zeros(2, dtype="V3"),
     "None in an array": lambda: np.array([None, 1.0], dtype=object),
     "a masked array": lambda: np.ma.array([1.0, 2.0], mask=[True, False]),
-    "masked": lambda: np.ma.masked,
-    "a matrix": lambda: np.asmatrix([[1.0, 2.0]]),
     "no numbers": lambda: np.zeros((0, 3)),
-    "many axes": lambda: np.zeros((1,) * 32),
-    "float16": lambda: np.zeros(2, dtype=np.float16),
-    "a sparse thing": Sparse,
     "a sparse tensor": lambda: torch.eye(2).to_sparse(),
     "a tensor in bfloat16": lambda: torch.ones(2, dtype=torch.bfloat16),
     "a tensor with a gradient": lambda: torch.ones(2, requires_grad=True),
-    "a conjugated tensor": lambda: torch.ones(2, dtype=torch.cfloat).conj(),
     "a tensor without data": lambda: torch.ones(2, device="meta"),
     "a quantised tensor": lambda: torch.quantize_per_tensor(
         torch.ones(2), 0.1, 0, torch.quint8
     ),
-    "a list of tensors": lambda: [torch.ones(2, requires_grad=True)] * 2,
     "a layer": lambda: torch.nn.Linear(2, 2),
 }
 RAISES = {
@@ -188,7 +146,7 @@ RAISES = {
 
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
 def test_an_odd_answer_gets_a_verdict_that_is_short_and_not_passed(make):
-    for name, exercise in every().items():
+    for name, exercise in EXERCISES.items():
         for answer in (make(), lambda *_: make()):
             verdict = exercise(answer)
             assert isinstance(verdict, Verdict), name
@@ -198,7 +156,7 @@ def test_an_odd_answer_gets_a_verdict_that_is_short_and_not_passed(make):
 
 @pytest.mark.parametrize("answer", RAISES.values(), ids=RAISES)
 def test_an_error_of_any_kind_gets_a_verdict(answer):
-    for name, exercise in every().items():
+    for name, exercise in EXERCISES.items():
         assert exercise(answer).status == "not yet", name
         assert exercise([answer, answer]).status == "not yet", name
 
@@ -210,19 +168,18 @@ def test_an_interrupt_from_the_keyboard_is_let_through(kind):
 
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers()
-    | st.text() | st.binary() | st.fractions() | st.decimals() | st.dates()
-    | st.uuids(),
-    lambda inner: st.lists(inner) | st.tuples(inner, inner)
-    | st.dictionaries(st.text(), inner),
+    st.none() | st.integers() | st.floats() | st.text() | st.binary() | st.decimals(),
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(anything)
 def test_any_value_gets_a_verdict(answer):
-    for exercise in every().values():
+    for exercise in EXERCISES.values():
         assert isinstance(exercise(answer), Verdict)
         assert isinstance(exercise(lambda *_: answer), Verdict)
 
@@ -233,7 +190,7 @@ ONES = Exercise(
     task="as many ones as x has numbers",
     right=np.ones_like,
     cases=((np.array([3.0, 5.0]),), (np.array([7.0]),)),
-    mistakes=(Mistake("zeros", "these are zeros", np.zeros_like),),
+    mistakes={"these are zeros": np.zeros_like},
     reread="page 1",
 )
 READ_ONES = Exercise(
@@ -241,7 +198,7 @@ READ_ONES = Exercise(
     right=np.ones_like,
     cases=ONES.cases,
     observe=lambda answer, x: np.round(np.asarray(answer(x), dtype=float), 2),
-    mistakes=(Mistake("zeros", "these are zeros", np.zeros_like),),
+    mistakes={"these are zeros": np.zeros_like},
     reread="page 1",
 )
 
@@ -257,8 +214,6 @@ READ_ONES = Exercise(
         lambda x: np.array([fractions.Fraction(1)] * len(x), dtype=object),
         lambda x: [decimal.Decimal(1)] * len(x),
         lambda x: np.ones(len(x), dtype=object),
-        lambda x: np.ma.ones(len(x)),
-        lambda x: np.ones(len(x), dtype=np.float16),
     ],
 )
 def test_right_numbers_are_right_in_any_container(exercise, answer):
@@ -278,10 +233,7 @@ def test_right_numbers_are_right_in_any_container(exercise, answer):
         (lambda x: 10**400, "is a number too large for float64, expected"),
         (lambda x: x + 0j, "holds complex numbers, expected numbers"),
         (lambda x: x.astype(str), "holds texts, expected numbers"),
-        (lambda x: x.astype("datetime64[s]"), "holds dates, expected numbers"),
-        (lambda x: np.zeros(len(x), "f8,f8"), "holds records, expected numbers"),
         (lambda x: (x, x), "is a tuple of 2 results, expected an array of numbers"),
-        (lambda x: np.ma.array(x, mask=True), "is a masked array with hidden entries"),
         (lambda x: x[99], "your answer raises IndexError: index 99 is out of bounds"),
         (lambda x: sys.exit(2), "your answer raises SystemExit: 2"),
         (lambda x: torch.ones(2, device="meta"), "your answer cannot be read: NotImpl"),

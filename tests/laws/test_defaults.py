@@ -26,7 +26,9 @@ DEFAULTS = {
     laws.check: dict(only=None, seed=0, breaks=(), because=""),
     laws.encoder_weights: dict(n_layers=1),
     laws.kill_matrix: dict(laws=None, members=None),
-    check.Exercise: dict(praise="", names=(), observe=None, forbidden=()),
+    check.Exercise: dict(
+        praise="", names=(), observe=None, forbidden=(), also_right=()
+    ),
     check.Mistake: {},
     check.Verdict: dict(mistake=None),
 }  # fmt: skip
