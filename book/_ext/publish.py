@@ -12,6 +12,7 @@ and links to edit or to launch a page.
 """
 
 import os
+from urllib.parse import urlsplit
 
 COLAB = "https://colab.research.google.com"
 BINDER = "https://mybinder.org"
@@ -47,6 +48,7 @@ def fill_in(app, config):
     """Give Sphinx and its theme the addresses."""
     address, repository, branch = addresses(os.environ)
     config.html_baseurl = config.ogp_site_url = address
+    config.notfound_urls_prefix = urlsplit(address).path or "/"
     if repository:
         config.html_theme_options |= theme_options(repository, branch)
 

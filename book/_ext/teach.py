@@ -4,7 +4,7 @@
 chapters, a bar, and what happens in class. The last week also takes the chapters that
 no line names. ``{teach} minutes`` says how long each section takes, and
 ``{teach} outcomes`` what a student can do after each chapter. All minutes are counted
-by comfort.py, and the rest is read from the notebooks, so these tables follow the book.
+by minutes.py, and the rest is read from the notebooks, so these tables follow the book.
 """
 
 import json
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from comfort import (
+from minutes import (
     PREDICTION,
     chapter,
     exact_minutes,

@@ -1,0 +1,37 @@
+// Where a link leads, and what a search has found, is not hidden; paper shows everything.
+(() => {
+  function open(node) {
+    for (let at = node?.parentElement; at; at = at.parentElement)
+      if (at.tagName === "DETAILS") at.open = true;
+  }
+  function follow() {
+    const node = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!node?.closest("details")) return;
+    open(node);
+    node.scrollIntoView();
+  }
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href*='#']");
+    if (link?.hash && link.hash === location.hash) follow();
+  });
+  addEventListener("load", () => {
+    follow();
+    const found = "details .highlighted"; // marked a moment after loading
+    setTimeout(() => document.querySelectorAll(found).forEach(open), 100);
+  });
+
+  let shut = [];
+  const { dataset } = document.documentElement;
+  let screen = dataset.theme;
+  addEventListener("beforeprint", () => {
+    shut = [...document.querySelectorAll("article details:not([open])")];
+    shut.forEach((fold) => { fold.open = true; });
+    screen = dataset.theme;
+    dataset.theme = "light"; // paper is white
+  });
+  addEventListener("afterprint", () => {
+    shut.forEach((fold) => { fold.open = false; });
+    dataset.theme = screen;
+  });
+})();
