@@ -19,6 +19,7 @@ MARK = ".complete"
 NEEDED_BY = {
     "sphinx-thebe": None,  # it asks other hosts
     "togglebutton": None,  # nothing here is folded by it
+    "sphinx-book-theme": None,  # Jupyter Book's usual theme, which this is not
     "design-tabs": None,
     "sphinx-design": "sd-card",
     "clipboard": '<div class="highlight">',
@@ -80,6 +81,11 @@ def write_inventories(app, config):
         config.intersphinx_mapping[project] = (address, str(path))
 
 
+def name_style(app, config):
+    """Choose the colours of code by night: the setting is the theme's own."""
+    config.pygments_dark_style = "a11y-high-contrast-dark"
+
+
 def begin(app):
     """Void the mark of an earlier build, and save the time of needless work."""
     (Path(app.outdir) / MARK).unlink(missing_ok=True)
@@ -98,6 +104,7 @@ def setup(app):
     """Register with Sphinx."""
     # intersphinx reads its mapping at priority 800, so this must come first
     app.connect("config-inited", write_inventories, priority=700)
+    app.connect("config-inited", name_style)
     app.connect("builder-inited", begin)
     # the theme adds its scripts at the default priority, so this must come last
     app.connect("html-page-context", choose, priority=900)

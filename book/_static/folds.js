@@ -22,16 +22,9 @@
   });
 
   let shut = [];
-  const { dataset } = document.documentElement;
-  let screen = dataset.theme;
   addEventListener("beforeprint", () => {
     shut = [...document.querySelectorAll("article details:not([open])")];
     shut.forEach((fold) => { fold.open = true; });
-    screen = dataset.theme;
-    dataset.theme = "light"; // paper is white
   });
-  addEventListener("afterprint", () => {
-    shut.forEach((fold) => { fold.open = false; });
-    dataset.theme = screen;
-  });
+  addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
 })();
