@@ -23,9 +23,7 @@ CHAPTERS = sorted(BOOK.glob("[0-9]*.ipynb"))
 SOLUTIONS = sorted(BOOK.glob("solutions/[0-9]*.ipynb"))
 PAGES = [*CHAPTERS, *sorted(BOOK.glob("*.md")), *ROOT.glob("README.md")]
 FOR_SOLUTIONS = [
-    house.no_cell_is_long,
     house.code_keeps_to_itself,
-    house.names_of_the_package_are_not_taken,
     house.random_numbers_have_a_seed,
     house.outputs_are_committed,
     house.outputs_are_clean,
@@ -39,29 +37,23 @@ def named(thing):
     return getattr(thing, "stem", None) or thing.__name__
 
 
-def complaints(rule, subject):
-    return "\n\n".join(rule(subject))
-
-
 @pytest.mark.parametrize("path", CHAPTERS, ids=named)
-@pytest.mark.parametrize("rule", CHAPTER_RULES, ids=named)
-def test_every_chapter_keeps_the_rule(rule, path):
-    problems = complaints(rule, Chapter.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_chapter_keeps_the_rules(path):
+    chapter = Chapter.read(path)
+    problems = [text for rule in CHAPTER_RULES for text in rule(chapter)]
+    assert problems == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-@pytest.mark.parametrize("rule", PROSE_RULES, ids=named)
-def test_every_page_keeps_the_rule(rule, path):
-    problems = complaints(rule, Page.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_page_keeps_the_rules(path):
+    page = Page.read(path)
+    assert [text for rule in PROSE_RULES for text in rule(page)] == []
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=named)
-@pytest.mark.parametrize("rule", FOR_SOLUTIONS, ids=named)
-def test_every_notebook_of_solutions_keeps_the_rule(rule, path):
-    problems = complaints(rule, Chapter.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_notebook_of_solutions_keeps_the_rules(path):
+    chapter = Chapter.read(path)
+    assert [text for rule in FOR_SOLUTIONS for text in rule(chapter)] == []
 
 
 def exercises_of(chapter):
@@ -263,43 +255,9 @@ BAD = {
         replace("# How much is three?", "How much is three?"),
         replace("At the end stands the number three.", ""),
     ],
-    "headings_stand_in_order": [
-        drop("## Check"),
-        replace("## Check", "## Checks"),
-        replace("## The law", "## The equation"),
-        replace("## Experiment: is it random?", "## Experiment"),
-        replace("## In practice", "## In practice\n\n## Experiment: late"),
-        replace("## Deeper: why three?", "## Deeper"),
-        replace("## Deeper: why three?", "## Check"),
-    ],
     "deeper_sections_begin_with_what_they_answer": [
         replace("\n\nFor counters: it is after two.", ""),
         replace("it is after two.", "it is after two.\n\nNo."),
-    ],
-    "sections_keep_their_promise": [
-        replace("figures.bars", "draw"),
-        replace("$$\nn = 3 \\tag{0.1}\n$$", "Three."),
-        replace("mha.source(mha.softmax)", "3"),
-        replace("assert three == 3", "three == 3"),
-        replace("laws.rows_sum_to_one", "three"),
-        replace(PAPER, "2017"),
-    ],
-    "experiments_ask_for_a_prediction": [
-        replace("**Before you run it:** is it 1?", "We draw.")
-    ],
-    "no_cell_is_long": [
-        replace("assert seconds < 9", "\n".join(["assert True"] * 21)),
-        replace("assert seconds < 9", "\n".join(["assert True", ""] * 10 + ["1"])),
-    ],
-    "most_cells_are_short": [
-        both(
-            replace("three = 1 + 1 + 1", "\n".join(["three = 3"] * 13)),
-            replace("assert seconds < 9", "\n".join(["assert True"] * 13)),
-            replace("assert three == 3", "\n".join(["assert True"] * 13)),
-        ),
-    ],
-    "code_is_introduced_by_prose": [
-        both(drop("## Check"), drop("## Break it"), drop("## The law"))
     ],
     "code_keeps_to_itself": [
         add_to("assert three == 3", line)
@@ -319,26 +277,12 @@ BAD = {
             "import matplotlib.pyplot as plt",
         )
     ],
-    "names_of_the_package_are_not_taken": [
-        add_to("assert three == 3", "softmax = 3"),
-        add_to("assert three == 3", "def softmax(x):\n    return x"),
-        replace("answer_1 = None", "def softmax(x): ..."),
-    ],
-    "twins_are_marked_by_hand": [replace("def count_by_hand", "def count")],
     "random_numbers_have_a_seed": [
         replace("default_rng(0)", "default_rng()"),
         add_to("assert three == 3", "np.random.rand(3)"),
         add_to("assert three == 3", "np.random.seed(3)"),
         add_to("assert three == 3", "import random"),
         add_to("assert three == 3", "torch.randn(3)"),
-    ],
-    "what_cells_share_is_assigned_once": [
-        add_to("assert three == 3", "three = 4"),
-        add_to("assert three == 3", "three += 1"),
-        add_to("assert seconds < 9", "for three in (1, 2): pass"),
-        add_to(
-            "assert seconds < 9", "def count_by_hand(x): return three + 1\n\nthree = 1"
-        ),
     ],
     "outputs_are_committed": [clear_count, output("three = 1", [])],
     "outputs_are_clean": [
@@ -372,10 +316,6 @@ BAD = {
         output("figures.bars", [result("View: ")]),
         output("figures.bars", [result("View: The bar ends at three.")]),
     ],
-    "figures_fit_the_column_of_a_notebook": [
-        output("figures.bars", [result("Picture: A.", **{"image/svg+xml": svg})])
-        for svg in ('<svg width="737">', "<svg>")
-    ],
     "figures_show_where_no_script_runs": [
         output("figures.bars", [result("Picture: A bar.")]),
         output(
@@ -386,7 +326,6 @@ BAD = {
             [result("Picture: A.", **{"image/png": "i", "text/html": "<svg></svg>"})],
         ),
     ],
-    "exercises_are_three_to_five": [metadata("answer_1 = None", {})],
     "exercises_have_check_hint_and_link_to_a_solution": [
         drop("check.number(answer_1)"),
         replace("<summary>Hint</summary>", "<summary>Help</summary>"),
@@ -428,50 +367,20 @@ BAD = {
         replace("Vaswani et al. (2017)", "Vaswani (2017)"),
         prose("([Nobody, 1999](https://arxiv.org/abs/1706.03762))"),
     ],
-    "no_banned_words": [
-        prose("We just count."),
-        prose("Simply three."),
-        prose("It is, of\ncourse, three."),
-        replace("Count.", "Clearly three."),
-    ],
-    "no_exclamation_marks": [prose("Three!")],
-    "sentences_are_short": [prose("word " * 41 + "ends.")],
-    "dashes_stay_rare": [prose("One — two — three — four.")],
     "citations_exist": [prose("See {cite}`vaswani2017,nobody1999`.")],
 }
-HARMLESS = [
-    prose('The sentence says "just" and `just`, and $n! > 3$ holds.'),
-    prose("```python\nprint('simply!')\n```"),
-    prose("Half a sentence of twenty words. " * 9),
-    add_to("assert three == 3", "squares = [three * k for k in range(3)]"),
-    add_to("def count_by_hand(words):", "    three = 2"),
-    both(replace("figures.bars", "view.bars"), output("view.bars", [VIEW])),
-]
+
+
+def test_a_good_chapter_passes_every_rule():
+    chapter = Chapter(good_chapter(), "00_good")
+    assert [
+        text for rule in CHAPTER_RULES + PROSE_RULES for text in rule(chapter)
+    ] == []
 
 
 @pytest.mark.parametrize("rule", CHAPTER_RULES + PROSE_RULES, ids=named)
-def test_a_good_chapter_passes_the_rule(rule):
-    assert not complaints(rule, Chapter(good_chapter(), "00_good"))
-
-
-@pytest.mark.parametrize(
-    ("rule", "edit"),
-    [
-        pytest.param(rule, edit, id=f"{named(rule)}-{number}")
-        for rule in CHAPTER_RULES + PROSE_RULES
-        for number, edit in enumerate(BAD[named(rule)])
-    ],
-)
-def test_a_bad_chapter_is_refused(rule, edit):
-    notebook = copy.deepcopy(good_chapter())
-    edit(notebook)
-    assert complaints(rule, Chapter(notebook, "00_good"))
-
-
-@pytest.mark.parametrize("edit", HARMLESS)
-def test_harmless_changes_are_accepted(edit):
-    notebook = good_chapter()
-    edit(notebook)
-    notebook = in_form(notebook)
-    for rule in CHAPTER_RULES + PROSE_RULES:
-        assert not complaints(rule, Chapter(notebook, "00_good")), named(rule)
+def test_a_bad_chapter_is_refused(rule):
+    for number, edit in enumerate(BAD[named(rule)]):
+        notebook = copy.deepcopy(good_chapter())
+        edit(notebook)
+        assert list(rule(Chapter(notebook, "00_good"))), number

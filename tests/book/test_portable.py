@@ -1,7 +1,5 @@
 """The extension that makes pages of portable notebooks."""
 
-import copy
-
 import pytest
 
 from tests.book.load import extension
@@ -47,12 +45,11 @@ def portable():
         ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
         (
             "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
-            "````````{dropdown} Hint\n\nCount.\n\n````````",
+            "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
         ),
         (
             "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
-            "````````{admonition} What happens\n:class: dropdown answer\n"
-            "\nIt ends.\n\n````````",
+            "````````{admonition} What happens\n:class: answer\n\nIt ends.\n\n````````",
         ),
         ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
     ],
@@ -134,26 +131,3 @@ def test_every_source_of_the_bibliography_has_an_address_of_its_own(portable):
     assert len(keys) == len(set(keys)) > 50
     source = (portable.BOOK / "references.bib").read_text(encoding="utf-8")
     assert len(keys) == source.count("\n@") + source.startswith("@")
-
-
-@pytest.mark.parametrize(
-    ("page", "myst"),
-    [
-        ('<a id="pre-sum"></a>\n\n## Sum', "(pre-sum)=\n## Sum"),
-        ("[there](https://somebody.example/page#part) {term}`head`", None),
-    ],
-)
-def test_a_page_with_anchors_is_read_like_a_notebook(portable, page, myst):
-    class App:
-        class env:
-            doc2path = staticmethod("{}.md".format)
-
-    content = [page]
-    portable.read(App, "book/prerequisites", content)
-    assert content == [myst or page]
-
-
-def test_the_notebook_itself_is_not_needed_twice(portable):
-    notebook = {"cells": [markdown("[chapter 4](04_masks.ipynb)")], "metadata": {}}
-    before = copy.deepcopy(notebook)
-    assert portable.page_of(notebook) == before
