@@ -29,6 +29,11 @@ NEEDED_BY = {
     "folds.js": "<details",
     "words.js": "std-term",
 }
+# A heading has a level, and a fold is named by its own text.
+MENDED = {
+    ' role="heading"><': ' role="heading" aria-level="2"><',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+}
 
 
 def is_needed(asset, body):
@@ -43,8 +48,11 @@ def is_needed(asset, body):
 
 
 def choose(app, pagename, templatename, context, doctree):
-    """Take off a page what it does not use."""
-    body = context.get("body", "")
+    """Take off a page what it does not use, and what a screen reader stumbles over."""
+    for key in ("body", "furo_navigation_tree"):
+        for old, new in MENDED.items():
+            context[key] = context.get(key, "").replace(old, new)
+    body = context["body"]
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
 

@@ -58,7 +58,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
     package = {path.relative_to(ROOT).as_posix() for path in files}
     assert inside == package
-    assert {Path(name).suffix for name in inside} >= {".js", ".css", ".mplstyle"}
+    assert {Path(name).suffix for name in inside} >= {".py"}
     assert "mha/py.typed" in inside
 
 
