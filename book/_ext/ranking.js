@@ -1,6 +1,6 @@
 // How the search ranks, for html_search_scorer: a chapter before its solutions, and both
 // before the pages of the package, unless a name of the package is what was typed.
-const Scorer = {
+var Scorer = {
   objNameMatch: 11,
   objPartialMatch: 2,
   objPrio: { 0: 2, 1: 1, 2: -5 },

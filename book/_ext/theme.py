@@ -26,7 +26,6 @@ NEEDED_BY = {
     "copybutton": '<div class="highlight">',
     "front.css": 'class="hero"',
     "formulas.css": "<mjx-container",
-    "folds.js": "<details",
     "words.js": "std-term",
 }
 # A heading has a level, and a fold is named by its own text.

@@ -1,4 +1,5 @@
 // Where a link leads, and what a search has found, is not hidden; paper shows everything.
+// What scrolls sideways can be reached by keyboard.
 (() => {
   function open(node) {
     for (let at = node?.parentElement; at; at = at.parentElement)
@@ -20,6 +21,17 @@
     const found = "details .highlighted"; // marked a moment after loading
     setTimeout(() => document.querySelectorAll(found).forEach(open), 100);
   });
+
+  function reach() {
+    const boxes = [...document.querySelectorAll("article :is(pre, .table-wrapper)")]
+      .filter((box) => !box.closest("details:not([open])"));
+    const wide = boxes.filter((box) => box.scrollWidth > box.clientWidth);
+    for (const box of boxes) if (box.tabIndex === 0) box.removeAttribute("tabindex");
+    for (const box of wide) box.tabIndex = 0;
+  }
+  addEventListener("load", reach);
+  addEventListener("resize", reach);
+  document.addEventListener("toggle", reach, true);
 
   let shut = [];
   addEventListener("beforeprint", () => {

@@ -155,7 +155,7 @@ LAW = laws.future_leaves_past_alone
 def house() -> str:
     """Return the house picture."""
     scene, says = drawing("overview", "wide")
-    return scene.svg(says)
+    return f"<div>{scene.svg(says)}</div>"  # Markdown leaves a block alone
 
 
 def _row(values: Iterable[float]) -> str:
@@ -184,7 +184,7 @@ def facts() -> dict[str, str]:
         "input": letters(wrong["example"]),
         "after": letters(repaired, answer),
         "house": house(),
-        "ten": ten().svg(ten_alt()),
+        "ten": f"<div>{ten().svg(ten_alt())}</div>",
         "accuracy": f"{wrong['accuracy']:.3f}",
         "low": f"{max(right['loss'][-1], wrong['loss'][-1]):.3f}",
         "repaired": f"{wrong['repaired']:.3f}",

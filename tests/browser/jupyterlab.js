@@ -49,23 +49,6 @@ window.book = (() => {
     await settled();
   }
 
-  async function run() {
-    const { sessionContext } = panel();
-    await sessionContext.ready;
-    await until(() => sessionContext.session?.kernel?.status === "idle");
-    await commands.execute("notebook:run-all-cells");
-    await settled();
-  }
-
-  async function close() {
-    const documents = [...shell.widgets("main")].filter((widget) => widget.context);
-    for (const each of documents) {
-      each.context.model.dirty = false; // or JupyterLab asks whether to save
-      each.close();
-    }
-    await until(() => documents.every((each) => each.isDisposed));
-  }
-
   function unfold() {
     for (const summary of all(`${PROSE} summary`)) summary.click();
     for (const line of all(`${FOLDED} .jp-Placeholder-content`)) line.click();
@@ -99,14 +82,7 @@ window.book = (() => {
     };
   }
 
-  // whether a reader has the place of an anchor before her eyes
-  function arrived(anchor) {
-    const [place] = all(`[data-jupyter-id="${anchor}"]`);
-    const top = place?.getBoundingClientRect().top;
-    return place?.checkVisibility() && top >= panel().node.getBoundingClientRect().top && top < window.innerHeight;
-  }
-
   const path = () => panel()?.context?.path;
 
-  return { path, open, expand, run, close, unfold, look, arrived };
+  return { path, open, expand, unfold, look };
 })();

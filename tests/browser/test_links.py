@@ -24,6 +24,7 @@ def test_every_internal_link_and_anchor_exists(html):
     pages = {
         path.resolve(): Page(path.read_text(encoding="utf-8"))
         for path in html.rglob("*.html")
+        if path.name != "404.html"  # shown at any depth, so its links begin at the root
     }
     broken = []
     for path, page in pages.items():
