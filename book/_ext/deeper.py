@@ -6,8 +6,8 @@ asks for it. A link or a search that leads into the fold opens it (folds.js), an
 shows everything.
 """
 
-from minutes import exact_minutes, in_fives
 from docutils import nodes
+from minutes import exact_minutes, in_fives
 from predict import pass_through
 from sphinx.transforms import SphinxTransform
 

@@ -54,7 +54,9 @@ def parts(toc):
 @cache
 def laws_of(chapter):
     """Return the laws of a chapter, in the order of the book."""
-    return [law for law in (*laws.ALL, *laws.ENCODER) if chapter_of(law.slug) == chapter]
+    return [
+        law for law in (*laws.ALL, *laws.ENCODER) if chapter_of(law.slug) == chapter
+    ]
 
 
 def broken_by(law):

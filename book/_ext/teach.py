@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from docutils import nodes
+from docutils.statemachine import StringList
 from minutes import (
     PREDICTION,
     chapter,
@@ -22,8 +24,6 @@ from minutes import (
     sections,
     whole,
 )
-from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 

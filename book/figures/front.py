@@ -62,7 +62,9 @@ def _arc(start: float, end: float, weight: float) -> str:
         top = LINE - 1.25 * high
         path = f"M{start} {LINE}C{start} {top:.0f} {end} {top:.0f} {end} {LINE}"
         y = LINE - 0.94 * high - max(1, 7.5 * weight) - 5
-    label = f'<text class="weight" x="{(start + end) / 2}" y="{y:.0f}">{weight:.2f}</text>'
+    label = (
+        f'<text class="weight" x="{(start + end) / 2}" y="{y:.0f}">{weight:.2f}</text>'
+    )
     return (
         f'<path d="{path}" fill="none" stroke="{paint("weight")}" '
         f'stroke-width="{max(0.6, 15 * weight):.1f}" '
@@ -158,6 +160,13 @@ def house() -> str:
     return f"<div>{scene.svg(says)}</div>"  # Markdown leaves a block alone
 
 
+def bugs() -> str:
+    """Return the ten bugs, for a column of text and for a phone."""
+    wide, narrow = (ten(layout).svg(ten_alt()) for layout in ("wide", "narrow"))
+    hidden = '<div class="mha-narrow" style="display: none">'
+    return f'<div class="mha-wide">{wide}</div>{hidden}{narrow}</div>'
+
+
 def _row(values: Iterable[float]) -> str:
     """Return numbers as they are printed."""
     return ", ".join(f"{round(float(x), 2):g}" for x in values)
@@ -184,7 +193,7 @@ def facts() -> dict[str, str]:
         "input": letters(wrong["example"]),
         "after": letters(repaired, answer),
         "house": house(),
-        "ten": f"<div>{ten().svg(ten_alt())}</div>",
+        "ten": bugs(),
         "accuracy": f"{wrong['accuracy']:.3f}",
         "low": f"{max(right['loss'][-1], wrong['loss'][-1]):.3f}",
         "repaired": f"{wrong['repaired']:.3f}",

@@ -106,9 +106,6 @@ def prose_rule(rule):
     return rule
 
 
-# ---------------------------------------------------------------- the frame
-
-
 @chapter_rule
 def title_is_followed_by_a_promise(chapter):
     title, _, promise = chapter.cells[0].source.strip().partition("\n")
@@ -127,18 +124,12 @@ def deeper_sections_begin_with_what_they_answer(chapter):
                 yield f"{heading!r}: its first cell is the title and one paragraph"
 
 
-# ---------------------------------------------------------------- the code
-
-
 @chapter_rule
 def code_keeps_to_itself(chapter):
     for cell in chapter.code:
         for thing, pattern in NEVER.items():
             if re.search(pattern, cell.source, re.M):
                 yield f"{thing} in\n{cell.source}"
-
-
-# ---------------------------------------------------------------- the outputs
 
 
 @chapter_rule
@@ -186,9 +177,6 @@ def chapter_is_in_form(chapter):
         yield f"run .ci/refresh --form {chapter.stem}"
 
 
-# ---------------------------------------------------------------- the figures
-
-
 @chapter_rule
 def figures_have_caption_and_name(chapter):
     for cell, following in pairwise([*chapter.cells, None]):
@@ -227,9 +215,6 @@ def figures_show_where_no_script_runs(chapter):
                 yield f"a figure as inline SVG:\n{cell.source}"
 
 
-# ---------------------------------------------------------------- the exercises
-
-
 @chapter_rule
 def exercises_have_check_hint_and_link_to_a_solution(chapter):
     places = [k for k, cell in enumerate(chapter.cells) if "exercise" in tags(cell)]
@@ -250,9 +235,6 @@ def solutions_are_kept_apart(chapter):
     for cell in chapter.code:
         if "solution" in tags(cell) or re.search(r"^passed", shown(cell), re.M):
             yield f"a solution that a learner did not ask for:\n{cell.source}"
-
-
-# ---------------------------------------------------------------- the predictions
 
 
 @chapter_rule
@@ -280,9 +262,6 @@ def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
                 "predict" in tags(following) or following.source.startswith(ANSWER)
             ):
                 yield f"no folded answer after\n{cell.source}"
-
-
-# ---------------------------------------------------------------- the prose
 
 
 @chapter_rule
@@ -330,9 +309,6 @@ def citations_exist(page):
         for key in keys.split(","):
             if key.strip() not in known:
                 yield f"{key.strip()} is not in references.bib"
-
-
-# ---------------------------------------------------------------- views and helpers
 
 
 def part(heading):

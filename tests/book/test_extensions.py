@@ -1,6 +1,5 @@
 """What the Sphinx extensions of the book promise about its pages."""
 
-import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -11,7 +10,6 @@ import pytest
 pytest.importorskip("sphinx")
 
 from docutils import nodes
-from sphinx.application import Sphinx
 
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
 from mha import laws, zoo
@@ -53,14 +51,6 @@ def test_a_formula_wider_than_a_phone_comes_in_pieces():
     long = " + ".join(f"a_{n}" for n in range(20))
     _, html = extension("formulas").typeset([(long, True)], {})
     assert html[long, True].count("<mjx-piece>") > 1
-
-
-def test_a_comma_stays_on_the_line_of_its_formula():
-    tree = nodes.paragraph("", "(", nodes.math("", "x"), nodes.Text("), and"))
-    tree.insert(0, nodes.Text("see "))
-    extension("formulas").keep_together(tree)
-    (kept,) = tree.findall(nodes.inline)
-    assert kept.astext() == "(x)," and tree.astext() == "see (x), and"
 
 
 # Predictions and deeper sections
@@ -125,12 +115,6 @@ def test_prose_code_predictions_and_exercises_take_their_time():
     assert list(minutes.levels(chapter())) == [("stretch", 25), ("", 10)]
 
 
-def test_what_code_prints_and_what_is_folded_is_not_counted():
-    minutes = extension("minutes")
-    tree = section("T", cell("word " * 999), cell(tags=["hide-input"]), "word " * 170)
-    assert round(minutes.exact_minutes(tree)) == 1
-
-
 # The opening, and the table of chapters
 
 
@@ -175,16 +159,6 @@ def test_a_chapter_begins_with_title_minutes_needs_and_promise():
     kinds = [type(node).__name__ for node in law]
     assert kinds == ["title", "raw", "paragraph", "raw"]
     assert "law-card" in law[1].astext() and f'href="{other}.html"' in law[3].astext()
-
-
-def test_numbers_and_subscripts_are_written_as_readers_know_them():
-    opening = extension("opening")
-    assert [opening.number(x) for x in (-0.5, 2, 1 / 3, float("nan"))] == [
-        "−0.5", "2", "0.333", "NaN",
-    ]  # fmt: skip
-    assert opening.formula("d_k < head_{1,2}") == (
-        "d<sub>k</sub> &lt; head<sub>1,2</sub>"
-    )
 
 
 # Figures on a phone
@@ -255,77 +229,23 @@ def test_links_to_other_documentation_come_from_the_list():
 
 # Numbers from zero
 
-CHAPTER = """# Chapter {0}
 
-```{{figure}} dot.svg
-:name: fig-{0}
-
-A dot.
-```
-
-See {{numref}}`fig-{0}`.
-
-```{{math}}
-:label: eq-{0}
-x
-```
-"""
-FRONT = """# Front
-
-```{toctree}
-:numbered: 1
-
-zero
-```
-
-```{toctree}
-:numbered: 1
-
-one
-```
-
-```{toctree}
-back
-```
-"""
-
-
-def build(folder):
-    """Build a small book that is numbered as ours is; return its pages."""
-    settings = {
-        "extensions": ["myst_parser", "sphinx_multitoc_numbering", "from_zero"],
-        "numfig": True, "math_numfig": True, "numfig_format": {"figure": "Figure %s"},
-        "root_doc": "front", "html_theme": "basic",
-    }  # fmt: skip
-    app = Sphinx(
-        folder, None, folder / "out", folder / "trees", "html", settings,
-        status=None, warning=io.StringIO(),
-    )  # fmt: skip
-    app.build()
-    names = "front", "zero", "one", "back"
-    return {n: (folder / "out" / f"{n}.html").read_text("utf-8") for n in names}
-
-
-def test_the_first_chapter_has_the_number_zero_also_when_built_again(
-    tmp_path, monkeypatch
-):
-    pytest.importorskip("sphinx_multitoc_numbering")
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    for name in ("zero", "one", "back"):
-        (tmp_path / f"{name}.md").write_text(CHAPTER.format(name), encoding="utf-8")
-    (tmp_path / "front.md").write_text(FRONT, encoding="utf-8")
-    (tmp_path / "dot.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    for _ in range(2):
-        pages = build(tmp_path)
-        for number, name in enumerate(("zero", "one")):
-            assert f"{number}.</span> Chapter {name}" in pages[name].replace(" <", "<")
-            assert (
-                f"Figure {number}.1" in pages[name] and f"({number}.1)" in pages[name]
-            )
-            assert f"{number}. Chapter {name}" in pages["front"]
-        assert "Figure 1 " in pages["back"] and "section-number" not in pages["back"]
-        with (tmp_path / "one.md").open("a", encoding="utf-8") as file:
-            file.write("\nOne more line.\n")
+def test_chapters_are_counted_from_zero_and_sphinx_gets_its_numbers_back():
+    zero = extension("from_zero")
+    reference = nodes.reference("", "Overview", secnumber=(1,))
+    env = SimpleNamespace(
+        toc_secnumbers={"a": {"": (1,), "#b": None}, "back": {"": None}},
+        toc_fignumbers={"a": {"figure": {"fig": (1, 2)}}},
+        titles={"a": nodes.title("", "Overview", secnumber=(1,))},
+        tocs={"a": nodes.bullet_list("", reference)},
+    )
+    zero.count_from_zero(None, env)
+    assert env.toc_secnumbers == {"a": {"": (0,), "#b": None}, "back": {"": None}}
+    assert env.toc_fignumbers["a"]["figure"]["fig"] == (0, 2)
+    assert env.titles["a"]["secnumber"] == reference["secnumber"] == (0,)
+    zero.give_back(None, env)
+    zero.give_back(None, env)  # only once
+    assert env.toc_fignumbers["a"]["figure"]["fig"] == (1, 2)
 
 
 # Where it is published

@@ -70,11 +70,6 @@ def test_the_law_on_the_page_is_broken_by_b_and_satisfied_by_a():
     assert front.facts()["got"] != front.facts()["expected"]
 
 
-def test_wrong_letters_are_marked():
-    facts = front.facts()
-    assert facts["after"].count("<b>") == int(facts["length"]) - int(facts["good"]) > 0
-
-
 def test_six_of_the_ten_are_correct_attention_with_other_numbers():
     """The page says six; three of them need no search: a scale goes into W_Q."""
     rng = np.random.default_rng(0)
@@ -124,14 +119,3 @@ def test_the_fast_path_takes_what_its_sections_take(page, monkeypatch):
 def test_the_fast_path_links_to_the_chapters_whose_time_it_counts(page):
     part = PAGE.partition("## The fast path")[2].partition("## ")[0]
     assert set(re.findall(r"\d\d_(\w+)\.ipynb", part)) == set(page.FAST)
-
-
-def test_a_published_book_says_where_it_is(page, monkeypatch):
-    monkeypatch.delenv("BOOK_ADDRESS", raising=False)
-    monkeypatch.delenv("BOOK_REPOSITORY", raising=False)
-    assert page.addressed() == {"bib_url": "", "clone": ""}  # nothing is invented
-    monkeypatch.setenv("BOOK_ADDRESS", "https://a.example/b")
-    monkeypatch.setenv("BOOK_REPOSITORY", "https://c.example/d.git")
-    facts = page.addressed()
-    assert "{https://a.example/b/}" in facts["bib_url"]
-    assert facts["clone"] == "git clone https://c.example/d && cd d\n"
