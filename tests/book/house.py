@@ -36,7 +36,6 @@ NOT_PORTABLE = {
     "a label": r"^\(\S+\)=$",
     "a macro of ours": rf"\\({MACROS})\b",
 }
-GUESS = "> *Your guess (double-click to write it here):*"
 ASKS = r"\*\*Before\s+you\s+\w+[^*]*:\*\*"
 ANSWER = "<details>\n<summary>What happens</summary>\n\n"
 DRAWN = r"(Picture|View):"  # what figures print, before their alt text
@@ -72,14 +71,6 @@ class Chapter:
                 found += [(h, []) for h in re.findall(r"^## (.+)$", cell.source, re.M)]
             found[-1][1].append(cell)
         return found
-
-    def section(self, name):
-        return [
-            c
-            for heading, cells in self.sections
-            if part(heading) == name
-            for c in cells
-        ]
 
 
 class Page:
@@ -130,19 +121,6 @@ def code_keeps_to_itself(chapter):
         for thing, pattern in NEVER.items():
             if re.search(pattern, cell.source, re.M):
                 yield f"{thing} in\n{cell.source}"
-
-
-@chapter_rule
-def outputs_are_committed(chapter):
-    counts = [cell.execution_count for cell in chapter.code]
-    if counts != list(range(1, len(counts) + 1)):
-        yield f"cells must be executed in order, got {counts}; run .ci/refresh"
-    for cell in chapter.code:
-        shows = re.search(
-            r"^(print|plot\.|view\.|figures\.|check\.)", cell.source, re.M
-        )
-        if shows and not cell.outputs:
-            yield f"no output, run .ci/refresh:\n{cell.source}"
 
 
 @chapter_rule
@@ -238,19 +216,6 @@ def solutions_are_kept_apart(chapter):
 
 
 @chapter_rule
-def predictions_have_room_for_a_guess_and_an_answer(chapter):
-    for place, cell in enumerate(chapter.cells):
-        if not asks(cell):
-            continue
-        rest = chapter.cells[place + 1 :]
-        if not (rest and rest[0].source == GUESS and tags(rest[0]) == {"guess"}):
-            yield f"no room for a guess after\n{cell.source}"
-        ends = (k for k, c in enumerate(rest) if asks(c) or begins_a_section(c))
-        if not any("predict" in tags(c) for c in rest[: next(ends, len(rest))]):
-            yield f"no cell with the tag predict after\n{cell.source}"
-
-
-@chapter_rule
 def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
     asked = False
     for cell, following in pairwise([*chapter.cells, None]):
@@ -302,15 +267,6 @@ def papers_are_cited_as_the_bibliography_has_them(page):
             yield f"{text} is not how references.bib has {target}: {who} ({year})"
 
 
-@prose_rule
-def citations_exist(page):
-    known = set(re.findall(r"^@\w+\{([^,\s]+),", bibliography(), re.M))
-    for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.text):
-        for key in keys.split(","):
-            if key.strip() not in known:
-                yield f"{key.strip()} is not in references.bib"
-
-
 def part(heading):
     """Return the fixed part of a heading: 'Break it: a wrong axis' is 'Break it'."""
     return heading.partition(":")[0].strip()
@@ -354,10 +310,6 @@ def captions(cell):
 
 def is_check(cell):
     return cell.cell_type == "code" and "check." in cell.source
-
-
-def bibliography():
-    return (BOOK / "references.bib").read_text(encoding="utf-8")
 
 
 @cache

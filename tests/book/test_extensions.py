@@ -218,15 +218,6 @@ def test_a_page_loads_what_it_uses_and_asks_no_other_host():
     ]  # fmt: skip
 
 
-def test_links_to_other_documentation_come_from_the_list():
-    theme = extension("theme")
-    text = "[numpy https://numpy.org/doc/]\npy:class ref.html#$ numpy.a numpy.b\n"
-    (address, lines) = theme.read_objects(text)["numpy"]
-    assert address == "https://numpy.org/doc/"
-    assert lines == [f"numpy.{x} py:class 1 ref.html#$ -" for x in "ab"]
-    assert theme.inventory("numpy", lines).startswith(b"# Sphinx inventory version 2")
-
-
 # Numbers from zero
 
 

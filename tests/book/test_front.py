@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import pytest
 pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
-from docutils import nodes
 
 from figures import front, ten
 from mha import laws, multi_head_attention, scaled_dot_product_attention, zoo
@@ -95,25 +93,6 @@ def test_the_picture_says_of_the_ten_bugs_what_a_report_says():
         assert tuple(finding.law.slug for finding in report.broken) == row.broken
     alt = re.search(r"!\[(.*?)\]\(book/_static/ten.png\)", README)[1]
     assert ten.worst() in alt
-
-
-def test_the_fast_path_takes_what_its_sections_take(page, monkeypatch):
-    prose = nodes.paragraph("", "word " * 1700)  # ten minutes
-    titles = dict.fromkeys(page.FAST.values())
-    tree = nodes.container("", *(
-        nodes.section("", nodes.title("", f"{title}: so"), prose.deepcopy())
-        for title in titles if title
-    ))  # fmt: skip
-    pages = {slug: f"book/0{n}_{slug}" for n, slug in enumerate(page.FAST)}
-    metadata = {name: {"minutes": 60} for name in pages.values()}
-    env = SimpleNamespace(metadata=metadata, get_doctree=lambda name: tree)
-    app = SimpleNamespace(env=env)
-    assert round(page.fast_minutes(app, pages)) == 7 * 10 + 2 * 60
-    said = []
-    monkeypatch.setattr(page.logger, "warning", lambda *words: said.append(words))
-    tree.clear()
-    page.fast_minutes(app, pages)
-    assert len(said) == 7  # a section that is gone
 
 
 def test_the_fast_path_links_to_the_chapters_whose_time_it_counts(page):
