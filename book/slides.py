@@ -142,7 +142,7 @@ def stack(path, text):
             continue
         made += PARTS.get(section, lambda *_: ())(inside, text)
         made += figures(section, inside, text)
-        if section == "The law" and (law := card(slug, "")):
+        if section == "The law" and (law := card(slug)):
             made.append(f"<h2>The law</h2>\n{law}")
     foot = f'<p class="foot">{number} · {text.line(title)}</p>'
     slides = "\n".join(slide(each, foot if k else "") for k, each in enumerate(made))
