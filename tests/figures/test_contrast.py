@@ -164,11 +164,13 @@ def test_roles_can_be_read_on_the_page_and_on_a_card(name, theme):
 
 @in_both_themes
 def test_the_page_has_the_colours_of_the_palette(theme):
-    """The style sheet of the book is the second place that says them."""
-    sheet = CSS.read_text(encoding="utf-8")
-    start = {"light": ":root {", "dark": 'html[data-theme="dark"] {'}[theme]
-    block = sheet.partition(start)[2].partition("}")[0]
-    said = dict(re.findall(r"--mha-(\w+): (#\w{6});", block))
+    """The style sheet of the book, and by night its settings, say them a second time."""
+    if theme == "light":
+        text = CSS.read_text(encoding="utf-8").partition("body {")[2].partition("}")[0]
+        said = dict(re.findall(r"--mha-(\w+): (#\w{6});", text))
+    else:
+        text = (CSS.parents[2] / "_config.yml").read_text(encoding="utf-8")
+        said = dict(re.findall(r'mha-(\w+): "(#\w{6})"', text))
     assert said == THEMES[theme]
 
 

@@ -77,12 +77,9 @@ def test_a_table_that_does_not_fit_is_refused():
 
 
 def test_a_page_shows_the_ten_bugs_to_phones():
-    narrow = extension("narrow")
-    wide = figures.bugs().svg
-    context = {"body": f"<p>before</p>{wide}<p>after</p>"}
-    narrow.add(None, "page", "page.html", context, None)
-    assert wide in context["body"]
-    assert ten.ten("narrow").svg(ten.alt()) in context["body"]
+    drawings = extension("drawings")
+    page = drawings.PICTURE.sub(drawings.both, figures.bugs().svg)
+    assert drawings.legible(ten.ten("narrow").svg(ten.alt())) in page
 
 
 def test_the_maps_of_a_version_need_its_laws():
