@@ -1,10 +1,7 @@
 """Advice on prose, for its author: no test reads it.
 
-    .venv/bin/python -m tests.book.prose             all chapters and pages, a line each
-    .venv/bin/python -m tests.book.prose 04_masks    one page, with its long sentences
-
-Words of prose, the longest sentence, sentences of more than 30 words, dashes, and words
-that a reader does better without.
+.venv/bin/python -m tests.book.prose             all chapters and pages, a line each
+.venv/bin/python -m tests.book.prose 04_masks    one page, with its long sentences
 """
 
 import re
@@ -59,7 +56,6 @@ def report(path):
 
 
 def main(names):
-    """Print the advice."""
     paths = [*sorted(BOOK.glob("[0-9]*.ipynb")), *sorted(BOOK.glob("*.md"))]
     paths += [ROOT / "README.md"]
     chosen = [path for path in paths if not names or path.stem in names]

@@ -1,11 +1,10 @@
-"""The pages under test are those of the tree as it is, and no test skips silently."""
+"""The pages under test are those of the tree as it is."""
 
 import os
 
 import pytest
 
-from tests.browser import built, chromium
-from tests.browser.skips import JUPYTERLAB
+from tests.browser import built
 
 
 @pytest.fixture
@@ -34,25 +33,3 @@ def test_pages_are_built_beside_once_after_a_change(tree, name):
     assert built.current_pages(tree, build=finish) == tree / "_build/tests/_build/html"
     os.utime(tree / "_build/tests/_build/html/.complete", (3e9, 3e9))
     assert built.current_pages(tree, build=None) == tree / "_build/tests/_build/html"
-
-
-SKIPS = "import pytest\n\ndef test_skips():\n    pytest.skip({!r})\n"
-HOOKS = "from tests.browser.skips import *"
-
-
-@pytest.mark.parametrize(
-    ("there", "reason", "outcome"),
-    [
-        (None, "not today", {"skipped": 1}),
-        ("/usr/bin/chromium", "not today", {"failed": 1}),
-        ("/usr/bin/chromium", JUPYTERLAB, {"skipped": 1}),
-    ],
-)
-def test_a_skip_is_a_failure_where_chromium_is(
-    pytester, monkeypatch, there, reason, outcome
-):
-    monkeypatch.setattr(chromium, "find", lambda: there)
-    pytester.makeconftest(HOOKS)
-    pytester.makepyfile(SKIPS.format(reason))
-    run = pytester.runpytest_inprocess("-p", "no:cacheprovider")
-    run.assert_outcomes(**outcome)

@@ -82,15 +82,6 @@ def test_a_fold_opens_for_who_is_led_there_and_for_paper(open_page):
     assert page.locator("article details[open]").count() == 0
 
 
-def test_a_prediction_is_revealed_on_demand(open_page):
-    page = open_page(CHAPTER)
-    fold = page.locator("details.reveal:not(.deeper)").first
-    answer = fold.locator("> :not(summary)").first
-    assert answer.is_hidden()
-    fold.locator("summary").press("Enter")
-    assert answer.is_visible()
-
-
 def test_a_word_shows_its_meaning_to_mouse_keyboard_and_finger(open_page):
     page = open_page("book/09_multi_head")
     box, word = page.get_by_role("tooltip"), page.locator(WORD).first
