@@ -1,5 +1,5 @@
-// How the search ranks, for html_search_scorer: a chapter before its solutions, and both
-// before the pages of the package, unless a name of the package is what was typed.
+// How the search ranks, for html_search_scorer: a chapter before its solutions, before
+// the entry of the glossary, and before the pages of the package.
 var Scorer = {
   objNameMatch: 11,
   objPartialMatch: 2,
@@ -13,6 +13,6 @@ var Scorer = {
     const name = page.split("/").at(-1);
     if (page.includes("solutions/") || page.startsWith("_modules")) return score / 4;
     if (/^\d\d_/.test(name)) return score + (anchor ? 10 : 20);
-    return name === "api" ? score / 2 : score;
+    return name === "api" || name === "glossary" ? score / 4 : score;
   },
 };

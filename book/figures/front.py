@@ -73,8 +73,6 @@ def _arc(start: float, end: float, weight: float) -> str:
     )
 
 
-# ------------------------------------------------------------------ the two layers
-
 SAYS = {
     "A": "Layer A, weights of four heads. In each map the dark cells run along the "
     "anti-diagonal: the first row attends to the last letter, the last row to the "
@@ -82,10 +80,7 @@ SAYS = {
     "B": "Layer B, weights of four heads. In each map the dark cells form a staircase "
     "of three steps, each four rows high, in three columns of its own.",
 }
-PILES = {
-    "A": "four diagonals on top of each other",
-    "B": "the 48 rows make one long diagonal",
-}
+PILES = {"A": "four diagonals in a pile", "B": "the 48 rows make one long diagonal"}
 
 
 def _cells(weights: np.ndarray) -> str:
@@ -148,8 +143,6 @@ def letters(tokens: Iterable[int], expected: Sequence[int] | None = None) -> str
     pairs = zip((ALPHABET[t] for t in tokens), tokens, wanted, strict=True)
     return "".join(name if t == e else f"<b>{name}</b>" for name, t, e in pairs)
 
-
-# --------------------------------------------------------------------- the numbers
 
 LAW = laws.future_leaves_past_alone
 
