@@ -90,7 +90,7 @@ def write_inventories(app, config):
 
 def name_style(app, config):
     """Choose the colours of code by night: the setting is the theme's own."""
-    config.pygments_dark_style = "a11y-high-contrast-dark"
+    config.pygments_dark_style = "github-dark"
 
 
 def begin(app):
