@@ -28,10 +28,13 @@ NEEDED_BY = {
     "formulas.css": "<mjx-container",
     "words.js": "std-term",
 }
-# A heading has a level, and a fold is named by its own text.
+# A heading has a level, and a fold of code is a fold like others, named by its own text.
 MENDED = {
     ' role="heading"><': ' role="heading" aria-level="2"><',
     '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<details class="admonition hide': '<details class="hide',
+    '<p class="collapsed admonition-title">': '<p class="collapsed">',
+    '<p class="expanded admonition-title">': '<p class="expanded">',
 }
 
 
