@@ -28,7 +28,7 @@ NEEDED_BY = {
     "formulas.css": "<mjx-container",
     "words.js": "std-term",
 }
-# A heading has a level, and a fold of code is a fold like others, named by its own text.
+# A heading has a level, and a fold of code is a fold like others, with its own name.
 MENDED = {
     ' role="heading"><': ' role="heading" aria-level="2"><',
     '<summary aria-label="Toggle hidden content">': "<summary>",
