@@ -164,7 +164,7 @@ def test_roles_can_be_read_on_the_page_and_on_a_card(name, theme):
 
 @in_both_themes
 def test_the_page_has_the_colours_of_the_palette(theme):
-    """The style sheet of the book, and by night its settings, say them a second time."""
+    """The style sheet of the book and, by night, its settings repeat them."""
     if theme == "light":
         text = CSS.read_text(encoding="utf-8").partition("body {")[2]
         said = dict(re.findall(r"--mha-(\w+): (#\w{6});", text))
