@@ -109,7 +109,7 @@ def slides_of(path, text):
             continue
         made = [*PARTS.get(section, nothing)(inside, text)]
         made += figures(section, inside, text)
-        if section == "The law" and (law := card(path.stem[3:], "")):
+        if section == "The law" and (law := card(path.stem[3:])):
             made.append(("The law", law))
         for heading, body in made:
             words = len(re.sub(r"<figure.*|<[^>]*>", " ", body, flags=re.S)) / 6

@@ -1,7 +1,6 @@
 """What every test gets: one thread, one generator, sizes that are distinct primes."""
 
 import os
-import re
 
 # The arrays are tiny and threads only wait for each other. NumPy and PyTorch read the
 # variables when they are first imported, so this comes before both.
@@ -36,10 +35,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-# Tests of one page of the book, which is opened once for all of them.
-PAGE = re.compile(r"tests/browser/test_pages\.py::.*\[(?:.+-)?([\w/]+)\]")
-
-
 def pytest_xdist_auto_num_workers(config):
     """Start one process more than there are cores, because tests wait at times."""
     here = hasattr(os, "sched_getaffinity")
@@ -47,7 +42,7 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Keep each module and each notebook in one process, and each page of the book.
+    """Keep each module and each notebook in one process.
 
     The tests of figures take long and share nothing but the browser, so each is free.
     """
@@ -55,8 +50,6 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            if page := PAGE.fullmatch(nodeid):
-                return page[1]
             if nodeid.startswith("tests/browser/test_figures"):
                 return nodeid.partition("[")[0]
             return super()._split_scope(nodeid)

@@ -2,12 +2,12 @@
 
 A section with a title that begins with "Deeper: " shows its title and its first
 paragraph, which says what it answers and for whom. The rest is folded until a reader
-asks for it. A link or a search that leads into the fold opens it, by the script of
-predict.py, and paper shows everything.
+asks for it. A link or a search that leads into the fold opens it (folds.js), and paper
+shows everything.
 """
 
-from comfort import minutes
 from docutils import nodes
+from minutes import exact_minutes, in_fives
 from predict import pass_through
 from sphinx.transforms import SphinxTransform
 
@@ -31,7 +31,7 @@ def fold(section):
     del section[start:]
     inside = Deeper(classes=["deeper"])
     inside += rest
-    inside["minutes"] = minutes(inside)
+    inside["minutes"] = in_fives(exact_minutes(inside))
     section += inside
 
 

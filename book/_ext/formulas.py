@@ -155,29 +155,11 @@ def visit_block(self, node):
     raise nodes.SkipNode
 
 
-def add_styles(app, pagename, templatename, context, doctree):
-    """Give a page with formulas the stylesheet for them."""
-    if doctree and any(doctree.findall(lambda n: isinstance(n, MATH))):
-        app.add_css_file(CSS)
-
-
-def teach_latex(app, config):
-    """Define the macros for the book on paper too."""
-    lines = [f"\\providecommand{{\\{k}}}{{}}\\renewcommand{{\\{k}}}{{{v}}}"
-             for k, v in config.formula_macros.items()]  # fmt: skip
-    preamble = [config.latex_elements.get("preamble", ""), *lines]
-    config.latex_elements["preamble"] = "\n".join(preamble)
-
-
-MATH = (nodes.math, nodes.math_block)
-
-
 def setup(app):
     """Register with Sphinx."""
     app.add_config_value("formula_macros", {}, "env")
     app.add_html_math_renderer("typeset", (visit_inline, None), (visit_block, None))
-    app.connect("config-inited", teach_latex)
     app.connect("doctree-read", note)
     app.connect("doctree-resolved", typeset_all)
-    app.connect("html-page-context", add_styles)
+    app.add_css_file(CSS)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,9 +12,11 @@ and links to edit or to launch a page.
 """
 
 import os
+from urllib.parse import urlsplit
 
-COLAB = "https://colab.research.google.com"
-BINDER = "https://mybinder.org"
+GITHUB = "https://github.com/"
+COLAB = "https://colab.research.google.com/github"
+BINDER = "https://mybinder.org/v2/gh"
 COPIES = "colab"  # the branch with the notebooks that install what they need
 
 
@@ -29,36 +31,34 @@ def addresses(environ):
     return address and address + "/", repository, branch
 
 
-def theme_options(repository, branch):
-    """Return what the theme needs to draw its links to a repository."""
-    options = {
-        "repository_url": repository,
-        "repository_branch": branch,
-        "use_repository_button": True,
-        "use_edit_page_button": True,
-        "use_issues_button": True,
-    }
-    if repository.startswith("https://github.com/"):  # the two know no other host
-        options["launch_buttons"] = {"binderhub_url": BINDER, "colab_url": COLAB}
-    return options
+def launch(repository, branch, source):
+    """Return the name and the address of each place where a notebook can be run."""
+    if not repository.startswith(GITHUB):
+        return []  # the two know no other host
+    name = repository.removeprefix(GITHUB)
+    return [
+        ("Colab", f"{COLAB}/{name}/blob/{COPIES}/{source}"),
+        ("Binder", f"{BINDER}/{name}/{branch}?urlpath=lab/tree/{source}"),
+    ]
 
 
 def fill_in(app, config):
     """Give Sphinx and its theme the addresses."""
     address, repository, branch = addresses(os.environ)
     config.html_baseurl = config.ogp_site_url = address
+    config.notfound_urls_prefix = urlsplit(address).path or "/"
     if repository:
-        config.html_theme_options |= theme_options(repository, branch)
+        config.html_theme_options |= {
+            "source_repository": repository,
+            "source_branch": branch,
+            "source_directory": "",
+        }
 
 
-def point_at_copies(app, pagename, templatename, context, doctree):
-    """Send Colab to the copies of the notebooks that install the package first."""
-    branch = addresses(os.environ)[2]
-    for group in context.get("header_buttons", []):
-        for button in group.get("buttons", []):
-            if button.get("url", "").startswith(COLAB):
-                old, new = f"/blob/{branch}/", f"/blob/{COPIES}/"
-                button["url"] = button["url"].replace(old, new, 1)
+def show(app, pagename, templatename, context, doctree):
+    """Tell the template of a page where it can be run."""
+    _, repository, branch = addresses(os.environ)
+    context["launch"] = launch(repository, branch, context.get("sourcename") or "")
 
 
 def setup(app):
@@ -67,5 +67,5 @@ def setup(app):
         app.setup_extension("sphinx_sitemap")
         app.config.sitemap_url_scheme = "{link}"
     app.connect("config-inited", fill_in, priority=100)
-    app.connect("html-page-context", point_at_copies, priority=900)
+    app.connect("html-page-context", show)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,7 +4,7 @@
 chapters, a bar, and what happens in class. The last week also takes the chapters that
 no line names. ``{teach} minutes`` says how long each section takes, and
 ``{teach} outcomes`` what a student can do after each chapter. All minutes are counted
-by comfort.py, and the rest is read from the notebooks, so these tables follow the book.
+by minutes.py, and the rest is read from the notebooks, so these tables follow the book.
 """
 
 import json
@@ -12,7 +12,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from comfort import (
+from docutils import nodes
+from docutils.statemachine import StringList
+from minutes import (
     PREDICTION,
     chapter,
     exact_minutes,
@@ -22,8 +24,6 @@ from comfort import (
     sections,
     whole,
 )
-from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 

@@ -118,14 +118,7 @@ def explain(app, tree, docname):
             node["reftitle"] = meanings[anchor]
 
 
-def load_script(app, pagename, templatename, context, doctree):
-    """Load the script where a word has a meaning to show."""
-    if 'class="xref std std-term"' in context.get("body", ""):
-        app.add_js_file("words.js", loading_method="defer")
-
-
 def setup(app):
     """Register with Sphinx."""
     app.connect("doctree-resolved", explain)
-    app.connect("html-page-context", load_script)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

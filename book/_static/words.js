@@ -2,7 +2,7 @@
 (() => {
   const box = document.createElement("div");
   Object.assign(box, { id: "meaning", role: "tooltip", hidden: true });
-  document.querySelector("main").append(box);
+  document.querySelector("article").append(box);
   let shown = null, later = 0, tapped = false;
 
   function hide() {

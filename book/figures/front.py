@@ -73,8 +73,6 @@ def _arc(start: float, end: float, weight: float) -> str:
     )
 
 
-# ------------------------------------------------------------------ the two layers
-
 SAYS = {
     "A": "Layer A, weights of four heads. In each map the dark cells run along the "
     "anti-diagonal: the first row attends to the last letter, the last row to the "
@@ -82,10 +80,7 @@ SAYS = {
     "B": "Layer B, weights of four heads. In each map the dark cells form a staircase "
     "of three steps, each four rows high, in three columns of its own.",
 }
-PILES = {
-    "A": "four diagonals on top of each other",
-    "B": "the 48 rows make one long diagonal",
-}
+PILES = {"A": "four diagonals in a pile", "B": "the 48 rows make one long diagonal"}
 
 
 def _cells(weights: np.ndarray) -> str:
@@ -149,15 +144,20 @@ def letters(tokens: Iterable[int], expected: Sequence[int] | None = None) -> str
     return "".join(name if t == e else f"<b>{name}</b>" for name, t, e in pairs)
 
 
-# --------------------------------------------------------------------- the numbers
-
 LAW = laws.future_leaves_past_alone
 
 
 def house() -> str:
     """Return the house picture."""
     scene, says = drawing("overview", "wide")
-    return scene.svg(says)
+    return f"<div>{scene.svg(says)}</div>"  # Markdown leaves a block alone
+
+
+def bugs() -> str:
+    """Return the ten bugs, for a column of text and for a phone."""
+    wide, narrow = (ten(layout).svg(ten_alt()) for layout in ("wide", "narrow"))
+    hidden = '<div class="mha-narrow" style="display: none">'
+    return f'<div class="mha-wide">{wide}</div>{hidden}{narrow}</div>'
 
 
 def _row(values: Iterable[float]) -> str:
@@ -186,7 +186,7 @@ def facts() -> dict[str, str]:
         "input": letters(wrong["example"]),
         "after": letters(repaired, answer),
         "house": house(),
-        "ten": ten().svg(ten_alt()),
+        "ten": bugs(),
         "accuracy": f"{wrong['accuracy']:.3f}",
         "low": f"{max(right['loss'][-1], wrong['loss'][-1]):.3f}",
         "repaired": f"{wrong['repaired']:.3f}",

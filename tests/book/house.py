@@ -5,52 +5,17 @@ A rule takes a chapter (or a page) and yields complaints; who keeps it yields no
 refuse.
 """
 
-import ast
 import re
 from functools import cache, cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 
-import mha
-from figures.scene import WIDEST
 from tests.book.load import extension, load
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
-HEADINGS = (
-    "The question",
-    "By hand",
-    "The picture",
-    "The equation",
-    "The step in the package",
-    "Check",
-    "Break it",
-    "The law",
-    "Experiment",
-    "In practice",
-    "Deeper",
-    "On your own",
-    "What you can now say",
-    "Sources",
-)
-SEVERAL = {"Experiment", "Deeper"}  # any number of sections, each with a title
-OPTIONAL = {*SEVERAL, "In practice"}
-# What a section cannot do without, looked for in the text of all its cells.
-PROMISES = {
-    "The picture": (r"\b(plot|view|figures)\b", "a picture"),
-    "The equation": (r"\$\$", "a displayed equation"),
-    "The step in the package": (r"source\(", "the source of the step"),
-    "Check": (r"\bassert", "an assertion"),
-    "The law": (r"\blaws\b", "a law of mha.laws"),
-    "Sources": (r"\]\((https://|bibliography\.md#)", "a citation"),
-}
-OVERVIEW = "00_overview"  # ten minutes: it has other sections, and no exercises
-FREE_TO_DEFINE = ("Break it", "The law", "Experiment", "In practice", "Deeper")
-MAX_LINES, USUAL_LINES, USUAL_SHARE = 20, 12, 0.9
-MAX_CODE_IN_A_ROW = 3
-MAX_WORDS = 40
 MAX_DECIMALS = 4
 NEVER = {
     "a magic or a shell command": r"^\s*(%|!|\?)",
@@ -62,19 +27,6 @@ NEVER = {
     "time.sleep": r"\btime\.sleep\b",
     "matplotlib of its own": r"\bmatplotlib\b|\bpyplot\b|\bfigsize\b|\brcParams\b",
 }
-BANNED = (
-    "simply",
-    "just",
-    "obviously",
-    "of course",
-    "clearly",
-    "delve",
-    "powerful",
-    "crucial",
-    "it[’']?s important to note",
-    "it is important to note",
-    "let[’']s",
-)
 # Macros that only the pages know, see _config.yml.
 MACROS = "softmax|Attention|MultiHead|Concat|head|dmodel|dff|diag|rank|Var|R|E"
 NOT_PORTABLE = {
@@ -84,11 +36,9 @@ NOT_PORTABLE = {
     "a label": r"^\(\S+\)=$",
     "a macro of ours": rf"\\({MACROS})\b",
 }
-GUESS = "> *Your guess (double-click to write it here):*"
 ASKS = r"\*\*Before\s+you\s+\w+[^*]*:\*\*"
 ANSWER = "<details>\n<summary>What happens</summary>\n\n"
 DRAWN = r"(Picture|View):"  # what figures print, before their alt text
-PROSE_IN = ("dropdown", "note", "tip", "admonition", "hint", "exercise", "solution")
 CHAPTER_RULES, PROSE_RULES = [], []
 
 
@@ -122,14 +72,6 @@ class Chapter:
             found[-1][1].append(cell)
         return found
 
-    def section(self, name):
-        return [
-            c
-            for heading, cells in self.sections
-            if part(heading) == name
-            for c in cells
-        ]
-
 
 class Page:
     """A page of prose that is not a notebook."""
@@ -155,9 +97,6 @@ def prose_rule(rule):
     return rule
 
 
-# ---------------------------------------------------------------- the frame
-
-
 @chapter_rule
 def title_is_followed_by_a_promise(chapter):
     title, _, promise = chapter.cells[0].source.strip().partition("\n")
@@ -165,19 +104,6 @@ def title_is_followed_by_a_promise(chapter):
         yield f"the first line must be a title, got {title!r}"
     if not re.search(r"\w.*\.", promise):
         yield "below the title, one sentence says what the reader will be able to do"
-
-
-@chapter_rule
-def headings_stand_in_order(chapter):
-    if chapter.stem == OVERVIEW:
-        return
-    found = [part(heading) for heading, _ in chapter.sections[1:]]
-    wanted = [h for h in HEADINGS if h in found or h not in OPTIONAL]
-    if [name for name, _ in groupby(found)] != wanted:
-        yield f"wanted {wanted}, got {found}"
-    for heading, _ in chapter.sections:
-        if part(heading) in SEVERAL and not re.search(r": \S", heading):
-            yield f"{heading!r} must say what it is about, after a colon"
 
 
 @chapter_rule
@@ -190,131 +116,11 @@ def deeper_sections_begin_with_what_they_answer(chapter):
 
 
 @chapter_rule
-def sections_keep_their_promise(chapter):
-    for name, (pattern, thing) in PROMISES.items():
-        cells = chapter.section(name)
-        if cells and not any(re.search(pattern, cell.source) for cell in cells):
-            yield f"{name!r} lacks {thing}"
-
-
-@chapter_rule
-def experiments_ask_for_a_prediction(chapter):
-    for heading, cells in chapter.sections:
-        if part(heading) == "Experiment":
-            before = []
-            for cell in cells:
-                if cell.cell_type == "code":
-                    break
-                before.append(cell.source.partition(f"## {heading}")[2] or cell.source)
-            if not any("?" in text for text in before):
-                yield f"{heading!r} must ask the reader before the first code cell"
-
-
-# ---------------------------------------------------------------- the code
-
-
-@chapter_rule
-def no_cell_is_long(chapter):
-    for cell in chapter.code:
-        if len(cell.source.split("\n")) > MAX_LINES:
-            yield f"more than {MAX_LINES} lines:\n{cell.source}"
-
-
-@chapter_rule
-def most_cells_are_short(chapter):
-    sources = [c.source.split("\n") for c in chapter.code]
-    usual = sum(sum(map(bool, map(str.strip, x))) <= USUAL_LINES for x in sources)
-    if usual < USUAL_SHARE * len(sources):
-        share = f"{usual} of {len(sources)} cells"
-        yield f"{share} have up to {USUAL_LINES} lines, blank ones aside"
-
-
-@chapter_rule
-def code_is_introduced_by_prose(chapter):
-    in_a_row = 0
-    for cell in chapter.cells:
-        in_a_row = in_a_row + 1 if cell.cell_type == "code" else 0
-        if in_a_row > MAX_CODE_IN_A_ROW:
-            yield f"code cell {in_a_row} in a row without prose:\n{cell.source}"
-
-
-@chapter_rule
 def code_keeps_to_itself(chapter):
     for cell in chapter.code:
         for thing, pattern in NEVER.items():
             if re.search(pattern, cell.source, re.M):
                 yield f"{thing} in\n{cell.source}"
-
-
-@chapter_rule
-def names_of_the_package_are_not_taken(chapter):
-    for cell in chapter.code:
-        for name in sorted(assigned(cell) & set(mha.__all__)):
-            yield f"{name} belongs to mha:\n{cell.source}"
-
-
-@chapter_rule
-def twins_are_marked_by_hand(chapter):
-    for heading, cells in chapter.sections:
-        if part(heading) in FREE_TO_DEFINE:
-            continue
-        for cell in cells:
-            if cell.cell_type == "code" and not tags(cell) & {"exercise", "solution"}:
-                for name in sorted(defined(cell)):
-                    if not name.endswith("_by_hand"):
-                        yield f"{name} must end in _by_hand:\n{cell.source}"
-
-
-@chapter_rule
-def random_numbers_have_a_seed(chapter):
-    seeded = False
-    for cell in chapter.code:
-        code = cell.source
-        seeded = seeded or "manual_seed(" in code
-        if re.search(
-            r"np\.random\.(?!default_rng|Generator)|^\s*(import|from) random\b",
-            code,
-            re.M,
-        ):
-            yield f"use np.random.default_rng(seed):\n{code}"
-        if re.search(r"default_rng\(\s*\)", code):
-            yield f"default_rng without a seed:\n{code}"
-        if (
-            re.search(r"torch\.(rand|normal|bernoulli|multinomial)", code)
-            and not seeded
-        ):
-            if "generator=" not in code:
-                yield f"torch draws before torch.manual_seed:\n{code}"
-
-
-@chapter_rule
-def what_cells_share_is_assigned_once(chapter):
-    """A name that one cell takes from another has one value in the whole chapter."""
-    cells = [c for c in chapter.code if not tags(c) & {"exercise", "solution"}]
-    givers = {}
-    for cell in cells:
-        for name in assigned(cell):
-            givers.setdefault(name, []).append(cell)
-    for name in sorted(set().union(*(taken(cell) for cell in cells)) & set(givers)):
-        if len(givers[name]) > 1 and name != "_":
-            sources = "\n---\n".join(cell.source for cell in givers[name])
-            yield f"{name} is shared between cells but assigned in several:\n{sources}"
-
-
-# ---------------------------------------------------------------- the outputs
-
-
-@chapter_rule
-def outputs_are_committed(chapter):
-    counts = [cell.execution_count for cell in chapter.code]
-    if counts != list(range(1, len(counts) + 1)):
-        yield f"cells must be executed in order, got {counts}; run .ci/refresh"
-    for cell in chapter.code:
-        shows = re.search(
-            r"^(print|plot\.|view\.|figures\.|check\.)", cell.source, re.M
-        )
-        if shows and not cell.outputs:
-            yield f"no output, run .ci/refresh:\n{cell.source}"
 
 
 @chapter_rule
@@ -343,22 +149,10 @@ def numbers_are_short(chapter):
 
 
 @chapter_rule
-def unstable_outputs_are_asserted(chapter):
-    for cell, following in zip(chapter.code, [*chapter.code[1:], None], strict=True):
-        if "nbval-ignore-output" in tags(cell):
-            both = cell.source + "\n" + (following.source if following else "")
-            if not re.search(r"\bassert", both):
-                yield f"no assert for an output that is not compared:\n{cell.source}"
-
-
-@chapter_rule
 def chapter_is_in_form(chapter):
     before = nbformat.writes(chapter.notebook)
     if before + "\n" != refresh().in_form(nbformat.reads(before, 4), chapter.stem):
         yield f"run .ci/refresh --form {chapter.stem}"
-
-
-# ---------------------------------------------------------------- the figures
 
 
 @chapter_rule
@@ -400,28 +194,6 @@ def figures_show_where_no_script_runs(chapter):
 
 
 @chapter_rule
-def figures_fit_the_column_of_a_notebook(chapter):
-    """JupyterLab shows an SVG at the width that it names, and cuts what is too wide."""
-    for cell in chapter.code:
-        for data in (output.get("data", {}) for output in cell.outputs):
-            svg = data.get("image/svg+xml", "")
-            widths = re.findall(r'<svg\b[^>]*?\swidth="([\d.]+)"', svg)
-            if svg and not (widths and float(widths[0]) <= WIDEST):
-                yield f"a figure of more than {WIDEST} pixels:\n{cell.source}"
-
-
-# ---------------------------------------------------------------- the exercises
-
-
-@chapter_rule
-def exercises_are_three_to_five(chapter):
-    count = sum("exercise" in tags(cell) for cell in chapter.code)
-    few, many = (0, 0) if chapter.stem == OVERVIEW else (3, 5)
-    if not few <= count <= many:
-        yield f"{count} exercises, wanted {few} to {many}"
-
-
-@chapter_rule
 def exercises_have_check_hint_and_link_to_a_solution(chapter):
     places = [k for k, cell in enumerate(chapter.cells) if "exercise" in tags(cell)]
     for start, end in pairwise([*places, len(chapter.cells)]):
@@ -443,22 +215,6 @@ def solutions_are_kept_apart(chapter):
             yield f"a solution that a learner did not ask for:\n{cell.source}"
 
 
-# ---------------------------------------------------------------- the predictions
-
-
-@chapter_rule
-def predictions_have_room_for_a_guess_and_an_answer(chapter):
-    for place, cell in enumerate(chapter.cells):
-        if not asks(cell):
-            continue
-        rest = chapter.cells[place + 1 :]
-        if not (rest and rest[0].source == GUESS and tags(rest[0]) == {"guess"}):
-            yield f"no room for a guess after\n{cell.source}"
-        ends = (k for k, c in enumerate(rest) if asks(c) or begins_a_section(c))
-        if not any("predict" in tags(c) for c in rest[: next(ends, len(rest))]):
-            yield f"no cell with the tag predict after\n{cell.source}"
-
-
 @chapter_rule
 def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
     asked = False
@@ -471,41 +227,6 @@ def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
                 "predict" in tags(following) or following.source.startswith(ANSWER)
             ):
                 yield f"no folded answer after\n{cell.source}"
-
-
-# ---------------------------------------------------------------- the prose
-
-
-@prose_rule
-def no_banned_words(page):
-    for block in blocks(page.text):
-        spoken = re.sub(r"\"[^\"]*\"|“[^”]*”", "", block)
-        for word in BANNED:
-            if re.search(rf"\b{word}\b", spoken, re.I):
-                yield f"{word!r} in: {block}"
-
-
-@prose_rule
-def no_exclamation_marks(page):
-    for block in blocks(page.text):
-        if "!" in block:
-            yield f"an exclamation mark in: {block}"
-
-
-@prose_rule
-def sentences_are_short(page):
-    for block in blocks(page.text):
-        for sentence in re.split(r"(?<=[.?!])[\"”’*_)]*\s+", block):
-            words = len(re.findall(r"\w[\w’'-]*", sentence))
-            if words > MAX_WORDS:
-                yield f"{words} words, at most {MAX_WORDS}: {sentence}"
-
-
-@prose_rule
-def dashes_stay_rare(page):
-    for block in blocks(page.text):
-        if block.count("—") > 2:
-            yield f"a chain of dashes in: {block}"
 
 
 @chapter_rule
@@ -544,18 +265,6 @@ def papers_are_cited_as_the_bibliography_has_them(page):
         _, who, year = portable().entries().get(target, ("", "", ""))
         if text not in (f"{who} ({year})", f"{who}, {year}"):
             yield f"{text} is not how references.bib has {target}: {who} ({year})"
-
-
-@prose_rule
-def citations_exist(page):
-    known = set(re.findall(r"^@\w+\{([^,\s]+),", bibliography(), re.M))
-    for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.text):
-        for key in keys.split(","):
-            if key.strip() not in known:
-                yield f"{key.strip()} is not in references.bib"
-
-
-# ---------------------------------------------------------------- views and helpers
 
 
 def part(heading):
@@ -603,10 +312,6 @@ def is_check(cell):
     return cell.cell_type == "code" and "check." in cell.source
 
 
-def bibliography():
-    return (BOOK / "references.bib").read_text(encoding="utf-8")
-
-
 @cache
 def portable():
     """Return the extension that makes pages of notebooks."""
@@ -617,125 +322,3 @@ def portable():
 def refresh():
     """Return `.ci/refresh` as a module; its name has no ending."""
     return load(ROOT / ".ci" / "refresh", "refresh")
-
-
-def tree(cell):
-    """Return the syntax tree of a cell; what is not Python has another rule."""
-    try:
-        return ast.parse(cell.source)
-    except SyntaxError:
-        return ast.parse("")
-
-
-def defined(cell):
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name for node in tree(cell).body if isinstance(node, kinds)}
-
-
-def assigned(cell):
-    """Return the names that a cell gives to others, functions included."""
-    return NamesOf(cell).given
-
-
-def taken(cell):
-    """Return the names that a cell reads without having assigned them before."""
-    return NamesOf(cell).taken
-
-
-class NamesOf(ast.NodeVisitor):
-    """Follow a cell in the order of execution; bodies of functions come last."""
-
-    def __init__(self, cell):
-        self.given, self.taken = set(), set()
-        self.hidden = []  # names that belong to the functions around this place
-        self.bodies = []
-        self.visit(tree(cell))
-        for body, names in self.bodies:
-            self.inside(names, *body)
-
-    def inside(self, names, *nodes):
-        self.hidden.append(names)
-        for node in nodes:
-            self.visit(node)
-        self.hidden.pop()
-
-    def visit_Name(self, node):
-        if any(node.id in names for names in self.hidden):
-            return
-        if isinstance(node.ctx, ast.Store):
-            self.given.add(node.id)
-        elif node.id not in self.given:
-            self.taken.add(node.id)
-
-    def visit_Assign(self, node):
-        for child in (node.value, *node.targets):
-            self.visit(child)
-
-    def visit_AugAssign(self, node):
-        if isinstance(node.target, ast.Name) and node.target.id not in self.given:
-            self.taken.add(node.target.id)
-        self.generic_visit(node)
-
-    def visit_For(self, node):
-        for child in (node.iter, node.target, *node.body, *node.orelse):
-            self.visit(child)
-
-    def visit_function(self, node):
-        body = node.body if isinstance(node.body, list) else [node.body]
-        if self.hidden:
-            self.inside(local_names(node), *body)
-            return
-        self.given.update([node.name] if hasattr(node, "name") else [])
-        self.bodies.append((body, local_names(node)))
-
-    visit_FunctionDef = visit_ClassDef = visit_Lambda = visit_function
-
-    def visit_comprehension_of_any_kind(self, node):
-        self.inside(local_names(node), *ast.iter_child_nodes(node))
-
-    visit_ListComp = visit_SetComp = visit_comprehension_of_any_kind
-    visit_DictComp = visit_GeneratorExp = visit_comprehension_of_any_kind
-
-
-def local_names(node):
-    """Return the arguments and all names stored inside a function or comprehension."""
-    nodes = list(ast.walk(node))
-    names = {n.arg for n in nodes if isinstance(n, ast.arg)}
-    names |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
-    return names | {
-        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-
-
-def blocks(text):
-    """Yield the paragraphs and list items of Markdown, without what is not prose."""
-    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
-    text = re.sub(
-        r"<!--.*?-->|\$\$.*?\$\$", "", "\n".join(prose_lines(text)), flags=re.S
-    )
-    text = portable().CITED.sub("", text)  # a source in brackets is not read aloud
-    text = re.sub(r"\{[\w:-]+\}`([^`<]*)[^`]*`", r"\1", text)  # a role: its text
-    text = re.sub(r"(`+).+?\1", "code", text)
-    text = re.sub(r"(?<!\\)\$[^$]+\$", "maths", text)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)  # a link: its text
-    text = re.sub(r"<[^>\s][^>]*>", "", text)
-    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*:]|\d+\.) )", text):
-        if block.strip():
-            yield " ".join(block.split())
-
-
-def prose_lines(text):
-    """Yield the lines outside code, maths, tables, headings and labels."""
-    fences = []  # for each open fence: its marks, and whether it holds prose
-    for line in text.split("\n"):
-        fence = re.match(r"\s*(`{3,}|:{3,})\s*(?:\{(\w+)[\w-]*\})?", line)
-        if fence:
-            if fences and fence[1] == fences[-1][0] and fence[2] is None:
-                fences.pop()
-            else:
-                fences.append((fence[1], fence[2] in PROSE_IN))
-            yield ""
-        elif re.match(r"\s*(#+ |\||:[\w-]+: |\(\S+\)=$|>|\[\S+\]: )", line):
-            yield ""
-        elif all(prose for _, prose in fences):
-            yield line

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mha import laws, multi_head_attention, zoo
+from mha import laws, multi_head_attention
 
 BOOK = Path(__file__).parents[2] / "book"
 LINK = re.compile(r"\]\((\d\d_\w+)\.ipynb(?:#[^)]*)?\)")
@@ -19,27 +19,7 @@ ROLE = re.compile(r"\{(?:eq|numref)\}`((?:eq|fig)-[\w-]+)`")
 NUMBER = re.compile(
     r"(?<![\w.#-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?!\w)"
 )
-ANSWERS, ENTRIES = 34, 49
 KINDS = "plain", "markdown"
-BREAKS = {
-    "softmax over the queries": ("constant_values_stay", "softmax_over_queries"),
-    "$\\sqrt{n}$ for": ("doubling_changes_nothing", "scale_sqrt_n"),
-    "no scale, or": ("scores_keep_unit_variance", "no_scale scale_sqrt_d_model"),
-    "mask ignored, inverted, too late": (
-        "future_leaves_past_alone", "mask_ignored mask_inverted mask_after_softmax"
-    ),
-    "mask not handed on": ("padding_changes_nothing", "mask_not_handed_on"),
-    "−1e9 for −∞": ("empty_rows_give_zero", "minus_1e9_mask"),
-    "one matrix for": ("scores_are_not_symmetric", "tied_query_key"),
-    "transpose missing": (
-        "outputs_follow_tokens", "split_without_transpose merge_without_transpose"
-    ),
-    "words cut before": ("head_owns_its_columns", "input_split_before_projection"),
-    "$W_O$ missing": ("concat_is_a_sum", "no_output_projection heads_averaged"),
-    "batch norm": ("batch_changes_nothing", "batch_norm"),
-    "residual missing": ("silent_parts_pass_the_input_on", "no_residual"),
-    "one layer's weights": ("layers_follow_each_other", "layers_share_weights"),
-}  # fmt: skip
 
 
 def read(name):
@@ -144,53 +124,18 @@ def telling(number):
     return True
 
 
-@pytest.mark.parametrize("question, answer", questions(), ids=lambda x: x[:30])
-def test_an_answer_is_short_and_leads_to_a_chapter(question, answer):
-    assert question.endswith("?")
-    assert 60 <= len(visible(answer).split()) <= 140
-    assert chapters_of(answer)
+def test_every_answer_leads_to_a_chapter():
+    found = questions() + entries()
+    assert len(found) > 50 and all(
+        question.endswith("?") for question, _ in questions()
+    )
+    assert [where for where, text in found if not chapters_of(text)] == []
 
 
-def test_no_question_is_lost():
-    assert len(questions()) == ANSWERS
-
-
-@pytest.mark.parametrize("claim, truth", entries(), ids=lambda x: x[:30])
-def test_what_is_true_leads_to_a_chapter(claim, truth):
-    assert claim.endswith((".", '."'))
-    assert claim.startswith("…") or claim.endswith('."'), "neither told nor quoted"
-    assert chapters_of(truth)
-
-
-def test_every_misstatement_has_an_answer():
-    lines = read("misstatements.md").count("\n: ")
-    assert len(entries()) == lines >= ENTRIES
-
-
-@pytest.mark.parametrize("where, text", questions() + entries(), ids=lambda x: x[:30])
-def test_every_result_is_in_a_section_that_is_linked(where, text):
-    assert uncovered(where + "\n" + text) == set()
-
-
-def test_a_number_that_no_section_has_is_seen():
-    there = "see [there](03_scale.ipynb#deeper-what-dividing-by-n-does-to-longer-lists)"
-    assert uncovered(f"It is 0.12345, {there}.") == {"0.12345"}
-    assert uncovered(f"It is 987 in 2017, {there}.") == {"987"}
-    assert uncovered(f"It is 0.46, {there}.") == set()
-    assert uncovered("It is 0.46, see [there](03_scale.ipynb#the-law).") == {"0.46"}
-
-
-@pytest.mark.parametrize("mistake", BREAKS)
-def test_the_cheat_sheet_names_what_breaks(mistake):
-    law, members = BREAKS[mistake]
-    assert f"\n| {mistake}" in read("cheatsheet.md")
-    for member in members.split():
-        assert not getattr(laws, law).check(getattr(zoo, member))
-
-
-def test_the_cheat_sheet_breaks_nothing_else():
-    rows = read("cheatsheet.md").split("| mistake |")[1].split("\n\n")[0]
-    assert rows.count("\n|") - 1 == len(BREAKS) + 1  # The glossary
+def test_every_result_is_in_a_section_that_is_linked():
+    found = {where: uncovered(where + "\n" + text) for where, text in questions()}
+    found |= {where: uncovered(where + "\n" + text) for where, text in entries()}
+    assert {where: numbers for where, numbers in found.items() if numbers} == {}
 
 
 @pytest.mark.parametrize("n_kv_heads", [4, 2])
@@ -213,11 +158,6 @@ def test_the_cheat_sheet_writes_attention_in_pytorch(n_kv_heads):
             weights[key + name[1:]] = x
     Y = multi_head_attention(X.numpy(), n_heads=4, is_causal=True, **weights)
     np.testing.assert_allclose(here["Y"].detach().numpy(), Y)
-
-
-def test_the_cheat_sheet_has_its_rules_for_paper():
-    assert read("cheatsheet.md").startswith("# Cheat sheet\n")
-    assert "body:has(#cheat-sheet)" in read("_static/book.css")
 
 
 WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
@@ -249,48 +189,20 @@ def lacking(words):
     return {word for word in words if not singular(word) & every}
 
 
-@pytest.mark.parametrize("slug", sorted(path.stem for path in BOOK.glob("*.ipynb")))
-def test_each_word_that_a_chapter_introduces_is_in_the_glossary(slug):
-    assert lacking(introduced(slug)) == set()
-
-
-def test_a_word_that_the_glossary_lacks_is_seen():
-    assert lacking({"queries", "axes", "entropic heads"}) == {"entropic heads"}
-    assert "self-attention" in introduced("05_attention")
+def test_each_word_that_a_chapter_introduces_is_in_the_glossary():
+    slugs = sorted(path.stem for path in BOOK.glob("*.ipynb"))
+    found = {slug: lacking(introduced(slug)) for slug in slugs}
+    assert len(slugs) > 15 and {s: words for s, words in found.items() if words} == {}
 
 
 def test_the_glossary_is_in_the_order_of_the_alphabet():
     assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
 
 
-# and the missing positions
-
-
-ENTRY = re.compile(
-    r'^<a id="(pre-[a-z-]+)"></a>\n\n## [^\n]+\n(.*?)(?=^<a id|\Z)', re.M | re.S
-)
-NEEDED = (
-    "vector matrix-product transpose identity rotation sum-and-mean variance "
-    "probability exponential logarithm slope partial-derivative training-loop"
-).split()
-
-
-def test_the_prerequisites_are_the_thirteen_that_chapters_link_to():
-    names = [name for name, _ in ENTRY.findall(read("prerequisites.md"))]
-    assert names == [f"pre-{name}" for name in NEEDED]
-
-
-@pytest.mark.parametrize("name, text", ENTRY.findall(read("prerequisites.md")))
-def test_an_entry_is_short_and_has_one_example(name, text):
-    assert len(re.findall(r"```pycon\n", text)) == 1
-    prose = re.sub(r"```.*?```", "", text, flags=re.S)
-    assert 25 <= len(prose.split()) <= 140
-
-
 def test_the_examples_of_the_prerequisites_print_what_the_page_says():
     blocks = re.findall(r"```pycon\n(.*?)```", read("prerequisites.md"), re.S)
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
     example = parser.get_doctest("\n".join(blocks), {"np": np}, "examples", "", 0)
-    assert len(example.examples) > len(NEEDED)
+    assert len(example.examples) > 10
     runner.run(example)
     assert runner.failures == 0

@@ -1,4 +1,4 @@
-"""The chapters keep the contract of the book, and its style.
+"""The chapters keep the contract of the book.
 
 The rules are in `tests/book/house.py`. Here each is run on each chapter, and on a
 chapter made bad on purpose: a rule that refuses nothing would not be a rule.
@@ -9,12 +9,7 @@ import re
 
 import nbformat
 import pytest
-from nbformat.v4 import (
-    new_code_cell,
-    new_markdown_cell,
-    new_notebook,
-    new_output,
-)
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests.book import house
 from tests.book.house import BOOK, CHAPTER_RULES, PROSE_RULES, ROOT, Chapter, Page
@@ -23,11 +18,7 @@ CHAPTERS = sorted(BOOK.glob("[0-9]*.ipynb"))
 SOLUTIONS = sorted(BOOK.glob("solutions/[0-9]*.ipynb"))
 PAGES = [*CHAPTERS, *sorted(BOOK.glob("*.md")), *ROOT.glob("README.md")]
 FOR_SOLUTIONS = [
-    house.no_cell_is_long,
     house.code_keeps_to_itself,
-    house.names_of_the_package_are_not_taken,
-    house.random_numbers_have_a_seed,
-    house.outputs_are_committed,
     house.outputs_are_clean,
     house.numbers_are_short,
     house.chapter_is_in_form,
@@ -39,29 +30,23 @@ def named(thing):
     return getattr(thing, "stem", None) or thing.__name__
 
 
-def complaints(rule, subject):
-    return "\n\n".join(rule(subject))
+def complaints(rules, page):
+    return [text for rule in rules for text in rule(page)]
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=named)
-@pytest.mark.parametrize("rule", CHAPTER_RULES, ids=named)
-def test_every_chapter_keeps_the_rule(rule, path):
-    problems = complaints(rule, Chapter.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_chapter_keeps_the_rules(path):
+    assert complaints(CHAPTER_RULES, Chapter.read(path)) == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-@pytest.mark.parametrize("rule", PROSE_RULES, ids=named)
-def test_every_page_keeps_the_rule(rule, path):
-    problems = complaints(rule, Page.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_page_keeps_the_rules(path):
+    assert complaints(PROSE_RULES, Page.read(path)) == []
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=named)
-@pytest.mark.parametrize("rule", FOR_SOLUTIONS, ids=named)
-def test_every_notebook_of_solutions_keeps_the_rule(rule, path):
-    problems = complaints(rule, Chapter.read(path))
-    assert not problems, f"{path.name}: {problems}"
+def test_every_notebook_of_solutions_keeps_the_rules(path):
+    assert complaints(FOR_SOLUTIONS, Chapter.read(path)) == []
 
 
 def exercises_of(chapter):
@@ -101,13 +86,6 @@ def test_addresses_are_unique_in_the_book():
     assert len(names) == len(set(names)) > 100, sorted(names)
 
 
-def test_labels_are_unique_on_the_other_pages():
-    found = r"^(?:\((\S+)\)=|:label: (\S+))$"
-    pages = [page for page in PAGES if page.suffix == ".md"]
-    labels = [n for p in pages for n in re.findall(found, Page.read(p).text, re.M)]
-    assert len(labels) == len(set(labels)), sorted(map("".join, labels))
-
-
 # ------------------------------------------------------------ the rules themselves
 
 
@@ -124,80 +102,36 @@ def result(text, **other):
     return new_output("execute_result", data={"text/plain": text, **other})
 
 
-def exercise(number):
-    return [
-        new_markdown_cell(f"### Write number {number}"),
-        code(f"answer_{number} = None", tags=["exercise"]),
-        code(f"check.number(answer_{number})", result("not attempted yet: a number")),
-        new_markdown_cell(
-            "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>\n\n"
-            f"[Solution](solutions/00_good.ipynb#cell-id=exercise-0-{number})"
-        ),
-    ]
-
-
 PICTURE = result("Picture: One bar of height three.", **{"image/png": "iVBO"})
-VIEW = result("View: One bar of height three.", **{"text/html": "<img alt='3'>"})
-CAPTION = '<a id="fig-three"></a>\n\n**Figure 0.1.** The bar ends at three.'
 PAPER = "[Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762)"
+TEXTS = [
+    "# How much is three?\n\nAt the end stands the number three.",
+    code("three = 1 + 1 + 1\nprint(three)", printed("3\n")),
+    "We look.",
+    code('figures.bars([three], alt="One bar of height three.")', PICTURE),
+    '<a id="fig-three"></a>\n\n**Figure 0.1.** The bar ends at three.',
+    '## The equation\n\n<a id="eq-three"></a>\n\n$$\nn = 3 \\tag{0.1}\n$$',
+    "## Experiment: is it random?\n\n**Before you run it:** is it 1?",
+    code("print(rng.integers(3))", printed("1\n"), tags=["predict"]),
+    house.ANSWER + "It is.\n\n</details>",
+    "## Deeper: why three?\n\nFor counters: it is after two.",
+    "### Write three",
+    code("answer = None", tags=["exercise"]),
+    code("check.number(answer)", result("not attempted yet: a number")),
+    "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>\n\n"
+    "[Solution](solutions/00_good.ipynb#cell-id=exercise-0-1)",
+    f"## Sources\n\nThe paper of {PAPER}.",
+]
 
 
 def good_chapter():
     """Return the smallest chapter that keeps every rule, in form."""
     cells = [
-        new_markdown_cell(
-            "# How much is three?\n\nAt the end stands the number three."
-        ),
-        new_markdown_cell("## The question\n\nHow many heads are there?"),
-        new_markdown_cell("## By hand\n\nWe count."),
-        code("import numpy as np\n\nthree = 1 + 1 + 1\nprint(three)", printed("3\n")),
-        code("def count_by_hand(words):\n    return len(words)"),
-        new_markdown_cell("## The picture\n\nWe look."),
-        code('figures.bars([three], ["n"], alt="One bar of height three.")', PICTURE),
-        new_markdown_cell(CAPTION),
-        new_markdown_cell(
-            '## The equation\n\n<a id="eq-three"></a>\n\n$$\nn = 3 \\tag{0.1}\n$$'
-        ),
-        new_markdown_cell("## The step in the package\n\nHere it is."),
-        code("print(mha.source(mha.softmax))", printed("def softmax")),
-        new_markdown_cell("## Check\n\nBoth agree."),
-        code("assert three == 3"),
-        new_markdown_cell("## Break it: four\n\nFour is wrong."),
-        code(
-            "def wrong(x):\n    return x + 1\n\n\nprint(wrong(three))", printed("4\n")
-        ),
-        new_markdown_cell("## The law\n\nThree is three."),
-        code("laws.rows_sum_to_one", result("holds")),
-        new_markdown_cell(
-            "## Experiment: is it random?\n\n**Before you run it:** is it 1?"
-        ),
-        new_markdown_cell(house.GUESS, metadata={"tags": ["guess"]}),
-        code("rng = np.random.default_rng(0)\nprint(rng.integers(3))", printed("2\n")),
-        code(
-            "rng = np.random.default_rng(1)\nprint(rng.integers(3))",
-            printed("1\n"),
-            tags=["predict"],
-        ),
-        new_markdown_cell(house.ANSWER + "It is.\n\n</details>"),
-        new_markdown_cell("## In practice\n\nTiming varies."),
-        code(
-            "seconds = 1.23456\nprint(seconds)",
-            printed("1.23456"),
-            tags=["nbval-ignore-output"],
-        ),
-        code("assert seconds < 9"),
-        new_markdown_cell("## Deeper: why three?\n\nFor counters: it is after two."),
-        new_markdown_cell("One, two, three."),
-        new_markdown_cell("## On your own\n\nNow you."),
-        *(cell for number in (1, 2, 3) for cell in exercise(number)),
-        new_markdown_cell("## What you can now say\n\nThree."),
-        new_markdown_cell(f"## Sources\n\nThe paper of {PAPER}."),
+        new_markdown_cell(part) if isinstance(part, str) else copy.deepcopy(part)
+        for part in TEXTS
     ]
-    return in_form(new_notebook(cells=cells))
-
-
-def in_form(notebook):
-    return nbformat.reads(house.refresh().in_form(notebook, "00_good"), as_version=4)
+    text = house.refresh().in_form(new_notebook(cells=cells), "00_good")
+    return nbformat.reads(text, as_version=4)
 
 
 def find(notebook, text):
@@ -214,264 +148,80 @@ def replace(old, new):
     return edit
 
 
-def add_to(old, new):
-    return replace(old, old + "\n" + new)
+def add(text):
+    return replace("We look.", f"We look.\n{text}")
 
 
-def output(text, new):
-    """Return an edit: the cell that holds `text` shows `new`."""
-
-    def edit(notebook):
-        find(notebook, text).outputs = new
-
-    return edit
+def shows(text, *outputs):
+    """Return an edit: the cell that holds `text` shows something else."""
+    return lambda notebook: find(notebook, text).update(outputs=list(outputs))
 
 
-def metadata(text, new):
-    def edit(notebook):
-        find(notebook, text).metadata = nbformat.from_dict(new)
-
-    return edit
+def tagged(text, *tags):
+    """Return an edit: the cell that holds `text` has these tags."""
+    return lambda notebook: find(notebook, text).metadata.update(tags=list(tags))
 
 
 def drop(text):
-    def edit(notebook):
-        notebook.cells.remove(find(notebook, text))
-
-    return edit
-
-
-def both(*edits):
-    def edit(notebook):
-        for one in edits:
-            one(notebook)
-
-    return edit
-
-
-def prose(text):
-    return add_to("How many heads are there?", text)
-
-
-def clear_count(notebook):
-    find(notebook, "three = 1").execution_count = None
+    return lambda notebook: notebook.cells.remove(find(notebook, text))
 
 
 BAD = {
-    "title_is_followed_by_a_promise": [
-        replace("# How much is three?", "# Three"),
-        replace("# How much is three?", "How much is three?"),
-        replace("At the end stands the number three.", ""),
-    ],
-    "headings_stand_in_order": [
-        drop("## Check"),
-        replace("## Check", "## Checks"),
-        replace("## The law", "## The equation"),
-        replace("## Experiment: is it random?", "## Experiment"),
-        replace("## In practice", "## In practice\n\n## Experiment: late"),
-        replace("## Deeper: why three?", "## Deeper"),
-        replace("## Deeper: why three?", "## Check"),
-    ],
+    "title_is_followed_by_a_promise": [replace("# How much is three?", "# Three")],
     "deeper_sections_begin_with_what_they_answer": [
-        replace("\n\nFor counters: it is after two.", ""),
-        replace("it is after two.", "it is after two.\n\nNo."),
-    ],
-    "sections_keep_their_promise": [
-        replace("figures.bars", "draw"),
-        replace("$$\nn = 3 \\tag{0.1}\n$$", "Three."),
-        replace("mha.source(mha.softmax)", "3"),
-        replace("assert three == 3", "three == 3"),
-        replace("laws.rows_sum_to_one", "three"),
-        replace(PAPER, "2017"),
-    ],
-    "experiments_ask_for_a_prediction": [
-        replace("**Before you run it:** is it 1?", "We draw.")
-    ],
-    "no_cell_is_long": [
-        replace("assert seconds < 9", "\n".join(["assert True"] * 21)),
-        replace("assert seconds < 9", "\n".join(["assert True", ""] * 10 + ["1"])),
-    ],
-    "most_cells_are_short": [
-        both(
-            replace("three = 1 + 1 + 1", "\n".join(["three = 3"] * 13)),
-            replace("assert seconds < 9", "\n".join(["assert True"] * 13)),
-            replace("assert three == 3", "\n".join(["assert True"] * 13)),
-        ),
-    ],
-    "code_is_introduced_by_prose": [
-        both(drop("## Check"), drop("## Break it"), drop("## The law"))
+        replace("\n\nFor counters: it is after two.", "")
     ],
     "code_keeps_to_itself": [
-        add_to("assert three == 3", line)
+        replace("three = 1 + 1 + 1", line)
         for line in (
-            "%matplotlib inline",
-            "!ls",
-            "sys.path.append('x')",
-            "warnings.filterwarnings('ignore')",
-            "urllib.request.urlopen(x)",
-            'open("/tmp/x")',
-            'open("~/x")',
-            "print(mha.source(mha.heads._project))",
-            "from mha import _doors, laws",
-            "from mha.heads import _project",
-            "time.sleep(1)",
-            "matplotlib.use('agg')",
-            "import matplotlib.pyplot as plt",
+            "%matplotlib inline", "sys.path.append('x')", 'open("/tmp/x")',
+            "urllib.request.urlopen(x)", "from mha import _doors, laws",
         )
     ],
-    "names_of_the_package_are_not_taken": [
-        add_to("assert three == 3", "softmax = 3"),
-        add_to("assert three == 3", "def softmax(x):\n    return x"),
-        replace("answer_1 = None", "def softmax(x): ..."),
-    ],
-    "twins_are_marked_by_hand": [replace("def count_by_hand", "def count")],
-    "random_numbers_have_a_seed": [
-        replace("default_rng(0)", "default_rng()"),
-        add_to("assert three == 3", "np.random.rand(3)"),
-        add_to("assert three == 3", "np.random.seed(3)"),
-        add_to("assert three == 3", "import random"),
-        add_to("assert three == 3", "torch.randn(3)"),
-    ],
-    "what_cells_share_is_assigned_once": [
-        add_to("assert three == 3", "three = 4"),
-        add_to("assert three == 3", "three += 1"),
-        add_to("assert seconds < 9", "for three in (1, 2): pass"),
-        add_to(
-            "assert seconds < 9", "def count_by_hand(x): return three + 1\n\nthree = 1"
-        ),
-    ],
-    "outputs_are_committed": [clear_count, output("three = 1", [])],
     "outputs_are_clean": [
-        output("three = 1", [new_output("error", ename="E", evalue="", traceback=[])]),
-        output("three = 1", [printed("careful", name="stderr")]),
-        output("three = 1", [printed("/home/me/book.py:3: careful")]),
-        output("three = 1", [printed("    Y = self._project(X)")]),
-        output("three = 1", [printed("def _project(X):")]),
+        shows("three = 1", new_output("error", ename="E", evalue="", traceback=[])),
+        shows("three = 1", printed("careful", name="stderr")),
+        shows("three = 1", printed("/home/me/book.py:3: careful")),
     ],
-    "numbers_are_short": [output("three = 1", [printed("3.00001")])],
-    "unstable_outputs_are_asserted": [replace("assert seconds < 9", "seconds < 9")],
-    "chapter_is_in_form": [
-        metadata("three = 1", {"collapsed": True}),
-        lambda notebook: notebook.metadata.update(author="me"),
-        lambda notebook: notebook.cells[3].update(id="not valid"),
-    ],
+    "numbers_are_short": [shows("three = 1", printed("3.00001"))],
+    "chapter_is_in_form": [lambda notebook: notebook.metadata.update(author="me")],
     "figures_have_caption_and_name": [
-        drop("**Figure 0.1.**"),
-        both(output("figures.bars", [VIEW]), drop("**Figure 0.1.**")),
-        replace("**Figure 0.1.** The bar ends at three.", "**Figure 0.1.**"),
-        replace('<a id="fig-three"></a>', ""),
-        output("figures.bars", []),
-        output("figures.bars", [printed("3"), PICTURE]),
+        drop("**Figure 0.1.**"), shows("figures.bars"),
+        shows("figures.bars", printed("3"), PICTURE),
     ],
     "figures_are_pictures_with_alt_text": [
-        output("figures.bars", [result("Picture: ")]),
-        output(
-            "figures.bars", [result("<Figure size 640x480>", **{"image/png": "iVBO"})]
-        ),
-        output("figures.bars", [result("Picture: The bar ends at three.")]),
-        output("figures.bars", [result("View: ")]),
-        output("figures.bars", [result("View: The bar ends at three.")]),
-    ],
-    "figures_fit_the_column_of_a_notebook": [
-        output("figures.bars", [result("Picture: A.", **{"image/svg+xml": svg})])
-        for svg in ('<svg width="737">', "<svg>")
+        shows("figures.bars", result("Picture: ")),
+        shows("figures.bars", result("Picture: The bar ends at three.")),
     ],
     "figures_show_where_no_script_runs": [
-        output("figures.bars", [result("Picture: A bar.")]),
-        output(
-            "figures.bars", [result("View: A bar.", **{"text/html": "<svg></svg>"})]
-        ),
-        output(
-            "figures.bars",
-            [result("Picture: A.", **{"image/png": "i", "text/html": "<svg></svg>"})],
-        ),
+        shows("figures.bars", result("View: A.", **{"text/html": "<svg></svg>"}))
     ],
-    "exercises_are_three_to_five": [metadata("answer_1 = None", {})],
     "exercises_have_check_hint_and_link_to_a_solution": [
-        drop("check.number(answer_1)"),
-        replace("<summary>Hint</summary>", "<summary>Help</summary>"),
+        drop("check.number"), replace("<summary>Hint</summary>", "Hint"),
         replace("[Solution](solutions/00_good.ipynb#cell-id=exercise-0-1)", ""),
-        output("check.number(answer_1)", [result("not yet: wrong")]),
     ],
-    "solutions_are_kept_apart": [
-        output("check.number(answer_1)", [result("passed: a number")]),
-        metadata("check.number(answer_1)", {"tags": ["solution"]}),
-    ],
-    "predictions_have_room_for_a_guess_and_an_answer": [
-        drop("Your guess"),
-        metadata("default_rng(1)", {}),
-    ],
+    "solutions_are_kept_apart": [shows("check.number", result("passed: a number"))],
     "predicted_outputs_are_asked_for_and_answered_in_a_fold": [
-        metadata("three = 1", {"tags": ["predict"]}),
-        replace("What happens", "The answer"),
-        drop("What happens"),
-        replace("**Before you run it:** is it 1?", "We draw."),
+        tagged("three = 1", "predict"), drop("What happens"),
     ],
     "notebook_is_portable": [
-        prose("See {doc}`01_dot_product`."),
-        prose("See {cite:t}`vaswani2017`."),
-        prose("```{math}\nx\n```"),
-        prose(":::{note}\nx\n:::"),
-        prose("(here)=\n### Here"),
-        prose("$\\softmax(s)$"),
+        add("See {doc}`01_dot_product`."), add("```{math}\nx\n```"),
+        add("$\\softmax(s)$"),
     ],
-    "equations_with_a_number_have_an_address": [
-        replace('<a id="eq-three"></a>', ""),
-        replace("$$\nn = 3", "$$ n = 3"),
-    ],
-    "folds_are_closed": [
-        replace("\n\n</details>", " </details>"),
-        prose("<details>\n<summary>More</summary>\n\nmore"),
-    ],
-    "papers_are_cited_as_the_bibliography_has_them": [
-        replace("Vaswani et al. (2017)", "Vaswani et al. (2018)"),
-        replace("Vaswani et al. (2017)", "Vaswani (2017)"),
-        prose("([Nobody, 1999](https://arxiv.org/abs/1706.03762))"),
-    ],
-    "no_banned_words": [
-        prose("We just count."),
-        prose("Simply three."),
-        prose("It is, of\ncourse, three."),
-        replace("Count.", "Clearly three."),
-    ],
-    "no_exclamation_marks": [prose("Three!")],
-    "sentences_are_short": [prose("word " * 41 + "ends.")],
-    "dashes_stay_rare": [prose("One — two — three — four.")],
-    "citations_exist": [prose("See {cite}`vaswani2017,nobody1999`.")],
-}
-HARMLESS = [
-    prose('The sentence says "just" and `just`, and $n! > 3$ holds.'),
-    prose("```python\nprint('simply!')\n```"),
-    prose("Half a sentence of twenty words. " * 9),
-    add_to("assert three == 3", "squares = [three * k for k in range(3)]"),
-    add_to("def count_by_hand(words):", "    three = 2"),
-    both(replace("figures.bars", "view.bars"), output("view.bars", [VIEW])),
-]
+    "equations_with_a_number_have_an_address": [replace('<a id="eq-three"></a>', "")],
+    "folds_are_closed": [replace("\n\n</details>", " </details>")],
+    "papers_are_cited_as_the_bibliography_has_them": [replace("(2017)", "(2018)")],
+}  # fmt: skip
+
+
+def test_a_good_chapter_passes_every_rule():
+    chapter = Chapter(good_chapter(), "00_good")
+    assert complaints(CHAPTER_RULES + PROSE_RULES, chapter) == []
 
 
 @pytest.mark.parametrize("rule", CHAPTER_RULES + PROSE_RULES, ids=named)
-def test_a_good_chapter_passes_the_rule(rule):
-    assert not complaints(rule, Chapter(good_chapter(), "00_good"))
-
-
-@pytest.mark.parametrize(
-    ("rule", "edit"),
-    [
-        pytest.param(rule, edit, id=f"{named(rule)}-{number}")
-        for rule in CHAPTER_RULES + PROSE_RULES
-        for number, edit in enumerate(BAD[named(rule)])
-    ],
-)
-def test_a_bad_chapter_is_refused(rule, edit):
-    notebook = copy.deepcopy(good_chapter())
-    edit(notebook)
-    assert complaints(rule, Chapter(notebook, "00_good"))
-
-
-@pytest.mark.parametrize("edit", HARMLESS)
-def test_harmless_changes_are_accepted(edit):
-    notebook = good_chapter()
-    edit(notebook)
-    notebook = in_form(notebook)
-    for rule in CHAPTER_RULES + PROSE_RULES:
-        assert not complaints(rule, Chapter(notebook, "00_good")), named(rule)
+def test_a_bad_chapter_is_refused(rule):
+    for number, edit in enumerate(BAD[named(rule)]):
+        notebook = good_chapter()
+        edit(notebook)
+        assert list(rule(Chapter(notebook, "00_good"))), number

@@ -1,12 +1,44 @@
 """The extension that makes pages of portable notebooks."""
 
-import copy
-
 import pytest
 
 from tests.book.load import extension
 
 PAPER = "https://arxiv.org/abs/1706.03762"
+BECOMES = [
+    (
+        '<a id="eq-mask"></a>\n\n$$\nA = B \\tag{4.1}\n$$',
+        "```{math}\n:label: eq-mask\nA = B\n```",
+    ),
+    ("see [equation (4.1)](04_masks.ipynb#eq-mask)", "see equation {eq}`eq-mask`"),
+    ("see [Figure 4.2](#fig-mask)", "see {numref}`fig-mask`"),
+    (f"[Vaswani et al. (2017)]({PAPER})", "{cite:t}`vaswani2017`"),
+    (
+        f"([Vaswani et al., 2017]({PAPER}); "
+        "[Watson, 1964](bibliography.md#watson1964))",
+        "{cite:p}`vaswani2017,watson1964`",
+    ),
+    ("[heads](glossary.md#term-head)", "{term}`heads <head>`"),
+    ("[`mha.linear`](../mha/heads.py)", "{py:obj}`mha.linear <mha.heads.linear>`"),
+    (
+        "[Solution](solutions/04_masks.ipynb#cell-id=exercise-4-1)",
+        "{ref}`Solution <exercise-4-1>`",
+    ),
+    ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
+    (
+        "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
+        "````````{admonition} What happens\n:class: answer\n\nIt ends.\n\n````````",
+    ),
+    ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
+]
+STAYS = [
+    f"[the paper]({PAPER})",
+    "[chapter 4](04_masks.ipynb)",
+    "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
+    "$A[i](j)$ and `x[0](y)`",
+    "> a quotation without a title",
+    "$$\nx = 3\n$$",
+]
 
 
 @pytest.fixture(scope="module")
@@ -14,67 +46,9 @@ def portable():
     return extension("portable")
 
 
-@pytest.mark.parametrize(
-    ("text", "myst"),
-    [
-        (
-            '<a id="eq-mask"></a>\n\n$$\nA = B \\tag{4.1}\n$$',
-            "```{math}\n:label: eq-mask\nA = B\n```",
-        ),
-        ("see [equation (4.1)](04_masks.ipynb#eq-mask)", "see equation {eq}`eq-mask`"),
-        ("see [(4.1)](#eq-mask)", "see {eq}`eq-mask`"),
-        ("see [Figure 4.2](#fig-mask)", "see {numref}`fig-mask`"),
-        (f"[Vaswani et al. (2017)]({PAPER})", "{cite:t}`vaswani2017`"),
-        (f"([Vaswani et al., 2017]({PAPER}))", "{cite:p}`vaswani2017`"),
-        (
-            f"([Vaswani et al., 2017]({PAPER}); "
-            "[Watson, 1964](bibliography.md#watson1964))",
-            "{cite:p}`vaswani2017,watson1964`",
-        ),
-        ("[heads](glossary.md#term-head)", "{term}`heads <head>`"),
-        (
-            "[`mha.linear`](../mha/heads.py)",
-            "{py:obj}`mha.linear <mha.heads.linear>`",
-        ),
-        (
-            "[Solution](solutions/04_masks.ipynb#cell-id=exercise-4-1)",
-            "{ref}`Solution <exercise-4-1>`",
-        ),
-        (
-            "[transpose](prerequisites.md#pre-transpose)",
-            "{ref}`transpose <pre-transpose>`",
-        ),
-        ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
-        (
-            "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
-            "````````{dropdown} Hint\n\nCount.\n\n````````",
-        ),
-        (
-            "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
-            "````````{admonition} What happens\n:class: dropdown answer\n"
-            "\nIt ends.\n\n````````",
-        ),
-        ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
-    ],
-)
+@pytest.mark.parametrize(("text", "myst"), [*BECOMES, *zip(STAYS, STAYS, strict=True)])
 def test_what_reads_well_everywhere_becomes_what_sphinx_knows(portable, text, myst):
     assert portable.to_myst(text) == myst
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[the paper]({PAPER})",
-        f"([as they write]({PAPER}))",
-        "[chapter 4](04_masks.ipynb)",
-        "[there](https://somebody.example/page#part)",
-        "$A[i](j)$ and `x[0](y)`",
-        "> a quotation without a title",
-        "$$\nx = 3\n$$",
-    ],
-)
-def test_other_text_stays_as_it_is(portable, text):
-    assert portable.to_myst(text) == text
 
 
 def test_a_word_that_the_glossary_lacks_is_refused(portable):
@@ -82,78 +56,38 @@ def test_a_word_that_the_glossary_lacks_is_refused(portable):
         portable.to_myst("[x](glossary.md#term-nothing)")
 
 
-def markdown(source):
-    return {"cell_type": "markdown", "source": source, "metadata": {}}
-
-
-def drawn():
-    data = {
-        "image/svg+xml": "<svg></svg>",
-        "image/png": "i",
-        "text/plain": "Picture: a",
-    }
-    output = {"output_type": "execute_result", "data": data}
-    return {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [output]}
+def markdown(source, **metadata):
+    return {"cell_type": "markdown", "source": source, "metadata": metadata}
 
 
 CAPTION = '<a id="fig-a"></a>\n\n**Figure 4.2.** It *ends*.'
 FOLD = "<details>\n<summary>What happens</summary>\n\n"
 
 
-def test_the_cell_below_a_figure_becomes_its_caption(portable):
-    page = portable.page_of({"cells": [drawn(), markdown(CAPTION), markdown("On.")]})
-    figure, following = page["cells"]
+@pytest.mark.parametrize(
+    ("below", "rest"),
+    [
+        (CAPTION, []),
+        (f"{FOLD}{CAPTION}\n\n</details>", []),
+        (f"{FOLD}{CAPTION}\n\nBecause.\n\n</details>", ["Because."]),
+    ],
+)
+def test_the_cell_below_a_figure_becomes_its_caption(portable, below, rest):
+    data = {"image/svg+xml": "<svg></svg>", "text/plain": "Picture: a"}
+    output = {"output_type": "execute_result", "data": data}
+    drawn = {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [output]}
+    guess = markdown("> *Your guess:*", tags=["guess"])  # the page has none
+    page = portable.page_of({"cells": [guess, drawn, markdown(below)]})
+    figure, *others = page["cells"]
     expected = {"name": "fig-a", "caption": "It *ends*."}
     assert figure["metadata"]["mystnb"]["figure"] == expected
-    assert set(figure["outputs"][0]["data"]) == {"text/html", "image/png", "text/plain"}
-    assert following["source"] == "On."
-
-
-def test_a_caption_within_an_answer_leaves_the_answer(portable):
-    answer = markdown(FOLD + CAPTION + "\n\nBecause.\n\n</details>\n\nOn.")
-    figure, following = portable.page_of({"cells": [drawn(), answer]})["cells"]
-    assert figure["metadata"]["mystnb"]["figure"]["caption"] == "It *ends*."
-    assert "Figure" not in following["source"]
-    assert "\nBecause.\n" in following["source"] and following["source"].endswith("On.")
-
-
-def test_a_fold_that_holds_a_caption_only_disappears(portable):
-    answer = markdown(FOLD + CAPTION + "\n\n</details>")
-    assert len(portable.page_of({"cells": [drawn(), answer]})["cells"]) == 1
-
-
-def test_room_for_a_guess_is_left_to_the_page(portable):
-    guess = markdown("> *Your guess:*") | {"metadata": {"tags": ["guess"]}}
-    assert portable.page_of({"cells": [guess, markdown("On.")]})["cells"] == [
-        markdown("On.")
-    ]
+    assert set(figure["outputs"][0]["data"]) == {"text/html", "text/plain"}
+    texts = "".join(cell["source"] for cell in others)
+    assert len(others) == len(rest) and all(text in texts for text in rest)
+    assert "Figure" not in texts
 
 
 def test_every_source_of_the_bibliography_has_an_address_of_its_own(portable):
     keys = [key for key, *_ in portable.entries().values()]
-    assert len(keys) == len(set(keys)) > 50
     source = (portable.BOOK / "references.bib").read_text(encoding="utf-8")
-    assert len(keys) == source.count("\n@") + source.startswith("@")
-
-
-@pytest.mark.parametrize(
-    ("page", "myst"),
-    [
-        ('<a id="pre-sum"></a>\n\n## Sum', "(pre-sum)=\n## Sum"),
-        ("[there](https://somebody.example/page#part) {term}`head`", None),
-    ],
-)
-def test_a_page_with_anchors_is_read_like_a_notebook(portable, page, myst):
-    class App:
-        class env:
-            doc2path = staticmethod("{}.md".format)
-
-    content = [page]
-    portable.read(App, "book/prerequisites", content)
-    assert content == [myst or page]
-
-
-def test_the_notebook_itself_is_not_needed_twice(portable):
-    notebook = {"cells": [markdown("[chapter 4](04_masks.ipynb)")], "metadata": {}}
-    before = copy.deepcopy(notebook)
-    assert portable.page_of(notebook) == before
+    assert len(keys) == len(set(keys)) == source.count("\n@") + source.startswith("@")

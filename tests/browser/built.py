@@ -9,17 +9,32 @@ from tests.book.load import ROOT, extension
 
 BUILD = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
 STRICT = ["-W", "-n", "--keep-going"]  # as in the README
+HIDDEN = {"__pycache__", ".ipynb_checkpoints", ".pytest_cache"}
+SETTINGS = ("_config.yml", "_toc.yml", "requirements.txt")
 
 
 def build(root, output):
     """Build the book of a tree, or raise with the end of what the build printed."""
-    command = [*BUILD, "build", str(root), *STRICT, "--path-output", str(output)]
+    command = [*BUILD, "build", str(root), "--all", *STRICT]
     run = subprocess.run(
-        command, cwd=root, capture_output=True, encoding="utf-8", errors="replace"
-    )
+        [*command, "--path-output", str(output)],
+        cwd=root, capture_output=True, encoding="utf-8", errors="replace",
+    )  # fmt: skip
     if run.returncode:
         log = (run.stdout + run.stderr)[-4000:]
         raise RuntimeError(f"the book cannot be built:\n{log}")
+
+
+def is_current(html, root):
+    """Return whether a build without a warning came after every change of the tree."""
+    mark = html / extension("theme").MARK
+    if not mark.exists():
+        return False
+    found = [root / name for name in SETTINGS]
+    for folder in ("book", "mha"):
+        found += [path for path in (root / folder).rglob("*") if path.is_file()]
+    kept = (path for path in found if not HIDDEN & {*path.relative_to(root).parts})
+    return max(path.stat().st_mtime for path in kept) <= mark.stat().st_mtime
 
 
 def current_pages(root=ROOT, build=build):
@@ -29,12 +44,11 @@ def current_pages(root=ROOT, build=build):
     changed since. Otherwise they are built beside, once for all processes that ask,
     and found there the next time.
     """
-    stamp = extension("stamp")
     beside = root / "_build" / "tests"
     beside.mkdir(parents=True, exist_ok=True)
     with FileLock(beside / "lock"):
         for output in (root, beside):
-            if stamp.is_current(output / "_build" / "html", root):
+            if is_current(output / "_build" / "html", root):
                 break
         else:
             build(root, beside)

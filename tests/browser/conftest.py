@@ -76,21 +76,6 @@ def window(windows):
 
 
 @pytest.fixture
-def forgetful(windows):
-    """Return a function that gives a window with a script that spoils its memory."""
-    taken = []
-
-    def take(script):
-        taken.append(windows.take())
-        taken[-1].add_init_script(script)
-        return taken[-1]
-
-    yield take
-    for page in taken:
-        windows.give_back(page, used_up=True)  # such a script stays
-
-
-@pytest.fixture
 def open_page(window, site):
     """Return a function that opens a page of the book in a window of its own."""
 

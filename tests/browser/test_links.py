@@ -24,6 +24,8 @@ def test_every_internal_link_and_anchor_exists(html):
     pages = {
         path.resolve(): Page(path.read_text(encoding="utf-8"))
         for path in html.rglob("*.html")
+        # the links of 404.html begin at the root, because it is shown at any depth
+        if path.name != "404.html" and "_static" not in path.parts
     }
     broken = []
     for path, page in pages.items():

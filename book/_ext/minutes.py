@@ -1,23 +1,14 @@
-"""Sphinx extension: what a chapter will take, and a place to tick its exercises.
+"""Sphinx extension: how many minutes a chapter takes to read, and to work through.
 
-A line says how long the chapter takes to read, how long with its predictions and
-exercises, what its deeper sections add (deeper.py), how long its code takes to run, and
-how many exercises it has; opening.py puts it under the title. Reading is the prose and
-the visible code: not what code prints, not the tasks and their hints, not the sources.
-The script that keeps the ticks of a reader, in the browser and nowhere else, learns
-those numbers here.
-
-An exercise takes as many minutes as its first paragraph says in bold or italics, for
-example in "**Warm-up, 5 minutes.** Write …".
+Reading is the prose and the visible code: not what code prints, not the tasks and their
+hints, not the sources. An exercise takes as many minutes as its first paragraph says in
+bold or italics, for example in "**Warm-up, 5 minutes.** Write …".
 """
 
-import json
 import re
-from pathlib import Path
 
 from docutils import nodes
 
-SECONDS = Path(__file__).parent.parent / "_data" / "seconds.json"
 CHAPTER = re.compile(r"book/(\d\d_\w+)")
 EXERCISE = re.compile(r"Exercise \d+\.\d+:")
 # Words per minute, for a reader who follows the argument. With 170, the times agree
@@ -66,11 +57,6 @@ def on_the_main_road(tree, wanted):
             yield from on_the_main_road(node, wanted)
 
 
-def minutes(tree):
-    """Return how long a page takes to read, in steps of five minutes."""
-    return in_fives(exact_minutes(tree))
-
-
 def exact_minutes(tree):
     """Return how long a page or a part of it takes to read, not rounded."""
     prose = code = 0
@@ -117,11 +103,6 @@ def predictions(tree):
     return sum(bool(ASKS.fullmatch(text)) for text in bold)
 
 
-def exercises(tree):
-    """Return the minutes of each exercise on a page."""
-    return [minutes for _, minutes in levels(tree)]
-
-
 def levels(tree):
     """Yield the level and the minutes of each exercise on a page."""
     for section in tree.findall(nodes.section):
@@ -138,44 +119,19 @@ def levels(tree):
 def measure(app, tree):
     """Note what a chapter takes, beside the other facts about the page."""
     if chapter(app.env.docname):
-        facts, practice = app.env.metadata[app.env.docname], exercises(tree)
+        facts = app.env.metadata[app.env.docname]
         parts = [node for title, node in sections(tree) if title != "Deeper"]
         read = sum(whole(exact_minutes(node)) for node in parts)
-        facts["minutes"], facts["exercises"] = in_fives(read), len(practice)
         deeper = sum(exact_minutes(node) for node in tree.findall(is_deeper))
+        practice = sum(minutes for _, minutes in levels(tree))
+        facts["minutes"] = in_fives(read)
         facts["minutes_deeper"] = in_fives(deeper) if deeper else 0
-        doing = PREDICTION * predictions(tree) + sum(practice)
-        facts["minutes_with_all"] = in_fives(read + doing)
-
-
-def head(facts, seconds):
-    """Return the line under the title."""
-    count, minutes = facts["exercises"], facts["minutes"]
-    parts = [f"About {minutes} minutes to read"]
-    if facts["minutes_with_all"] > minutes:
-        parts[0] += f", {facts['minutes_with_all']} with predictions and exercises"
-    if facts["minutes_deeper"]:
-        parts.append(f"deeper sections {facts['minutes_deeper']} minutes more")
-    parts += [f"{seconds} seconds to run"] if seconds else []
-    parts += [f'<span id="solved-here">{count} exercises</span>'] if count else []
-    return f'<p class="takes">{" · ".join(parts)}</p>'
-
-
-def show(app, pagename, templatename, context, doctree):
-    """Hand the line on, and load the script where a reader can tick or erase."""
-    name = chapter(pagename)
-    if name and doctree:
-        seconds = json.loads(SECONDS.read_text(encoding="utf-8")).get(name)
-        context["takes"] = head(app.env.metadata[pagename], seconds)
-    if name or pagename == app.config.root_doc:
-        known = sorted(page for page in app.env.found_docs if chapter(page))
-        counts = {chapter(page): app.env.metadata[page]["exercises"] for page in known}
-        options = {"data-exercises": json.dumps(counts, separators=(",", ":"))}
-        app.add_js_file("progress.js", loading_method="defer", **options)
+        facts["minutes_with_all"] = in_fives(
+            read + PREDICTION * predictions(tree) + practice
+        )
 
 
 def setup(app):
     """Register with Sphinx."""
     app.connect("doctree-read", measure)
-    app.connect("html-page-context", show)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

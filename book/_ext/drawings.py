@@ -1,0 +1,73 @@
+"""Sphinx extension: figures that can be read on a phone.
+
+Small text in a picture gets the size that it needs there. The house picture and the ten
+bugs have a narrow layout: a notebook stores the wide one, the page gets both, and its
+stylesheet shows the one that fits.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+
+sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
+from figures.house import drawing
+from figures.ten import alt as ten_alt
+from figures.ten import ten
+
+COLUMN, LEAST = 358, 9.2  # px: a picture on a phone, and text that can be read on it
+PICTURE = re.compile(r'<svg class="mha-picture".*?</svg>', re.DOTALL)
+SIZE = re.compile(r"font-size: ([\d.]+)px")
+WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+KEY = re.compile(r'data-key="(house|ten) ([^"]+)"')
+
+
+def legible(svg):
+    """Return a drawing whose small text grows where the drawing is small."""
+    least = LEAST * float(WIDTH.search(svg)[1]) / COLUMN
+
+    def grow(size):
+        small = float(size[1]) < least
+        return f"font-size: max({size[1]}px, var(--least, 0px))" if small else size[0]
+
+    style = f'style="--on-a-phone: {least:.2f}px; '
+    return SIZE.sub(grow, svg).replace('style="', style, 1)
+
+
+def narrow(kind, key):
+    """Return the narrow layout of a drawing."""
+    if kind == "ten":
+        scene, alt = ten("narrow"), ten_alt()
+    else:
+        scene, alt = drawing(key, "narrow")
+    scene.key = ""
+    return scene.svg(alt)
+
+
+def both(found):
+    """Return a drawing for a page, and beside it the narrow layout if it has one."""
+    wide = legible(found[0])
+    if not (key := KEY.search(wide)):
+        return wide
+    small = legible(narrow(*key.groups()))
+    return (
+        f'<div class="mha-wide">{wide}</div>'
+        f'<div class="mha-narrow" style="display: none">{small}</div>'
+    )
+
+
+def fit(app, tree, docname):
+    """Let the pictures of a page fit a phone."""
+    if app.builder.format != "html":
+        return
+    for node in list(tree.findall(nodes.raw)):
+        if "mha-picture" in node.astext():
+            text = PICTURE.sub(both, node.astext())
+            node.replace_self(nodes.raw("", text, format=node["format"]))
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.connect("doctree-resolved", fit)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,122 @@
+"""Sphinx extension: what the theme and other extensions need to be told.
+
+A page loads the scripts and stylesheets that it uses, which it shows by a text in it.
+Links into the documentation of NumPy, Python and PyTorch come from a list in this
+repository, so that no build and no page asks another host. A build without a warning
+leaves a mark, by which the tests of the pages know that they may open them.
+"""
+
+import functools
+import gc
+import zlib
+from pathlib import Path
+
+from pybtex import plugin
+
+OBJECTS = Path(__file__).parent.parent / "_inv" / "objects.txt"
+MARK = ".complete"
+# A file, and the text of a page that needs it.
+NEEDED_BY = {
+    "sphinx-thebe": None,  # it asks other hosts
+    "togglebutton": None,  # nothing here is folded by it
+    "sphinx-book-theme": None,  # Jupyter Book's usual theme, which this is not
+    "design-tabs": None,
+    "sphinx-design": "sd-card",
+    "clipboard": '<div class="highlight">',
+    "copybutton": '<div class="highlight">',
+    "front.css": 'class="hero"',
+    "formulas.css": "<mjx-container",
+    "words.js": "std-term",
+}
+# A heading has a level, and a fold of code is a fold like others, with its own name.
+MENDED = {
+    ' role="heading"><': ' role="heading" aria-level="2"><',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<details class="admonition hide': '<details class="hide',
+    '<p class="collapsed admonition-title">': '<p class="collapsed">',
+    '<p class="expanded admonition-title">': '<p class="expanded">',
+}
+
+
+def is_needed(asset, body):
+    """Return whether a page with this text uses a script or a stylesheet."""
+    inline = (getattr(asset, "attributes", None) or {}).get("body") or ""
+    if "THEBE_JS_URL" in inline:
+        return False
+    for name, sign in NEEDED_BY.items():
+        if name in str(asset.filename):
+            return sign is not None and sign in body
+    return True
+
+
+def choose(app, pagename, templatename, context, doctree):
+    """Take off a page what it does not use, and what a screen reader stumbles over."""
+    for key in ("body", "furo_navigation_tree"):
+        for old, new in MENDED.items():
+            context[key] = context.get(key, "").replace(old, new)
+    body = context["body"]
+    for key in ("script_files", "css_files"):
+        context[key] = [each for each in context[key] if is_needed(each, body)]
+
+
+def read_objects(text):
+    """Return ``{project: (address, lines)}`` from the list of documented objects."""
+    projects = {}
+    for line in text.splitlines():
+        if line.startswith("["):
+            name, address = line.strip("[]").split()
+            projects[name] = (address, [])
+        elif line.strip():
+            kind, page, *names = line.split()
+            projects[name][1].extend(f"{obj} {kind} 1 {page} -" for obj in names)
+    return projects
+
+
+def inventory(project, lines):
+    """Return the bytes of a Sphinx inventory, version 2."""
+    head = (
+        f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
+        "# The remainder of this file is compressed using zlib.\n"
+    )
+    return head.encode() + zlib.compress("\n".join([*lines, ""]).encode())
+
+
+def write_inventories(app, config):
+    """Write the inventories and tell intersphinx where they lie."""
+    folder = Path(app.doctreedir)
+    folder.mkdir(parents=True, exist_ok=True)
+    for project, (address, lines) in read_objects(OBJECTS.read_text()).items():
+        path = folder / f"{project}.inv"
+        path.write_bytes(inventory(project, lines))
+        config.intersphinx_mapping[project] = (address, str(path))
+
+
+def name_style(app, config):
+    """Choose the colours of code by night: the setting is the theme's own."""
+    config.pygments_dark_style = "github-dark"
+
+
+def begin(app):
+    """Void the mark of an earlier build, and save the time of needless work."""
+    (Path(app.outdir) / MARK).unlink(missing_ok=True)
+    gc.set_threshold(200_000)  # trees that are all still needed hold no garbage
+    if not hasattr(plugin.entry_points, "cache_info"):
+        plugin.entry_points = functools.cache(plugin.entry_points)
+
+
+def end(app, exception):
+    """Mark the pages of a build that went through without a warning."""
+    if not exception and not app._warncount and app.builder.name == "html":
+        (Path(app.outdir) / MARK).touch()
+
+
+def setup(app):
+    """Register with Sphinx."""
+    # intersphinx reads its mapping at priority 800, so this must come first
+    app.connect("config-inited", write_inventories, priority=700)
+    app.connect("config-inited", name_style)
+    app.connect("builder-inited", begin)
+    # the theme adds its scripts at the default priority, so this must come last
+    app.connect("html-page-context", choose, priority=900)
+    app.connect("build-finished", end, priority=1000)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

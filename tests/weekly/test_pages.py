@@ -1,0 +1,35 @@
+"""Every page, light and dark, wide and narrow, in a real browser."""
+
+import pytest
+
+from tests.browser.conftest import chromium, html, site, window, windows  # noqa: F401
+from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
+from tests.browser.test_pages import PAGES, TOC
+
+SECTIONS = [
+    section["file"]
+    for part in TOC["parts"]
+    for chapter in part["chapters"]
+    for section in chapter.get("sections", ())
+]
+LOOKS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+UNFOLD = (
+    "document.querySelectorAll('article details').forEach((d) => { d.open = true })"
+)
+
+
+@pytest.mark.parametrize("name", [*PAGES, *SECTIONS, "genindex", "search"])
+def test_every_page_is_whole_in_every_look(windows, window, site, name):  # noqa: F811
+    page = window()
+    wrong = watch(windows, page, site)
+    page.goto(f"{site}{name}.html", wait_until="load")
+    assert page.evaluate(RAW_MATH) == []
+    page.evaluate(UNFOLD)
+    for theme, width in LOOKS:
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(SIDEWAYS) <= 0, (theme, width)
+        assert page.evaluate(SMALL_TEXT) == [], (theme, width)
+        assert barriers(page) == [], (theme, width)
+    page.wait_for_load_state("networkidle")
+    assert wrong == []
