@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from figures import front, ten
 from mha import laws, multi_head_attention, scaled_dot_product_attention, zoo
-from tests.book.load import ROOT, extension, load
+from tests.book.load import ROOT, extension
 from tests.tolerances import assert_close
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
