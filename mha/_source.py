@@ -29,7 +29,7 @@ def source(function: Callable[..., Any]) -> str:
     --------
     >>> from mha import linear
     >>> print(source(linear))
-    @validated(arguments.linear)
+    @validated
     def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
         return x @ W if b is None else x @ W + b
     """

@@ -94,9 +94,8 @@ def test_gelu_is_the_exact_one_of_torch():
     assert_close(y, F.gelu(torch.as_tensor(z)))
     by_tanh = F.gelu(torch.as_tensor(z), approximate="tanh").numpy()
     assert np.abs(y - by_tanh).max() > 1e-4
-    assert (
-        feed_forward([[1e300, -1e300]], *[np.eye(2), None] * 2, "gelu")[0, 0] == 1e300
-    )
+    far = feed_forward([[1e300, -1e300]], *[np.eye(2), None] * 2, "gelu")
+    assert far.tolist() == [[1e300, 0]]
 
 
 # Layer and stack, by hand
