@@ -77,6 +77,9 @@ class Exercise:
     NumPy array with the same numbers are the same answer. The page of `mha.check`
     shows an exercise that asks for a function.
 
+    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
+    show the expected value, because that is the solution.
+
     Attributes
     ----------
     task : str
@@ -109,9 +112,6 @@ class Exercise:
         If a case is not a tuple.
     ValueError
         If there is no case.
-
-    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
-    show the expected value, because that is the solution.
     """
 
     task: str
