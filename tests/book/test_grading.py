@@ -60,7 +60,7 @@ TRICKS = {
     ),
     "class check:\n    causal_row = print\nanswer_4_1 = [22, 67, 11, 0]": (
         "slip",
-        "rounded percentages",
+        "these are percentages; a weight lies between 0 and 1",
     ),
     "import os\nfor k in range(1, 20):\n    try: os.write(k, b'[1]')\n"
     "    except OSError: pass\nanswer_4_1 = [2 / 9, 6 / 9, 1 / 9, 0]": ("passed", ""),

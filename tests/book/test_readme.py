@@ -31,8 +31,9 @@ def test_the_second_command_runs_every_folder_of_tests_once():
     paths = tomllib.loads(text)["tool"]["pytest"]["ini_options"]["testpaths"]
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
     expected = {path.relative_to(ROOT).as_posix() for path in folders}
-    expected = expected - {"tests/benchmarks", "tests/weekly"} | {"mha", "book"}
-    assert sorted(paths) == sorted(expected)
+    apart = ("tests/benchmarks", "tests/weekly")  # have commands of their own
+    expected = {folder for folder in expected if not folder.startswith(apart)}
+    assert sorted(paths) == sorted(expected | {"mha", "book"})
 
 
 def test_relative_links_lead_to_files():
