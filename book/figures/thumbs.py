@@ -21,7 +21,7 @@ from mha import (
     zoo,
 )
 from mha.laws import NotApplicable
-from mha.laws.subjects.recognise import as_subject
+from mha.laws import as_subject
 from mha.plot.marks import SERIF
 from mha.plot.palette import ink_on
 

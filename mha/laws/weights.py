@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mha.laws._draw import SIZES, Size, open_mask, qkv, qkv_cases
-from mha.laws._law import Failure, differs, law, weights_of
+from mha.laws.draw import SIZES, Size, open_mask, qkv
+from mha.laws.judge import Failure, differs, law, weights_of
 
 __all__ = [
     "constant_values_stay", "doubling_changes_nothing", "output_in_hull",
@@ -11,47 +11,38 @@ __all__ = [
 ]  # fmt: skip
 
 
-def rotation_cases(rng):
-    # Four columns or more: a turn of two alone commutes with rotary positions.
-    for n_q, n_k, d in ((1, 2, 4), (2, 3, 4), (3, 5, 6)):
-        yield qkv(rng, Size(n_q, n_k, d)) | {"turn": int(rng.integers(1000))}
-
-
-def _turn(seed, d):
-    """Return a random rotation of all columns."""
-    R = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
-    R[0] *= np.linalg.det(R)
-    return R
-
-
 @law(
     "rotating queries and keys together changes nothing",
-    cases=rotation_cases,
-    equation="attention(Q R, K R, V) = attention(Q, K, V) where R Rᵀ = I",
-    chapter="dot_product",
-    reason="a dot product depends on lengths and angles, which a rotation keeps",
+    "attention(Q R, K R, V) = attention(Q, K, V) where R Rᵀ = I",
+    "a dot product depends on lengths and angles, which a rotation keeps",
+    # Four columns or more: a turn of two alone commutes with rotary positions.
+    sizes=(Size(1, 2, 4), Size(2, 3, 4), Size(3, 5, 6)),
 )
-def rotation_changes_nothing(subject, Q, K, V, turn):
-    R = _turn(turn, Q.shape[-1])
+def rotation_changes_nothing(subject, Q, K, V, seed):
+    d = Q.shape[-1]
+    R = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    R[0] *= np.linalg.det(R)
     got, rows = subject.attend(Q @ R, K @ R, V), R.round(2).tolist()
     where = "\n".join(["R is, rounded,", *map(str, rows)])
     return differs(subject.attend(Q, K, V), got, where)
 
 
 def rows_cases(rng):
-    for case in qkv_cases(rng):
-        case.pop("V")
-        yield case
+    for size in SIZES:
+        for masked in (False, True):
+            case = qkv(rng, size)
+            case.pop("V")
+            mask = {"mask": open_mask(rng, size.n_q, size.n_k)} if masked else {}
+            yield case | mask
     # exp(710) is the first that a float64 cannot hold.
     yield {"Q": np.array([[30.0, 0.0]]), "K": np.array([[40.0, 0.0], [39.0, 0.0]])}
 
 
 @law(
     "every row of weights sums to one",
+    "Σ_j A[i, j] = 1",
+    "each exponential is divided by the sum of its row, whatever the scores",
     cases=rows_cases,
-    equation="Σ_j A[i, j] = 1",
-    chapter="softmax",
-    reason="each exponential is divided by the sum of its row, whatever the scores",
 )
 def rows_sum_to_one(subject, Q, K, mask=None):
     total = weights_of(subject, Q, K, mask).sum(-1)
@@ -59,17 +50,17 @@ def rows_sum_to_one(subject, Q, K, mask=None):
 
 
 def hull_cases(rng):
-    for case in qkv_cases(rng, masked=False):
+    for size in SIZES:
+        case = qkv(rng, size)
         # All on one side of 0, so that a sum of weights below one falls out.
         yield case | {"V": np.abs(case["V"]) + 1}
 
 
 @law(
     "the output stays within the values",
+    "min_j V[j, c] ≤ Y[i, c] ≤ max_j V[j, c]",
+    "a weighted average cannot leave the convex hull of what it averages",
     cases=hull_cases,
-    equation="min_j V[j, c] ≤ Y[i, c] ≤ max_j V[j, c]",
-    chapter="softmax",
-    reason="a weighted average cannot leave the convex hull of what it averages",
 )
 def output_in_hull(subject, Q, K, V):
     Y = subject.attend(Q, K, V)
@@ -86,35 +77,37 @@ def constant_cases(rng):
 
 @law(
     "values that are all equal come out unchanged",
+    "V[j] = v for all j ⇒ Y[i] = v",
+    "the weighted average of equal vectors is that vector",
     cases=constant_cases,
-    equation="V[j] = v for all j ⇒ Y[i] = v",
-    chapter="softmax",
-    reason="the weighted average of equal vectors is that vector",
 )
 def constant_values_stay(subject, Q, K, v, mask=None):
     Y = subject.attend(Q, K, np.tile(v, (len(K), 1)), mask)
     return differs(np.tile(v, (len(Q), 1)), Y)
 
 
-def variance_cases(rng):
-    for d_k, n in ((16, 8), (16, 128), (64, 8)):
+def variance_cases(rng, subject):
+    # A module has heads of one width.
+    widths = (subject.own.d_k,) * 2 if subject.own else (16, 16, 64)
+    for d_k, n in zip(widths, (8, 128, 8), strict=False):
         yield {"d_k": d_k, "n": n, "seed": int(rng.integers(1000))}
 
 
 @law(
     "scores keep unit variance at every width and length",
+    "Var(q · k / √d_k) = 1 for independent entries of mean 0, variance 1",
+    "q · k adds d_k terms of variance 1, and dividing by √d_k makes that 1",
     cases=variance_cases,
-    equation="Var(q · k / √d_k) = 1 for independent entries of mean 0, variance 1",
-    chapter="scale",
-    reason="q · k adds d_k terms of variance 1, and dividing by √d_k makes that 1",
 )
 def scores_keep_unit_variance(subject, d_k, n, seed):
     rng, deviations = np.random.default_rng(seed), []
     # Of what is always causal, only the last row sees all keys.
     rows = slice(-1, None) if subject.always_causal else slice(None)
+    heads = min(2, subject.sizes.heads)
     for _ in range(1024 // (n * len(range(n)[rows])) + 1):
         Q, K = rng.standard_normal((2, n, d_k))
-        A = _first_head(subject, Q, K)[rows]
+        # The first head of two: a layer is wider than its heads.
+        A = subject.attend(Q, K, np.eye(n), heads=heads)[:, :n][rows]
         S = np.log(np.where(A > 0, A, np.nan))
         deviations.append(S - np.nanmean(S, -1, keepdims=True))
     # A row's own mean takes 1/n of the variance away.
@@ -124,18 +117,10 @@ def scores_keep_unit_variance(subject, d_k, n, seed):
     return Failure("log weights of standard deviation 0.8 to 1.2", f"{std:.3f}")
 
 
-def _first_head(subject, Q, K):
-    """Return the weights of the first head of two: a layer is wider than its heads."""
-    n = len(K)
-    return subject.attend(Q, K, np.eye(n), heads=2)[:, :n]
-
-
 @law(
     "doubling every key with its value changes nothing",
-    cases=qkv_cases,
-    equation="attention(Q, [K; K], [V; V]) = attention(Q, K, V)",
-    chapter="scale",
-    reason="a key and its copy get half the weight each, and no score depends on n",
+    "attention(Q, [K; K], [V; V]) = attention(Q, K, V)",
+    "a key and its copy get half the weight each, and no score depends on n",
     sees_all=True,
     orderless=True,
 )
