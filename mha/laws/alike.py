@@ -47,16 +47,31 @@ def lookalike(subject: Subject, broken: Iterable[Finding]) -> Likeness | None:
 
 
 def _explains(member, finding):
-    """Whether the member fails a law on the same inputs with the same numbers."""
-    variant, case, failure = finding.breach
-    try:
-        theirs = finding.law.ask(in_place_of(variant, member), case)
-    except NotApplicable:
+    """Whether the member fails a law on the same inputs with the same numbers.
+
+    The input that failed first is tried first, and then all that the law has.
+    """
+    law, (variant, first, failure) = finding.law, finding.breach
+    twin = in_place_of(variant, member)
+    if not _same(failure, _asked(law, twin, first)):
         return False
-    return theirs is not None and _same(failure, theirs)
+    return all(
+        _same(_asked(law, variant, case), _asked(law, twin, case))
+        for case in law.drawn(variant, finding.seed)
+    )
 
 
-def _same(ours: Failure, theirs: Failure) -> bool:
+def _asked(law, subject, case):
+    try:
+        return law.ask(subject, case)
+    except NotApplicable:
+        return "not asked"
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if not (isinstance(ours, Failure) and isinstance(theirs, Failure)):
+        # What one of them cannot be asked says nothing.
+        return ours is theirs or "not asked" in (ours, theirs)
     for x, y in zip(ours[:2], theirs[:2], strict=True):
         if isinstance(x, str) or isinstance(y, str):
             if type(x) is not type(y) or str(x) != str(y):

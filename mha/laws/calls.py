@@ -9,7 +9,7 @@ from mha.attention import scaled_dot_product_attention
 from mha.heads import multi_head_attention
 from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
 from mha.laws.judge import TOLERANCE, Failure, differs, law, weights_of
-from mha.laws.stack import Drawn
+from mha.laws.stack import Drawn, reference
 from mha.laws.subject import FOUR, Broke
 from mha.laws.words import NotApplicable
 
@@ -475,6 +475,8 @@ def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
     opens = [np.full_like(mask, x) for x in (0, 1)]
     opens = opens[: 1 + (subject.said.mask_true == "hide")]
+    if subject.kind == "encoder":
+        return _float_mask_of_encoder(subject, K, mask)
     ask = _asking(subject, "floats", Q, K, V, opens)
     A = weights_of(subject, Q, K) * np.exp(mask)
     total = A.sum(-1, keepdims=True)
@@ -482,6 +484,13 @@ def float_masks_are_added(subject, Q, K, V, mask):
         raise NotApplicable("it is always causal, and then a token sees nothing")
     correct = _correct(subject, Q, K, V, mask=mask)
     return _agree(A / total @ V, ask(mask), correct, "a mask of floats")
+
+
+def _float_mask_of_encoder(subject, X, mask):
+    mask = np.resize(mask, (len(X), len(X)))
+    opens = [np.zeros_like(mask)]
+    Y = _asking(subject, "floats", X, X, X, opens)(mask)
+    return differs(reference(*subject.tokens(X), subject, mask=mask), Y)
 
 
 def integer_mask_cases(rng):

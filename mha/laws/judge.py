@@ -155,6 +155,11 @@ class Law:
             setup="\n".join(variant.log.values()), breach=found,
         )  # fmt: skip
 
+    def drawn(self, subject: Subject, seed: int) -> Iterable[Case]:
+        """Return the inputs on which a subject is asked."""
+        given = (np.random.default_rng(seed), subject)
+        return self.cases(*given[: len(inspect.signature(self.cases).parameters)])
+
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
@@ -170,9 +175,8 @@ class Law:
         NotApplicable
             If no case can be asked, with the reason.
         """
-        asked, why, rng = False, "", np.random.default_rng(seed)
-        fitted = len(inspect.signature(self.cases).parameters) == 2
-        for case in self.cases(rng, subject) if fitted else self.cases(rng):
+        asked, why = False, ""
+        for case in self.drawn(subject, seed):
             for variant in subject.variants():
                 try:
                     failure = self.ask(variant, case)

@@ -230,7 +230,11 @@ class Module(Borrowed, Layer):
                     f"make(d_model={width}, n_heads={n_heads}): {error}"
                 ) from error
             facts = other, self.name, self.accepts, self.needs_mask, self.said, None
-            self.state["made"][key] = type(self)(*facts)
+            made = type(self)(*facts)
+            if made.own[:2] != key:
+                raise NotApplicable(f"make(d_model={width}, n_heads={n_heads}) returns "
+                                    "another size")  # fmt: skip
+            self.state["made"][key] = made
         return self.state["made"][key].but(mode=self.mode, cast=self.cast)
 
     def forward(self, X, **options):

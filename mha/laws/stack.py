@@ -108,6 +108,7 @@ class Stack(Subject):
         options = self.options(mask, is_causal, (X.shape[-2],) * 2)
         more = (None,) * self.lead if X.ndim == 2 else ()
         layers = [self.with_places(weights, X.dtype) for weights in layers]
+        layers = [self.with_scale(weights) for weights in layers]
         Y = self.run_encoder(X[more], layers, self.sizes.heads, options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)] if more else Y
@@ -116,15 +117,18 @@ class Stack(Subject):
     run_encoder: Callable[..., Array]
 
     def with_places(self, weights: Weights, dtype: Any) -> Weights:
-        """Return the weights in this dtype and scale, without biases if it has none."""
-        factor = self.said.factor(self.sizes.d_k)
+        """Return the weights in this dtype, without biases if it has none."""
         return {
-            name: (W * factor if name in ("W_Q", "b_Q") else W).astype(
-                dtype, copy=False
-            )
+            name: W.astype(dtype, copy=False)
             for name, W in weights.items()
             if self.takes_bias or not name.startswith("b")
         }
+
+    def with_scale(self, weights: Weights) -> Weights:
+        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
+        factor = self.said.factor(self.sizes.d_k)
+        asking = {"W_Q", "b_Q"} & weights.keys() if factor != 1 else ()
+        return weights | {name: weights[name] * factor for name in asking}
 
     @property
     def norm_first(self) -> bool:
@@ -187,19 +191,21 @@ class Stack(Subject):
         """Run all of it on tokens, which ask, are asked and answer."""
         if not (Q is K is V):
             raise NotApplicable("norms stand around its attention: check that alone")
+        X, layers = self.tokens(Q)
+        return self.encode(X, layers, mask, is_causal=is_causal)
+
+    def tokens(self, X: Array) -> tuple[Array, list[Weights]]:
+        """Return tokens of its width, and weights of all its layers."""
         sizes = self.sizes
         drawn = Drawn(0, sizes)
         self.log["attend"] = f"{sizes.heads} heads, tokens X @ E, {drawn!r}"
-        E = (
-            np.random.default_rng(0)
-            .standard_normal((Q.shape[-1], sizes.width))
-            .round(1)
-        )
-        layers = drawn.draw()
+        E = np.random.default_rng(0).standard_normal((X.shape[-1], sizes.width))
+        layers = [self.with_places(w, X.dtype) for w in drawn.draw()]
         if not self.reads_values:
-            layers = [w | {x: 0 * w[x] for x in ("W_V", "b_V")} for w in layers]
-        X = Q @ E.astype(Q.dtype)
-        return self.encode(X, layers, mask, is_causal=is_causal)
+            layers = [
+                w | {x: 0 * w[x] for x in ("W_V", "b_V") if x in w} for w in layers
+            ]
+        return X @ E.round(1).astype(X.dtype), layers
 
     def one_by_one(self, X: Array, layers: list[Weights]) -> Array:
         """Return what its layers make of the tokens, each called by itself."""
@@ -240,11 +246,6 @@ def reference(
     if facts is None:
         facts = like.eps, like.activation, like.norm_first, like.final_norm
     eps, bend, first, last = facts
-    if (factor := like.said.factor(like.sizes.d_k)) != 1:
-        # The weights carry what makes up for another scale.
-        layers = [
-            w | {x: w[x] / factor for x in ("W_Q", "b_Q") if x in w} for w in layers
-        ]
     return encoder(
         X, layers, like.sizes.heads, eps=eps, activation=bend, norm_first=first,
         final_norm=(None, None) if last else None, **options,
