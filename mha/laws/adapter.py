@@ -297,7 +297,7 @@ def _furthest(errors):
 
 
 def _parameters(function):
-    """Return the names of its arguments, whether there must be a mask, and **options."""
+    """Return its arguments, whether there must be a mask, and whether it takes all."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):

@@ -6,14 +6,13 @@ is broken the member fails in the same way, and elsewhere it gives the same answ
 
 import functools
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mha import zoo
 from mha.laws.adapter import as_subject
-from mha.laws.judge import Failure, Law
+from mha.laws.judge import Failure
 from mha.laws.report import Finding
 from mha.laws.subject import Broke, Subject
 from mha.laws.words import Conventions, NotApplicable, near
@@ -53,7 +52,8 @@ def _explains(member, finding):
     """
     law, (variant, first, failure) = finding.law, finding.breach
     twin = in_place_of(variant, member)
-    if not _same(failure, _asked(law, twin, first)):
+    theirs = _asked(law, twin, first)
+    if not isinstance(theirs, Failure) or not _same(failure, theirs):
         return False
     return all(
         _same(_asked(law, variant, case), _asked(law, twin, case))
@@ -71,7 +71,7 @@ def _asked(law, subject, case):
 def _same(ours: Any, theirs: Any) -> bool:
     if not (isinstance(ours, Failure) and isinstance(theirs, Failure)):
         # What one of them cannot be asked says nothing.
-        return ours is theirs or "not asked" in (ours, theirs)
+        return ours is theirs or isinstance(ours, str) or isinstance(theirs, str)
     for x, y in zip(ours[:2], theirs[:2], strict=True):
         if isinstance(x, str) or isinstance(y, str):
             if type(x) is not type(y) or str(x) != str(y):

@@ -65,8 +65,8 @@ class Law:
         The law as a sentence.
     cases : callable
         ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
-        argument it gets the subject, whose `sizes` it may take. A case with a `mask` or `is_causal`
-        that the subject has no argument for is left out.
+        argument it gets the subject, whose `sizes` it may take. A case with a `mask`
+        or `is_causal` that the subject has no argument for is left out.
     judge : callable
         ``judge(subject, **case)`` returns whether the law holds: True or None, else
         False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer

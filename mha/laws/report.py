@@ -283,10 +283,10 @@ class Report:
         if self.likeness is None:
             return ""
         member, laws, inputs = self.likeness
+        many = f"{laws} law{'s' * (laws > 1)}"
+        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
         return (
-            f"behaves like zoo.{member.name}\n    {member.wrong}\n    evidence: the same "
-            f"wrong numbers in {laws} law{'s' * (laws > 1)}, the same answers on {inputs} "
-            "other inputs"
+            f"behaves like zoo.{member.name}\n    {member.wrong}\n    evidence: {same}"
         )
 
     @property

@@ -572,8 +572,8 @@ class Layer(Subject):
         if heads > sizes.heads:
             raise NotApplicable(f"it has {sizes.heads} heads")
         self.log["attend"] = (
-            f"{sizes.heads} heads of {sizes.d_k} columns, {sizes.groups} of keys: all "
-            "get the same Q, K and V\nas matrices, and tokens are unit vectors (rows of I)"
+            f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
         )
         cross = self.other_names is not None and not (Q is K is V)
         if n_q != n_k and not cross:

@@ -1,0 +1,163 @@
+"""A report, as text, as JSON and from a shell."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mha
+from mha import laws, zoo
+from mha.laws.__main__ import main
+
+OWN = """
+import numpy as np
+from mha import laws, zoo
+
+answer = 42
+
+def halved(Q, K, V):
+    return zoo.right.attention(Q, K, V) / 2
+
+def sideways(X, weights, n_heads, mask=None):
+    shown = None if mask is None else ~mask
+    return zoo.right(X, n_heads=n_heads, mask=shown, **weights)
+
+class Maker:
+    def __call__(self, Q, K, V, mask=None):
+        return zoo.right.attention(Q, K, V, mask)
+
+def strange(x):
+    return x
+
+def with_padding(Q, K, V, padding_mask=None):
+    return zoo.right.attention(Q, K, V)
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A file of somebody's own."""
+    path = tmp_path / "own_layers.py"
+    path.write_text(OWN)
+    yield str(path)
+    sys.modules.pop("own_layers", None)
+
+
+def test_the_report_in_full():
+    def doubled(Q, K, V):
+        return 2 * mha.scaled_dot_product_attention(Q, K, V)
+
+    report = laws.check(doubled, ["rows_sum_to_one", "calls_agree", "causal_corner"])
+    assert repr(report) == (
+        "doubled: 1 hold, 1 broken, 1 not asked\n\n"
+        "✗ every row of weights sums to one\n"
+        "    law       laws.rows_sum_to_one\n"
+        "    Q         [[0, 0]]\n"
+        "    K         [[0, 0], [0, 0]]\n"
+        "    expected  [1]\n"
+        "    got       [2]\n"
+        "    seed      0\n"
+        "    because   each exponential is divided by the sum of its row, whatever the "
+        "scores\n\n"
+        "– not asked\n    it has no is_causal\n        causal_corner\n\n"
+        "✓ held\n    calls_agree\n\n"
+        "tried\n    batches of 1; float64; 1 to 17 tokens; seed 0"
+    )
+
+
+def test_numbers_that_print_alike_are_told_apart():
+    finding = laws.every_dtype_gives_the_numbers.check(zoo.computes_in_float32)
+    assert "off by    at most " in repr(finding)
+
+
+def test_a_wide_example_is_told_by_what_is_left_of_it():
+    zeros = np.zeros((16, 16))
+    zeros[3, 5] = 2
+    text = laws.report._text(zeros)
+    assert text == "zeros of shape (16, 16), but 2 at [3, 5]"
+    assert laws.report._text(zeros + 1) == "shape (16, 16), of which 256 are not 0"
+
+
+def test_an_error_is_told_once_with_its_place():
+    def fails(Q, K, V, mask=None):
+        if len(K) > 2:
+            raise KeyError("c_attn")
+        return mha.scaled_dot_product_attention(Q, K, V, mask)
+
+    report = laws.check(fails, ["rows_sum_to_one", "output_in_hull"])
+    (block,) = report.failures
+    line = fails.__code__.co_firstlineno + 2
+    assert block.startswith("✗ it raised KeyError, met by 2 laws")
+    assert f"where     test_report.py:{line}" in block.replace("   where", "where")
+
+
+def test_json_holds_what_the_report_says():
+    said = json.loads(laws.check(zoo.nan_on_empty_rows).to_json())
+    (found,) = (x for x in said["laws"] if x["verdict"] == "broken")
+    assert found["law"] == "empty_rows_give_zero"
+    assert "nan" in str(found["got"]) and said["looks_like"]["name"]
+    assert said["holds"] is False and said["seed"] == 0
+    assert len(said["laws"]) == len(laws.ALL)
+
+
+def test_the_kill_matrix_prints_a_row_for_each_bug():
+    two = [laws.rows_sum_to_one, laws.output_in_hull]
+    matrix = laws.kill_matrix(two, [zoo.right, zoo.scale_after_softmax])
+    lines = repr(matrix).splitlines()
+    assert lines[1].split() == ["right", "·", "·"]
+    assert lines[2].split() == ["scale_after_softmax", "✗", "✗"]
+    assert lines[-1] == "b output_in_hull"
+    assert matrix.kills("rows_sum_to_one") == ("scale_after_softmax",)
+    with pytest.raises(ValueError, match="no law is called 'x'"):
+        matrix.kills("x")
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "status", "said"),
+    [
+        ("mha:multi_head_attention", ["--only", "rows_sum_to_one"], 0, "1 hold"),
+        ("{}:halved", [], 1, "rows_sum_to_one"),
+        ("{}:sideways", ["--factory", "laws.Adapter(it, mask_true='hide')",
+                         "--only", "self_only_mask"], 0, "1 hold"),
+        ("{}:Maker", ["--factory", "it()", "--only", "self_only_mask"], 0, "1 hold"),
+        ("{}:with_padding", ["--only", "calls_agree"], 1, "looks like a mask"),
+        ("mha.zoo:no_scale", ["--breaks", "scores_keep_unit_variance,equals_reference",
+                              "--because", "W_Q"], 0, "because W_Q"),
+        ("mha.zoo:no_scale", ["--except", "scores_keep_unit_variance"], 1,
+         "equals_reference"),
+        ("mha:encoder", ["--final-norm", "--only", "equals_reference"], 1,
+         "final_norm=True"),
+        ("{}:Maker", [], 2, "Maker is a class; say how to make one"),
+        ("{}:answer", [], 2, "subject must be an attention function"),
+        ("{}:strange", [], 2, "got strange(x)"),
+        ("{}:nobody", [], 2, "cannot find 'nobody'"),
+        ("{}", [], 2, "say what to check in it"),
+        ("nowhere.py:f", [], 2, "cannot import nowhere.py"),
+        ("mha:encoder", ["--only", "gravity"], 2, "no law is called 'gravity'"),
+        ("mha:encoder", ["--mask-true", "maybe"], 2, "mask_true must be one of"),
+        ("mha:encoder", ["--only", "rows_sum_to_one"], 2, "no law could be asked"),
+    ],
+)  # fmt: skip
+def test_from_a_shell(target, more, status, said, own, capsys):
+    assert main([target.format(own), *more]) == status
+    out, err = capsys.readouterr()
+    assert said in " ".join((err if status == 2 else out).split())
+    assert (err if status != 2 else out) == ""
+
+
+def test_all_laws_are_listed_from_a_shell(capsys):
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    for law in (*laws.ALL, *laws.ENCODER):
+        assert f"  {law.slug}\n" in listed
+    with pytest.raises(SystemExit):
+        main([])
+
+
+def test_the_command_prints_json_and_leaves_with_its_status():
+    command = [sys.executable, "-m", "mha.laws", "mha.zoo:mask_ignored", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["looks_like"]["name"] == "mask_ignored"
