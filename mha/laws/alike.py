@@ -36,6 +36,8 @@ def lookalike(subject: Subject, broken: Iterable[Finding]) -> Likeness | None:
         # Nothing in the zoo has such a design, or its numbers are too coarse.
         return None
     broken, found = [f for f in broken if f.breach], []
+    # What is drawn from a seed takes longest.
+    broken.sort(key=lambda f: "seed" in f.breach[1])
     with subject.borrowed():
         answers: dict[Any, list[Any]] = {}
         for member in zoo.ENCODERS[1:] if subject.kind == "encoder" else zoo.WRONG:

@@ -34,6 +34,7 @@ PADDING = "key_padding_mask"
 WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
+ROUNDING = 1e-13
 LIBRARIES = {"site-packages", "dist-packages"}
 OTHER_SIZES = (
     "it has other sizes; give laws.check make=, a function of d_model, n_heads"
@@ -626,6 +627,9 @@ class Layer(Subject):
             shown[r, :d, r * d : (r + 1) * d] = np.eye(d)
         weights["W_O"] = shown.reshape(-1, sizes.width)
         Y = self.layer(X, weights, sizes.heads, mask, is_causal=is_causal, **others)
+        if np.prod(X.shape[:-1]) > sizes.width:
+            # More tokens than unit vectors: what is smaller than rounding was 0.
+            Y = np.where(abs(Y) < ROUNDING, 0, Y).astype(Y.dtype)
         return Y[..., : heads * d]
 
     @property
