@@ -29,12 +29,12 @@ From a shell, ``python -m mha.laws my_package.layers:my_layer`` prints the repor
 from mha.laws.adapter import *
 from mha.laws.all import *
 from mha.laws.calls import *
-from mha.laws.trial import *
 from mha.laws.encoders import *
 from mha.laws.judge import *
 from mha.laws.layers import *
 from mha.laws.masks import *
 from mha.laws.report import *
 from mha.laws.stack import *
+from mha.laws.trial import *
 from mha.laws.weights import *
 from mha.laws.words import *

@@ -59,6 +59,7 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
     "seed": lambda rng, size: int(rng.integers(1000)),
+    "turn": lambda rng, size: int(rng.integers(1000)),
 }
 
 

@@ -18,9 +18,9 @@ __all__ = [
     # Four columns or more: a turn of two alone commutes with rotary positions.
     sizes=(Size(1, 2, 4), Size(2, 3, 4), Size(3, 5, 6)),
 )
-def rotation_changes_nothing(subject, Q, K, V, seed):
+def rotation_changes_nothing(subject, Q, K, V, turn):
     d = Q.shape[-1]
-    R = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    R = np.linalg.qr(np.random.default_rng(turn).standard_normal((d, d)))[0]
     R[0] *= np.linalg.det(R)
     got, rows = subject.attend(Q @ R, K @ R, V), R.round(2).tolist()
     where = "\n".join(["R is, rounded,", *map(str, rows)])

@@ -314,7 +314,6 @@ ROWS = [
 ]
 
 
-
 # These three are what the zoo has, too.
 NAMED = {
     mask_of_the_first: "mask_of_first_sequence",

@@ -80,7 +80,9 @@ def test_a_right_encoder_breaks_no_law(name):
     report = laws.check(LAWFUL[name])
     assert broken(report) == []
     held = {finding.law for finding in report.findings if finding}
-    assert {*laws.WHOLE[:5]} - {laws.padding_changes_nothing} & held or "no mask" in name
+    assert {*laws.WHOLE[:5]} - {
+        laws.padding_changes_nothing
+    } & held or "no mask" in name
     assert laws.equals_reference in held and laws.calls_agree in held
     assert len(report.findings) == len(laws.ALL) + len(laws.ENCODER)
 
@@ -136,9 +138,7 @@ def test_neither_eps_nor_the_activation_is_a_matter_of_law(eps, activation):
     for norm_first in (False, True):
         options = {"eps": eps, "activation": activation, "norm_first": norm_first}
         unspoken = partial(mha.encoder, **options)
-        found = laws.check(
-            lambda X, layers, n, u=unspoken: u(X, layers, n), laws.WHOLE
-        )
+        found = laws.check(lambda X, layers, n, u=unspoken: u(X, layers, n), laws.WHOLE)
         assert broken(found) == []
 
 
