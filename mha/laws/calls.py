@@ -547,19 +547,10 @@ def calls_agree(subject, n, seed):
     return Failure(first[i], second[i], f"row {i}, first and second call")
 
 
-def memory_cases(rng):
-    for size in SIZES:
-        for masked in (False, True):
-            case = qkv(rng, size)
-            mask = {"mask": open_mask(rng, size.n_q, size.n_k)} if masked else {}
-            yield case | mask | {"longer": numbers(rng, 11, size.d)}
-
-
 @law(
     "a call does not remember the calls before it",
     "attention(Q, K, V) is the same before and after other calls",
     "the output is a function of the arguments, and of nothing else",
-    cases=memory_cases,
 )
 def calls_do_not_remember(subject, Q, K, V, longer, mask=None):
     Y, correct = subject.attend(Q, K, V), _correct(subject, Q, K, V)

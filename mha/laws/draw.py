@@ -55,6 +55,9 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
     "K": lambda rng, size: rows(rng, size.n_k, size),
     "V": lambda rng, size: rows(rng, size.n_k, size),
     "X": lambda rng, size: rows(rng, size.n_k, size),
+    "positive": lambda rng, size: abs(rows(rng, size.n_k, size)) + 1,
+    "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
+    "longer": lambda rng, size: numbers(rng, 11, size.d),
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
@@ -63,11 +66,11 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 }
 
 
-def by_name(judge: Callable[..., Any], sizes: Any, values: Case) -> Any:
+def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
     """Return cases that draw the arguments of a law by their names.
 
     One called `mask` is left out, and then drawn; those in `values` are tried one by
-    one. What has no other argument than a seed is drawn once.
+    one. What has no other argument than a seed is drawn once. `also` comes last.
     """
     names = [*inspect.signature(judge).parameters][1:]
     drawn = [x for x in names if x in BY_NAME and x not in values]
@@ -81,5 +84,6 @@ def by_name(judge: Callable[..., Any], sizes: Any, values: Case) -> Any:
             case = {x: BY_NAME[x](rng, size) for x in drawn if x != "mask"}
             case |= dict(zip(values, chosen, strict=True))
             yield case | ({"mask": BY_NAME["mask"](rng, size)} if hides else {})
+        yield from [also] if also else []
 
     return cases

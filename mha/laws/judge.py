@@ -273,7 +273,7 @@ class Law:
 
 
 def law(
-    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
+    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None, also: Any = None,
     level: str = "attention", sees_all: bool = False, orderless: bool = False,
     **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
@@ -284,7 +284,7 @@ def law(
     """
 
     def made(judge: Callable[..., object]) -> Law:
-        drawn = cases or by_name(judge, sizes, values)
+        drawn = cases or by_name(judge, sizes, values, also)
         facts = equation, reason, level, sees_all, orderless
         return Law(judge.__name__, name, drawn, judge, *facts)
 
