@@ -272,28 +272,18 @@ def _first_that_runs(*subjects):
     if others:
         others[0].trace = {name: set() for name in others[0].trace}
         return others[0]
-    texts = {name: _furthest(errors[name]) for name in errors if errors[name]}
-    what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-    if len(set(texts.values())) == 1:
-        texts = {False: texts.popitem()[1]}
-        raise TypeError(f"{what}, as arrays or as tensors, with or without axes in "
-                        f"front: {texts[False]}")  # fmt: skip
-    raise TypeError(f"{what}, with or without axes in front. Arrays: {texts[False]}. "
-                    f"Tensors: {texts[True]}")  # fmt: skip
+    asked = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
+    what = f"{asked}, with or without "
+    arrays, tensors = (_furthest(errors[name]) for name in (False, True))
+    if arrays in (tensors, "") or not tensors:
+        raise TypeError(f"{what}axes in front: {arrays or tensors}")
+    raise TypeError(f"{what}axes in front. Arrays: {arrays}. Tensors: {tensors}")
 
 
 def _furthest(errors):
-    """Return the text of the error that happened in the latest line."""
-
-    def line(error):
-        # Nothing was raised: it came to its end.
-        if error.__cause__ is None:
-            return sys.maxsize
-        return int(getattr(error, "where", "").rpartition(":")[2] or 0)
-
-    last = max(errors, key=line)
-    where = getattr(last, "where", "")
-    return f"{last} ({where})" if where else str(last)
+    """Return the text of the error that happened in the latest line; raising none."""
+    last = max(errors, key=lambda error: error.line, default="")
+    return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
 
 
 def _parameters(function):

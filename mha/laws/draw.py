@@ -55,7 +55,6 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
     "K": lambda rng, size: rows(rng, size.n_k, size),
     "V": lambda rng, size: rows(rng, size.n_k, size),
     "X": lambda rng, size: rows(rng, size.n_k, size),
-    "positive": lambda rng, size: abs(rows(rng, size.n_k, size)) + 1,
     "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
     "longer": lambda rng, size: numbers(rng, 11, size.d),
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
@@ -69,11 +68,14 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
     """Return cases that draw the arguments of a law by their names.
 
-    One called `mask` is left out, and then drawn; those in `values` are tried one by
-    one. What has no other argument than a seed is drawn once. `also` comes last.
+    One called `mask` is left out, and then drawn; lists in `values` are tried one by
+    one, and functions there draw. What has no other argument than a seed is drawn
+    once. `also` comes last.
     """
     names = [*inspect.signature(judge).parameters][1:]
-    drawn = [x for x in names if x in BY_NAME and x not in values]
+    meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
+    values = {x: listed for x, listed in values.items() if not callable(listed)}
+    drawn = [x for x in names if x in meant and x not in values]
     sizes = sizes if {*drawn} - {"seed"} else sizes[:1]
     must = inspect.signature(judge).parameters.get("mask")
     masked = (True,) if must and must.default is must.empty else (False, True)
@@ -81,7 +83,7 @@ def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> 
     def cases(rng: Generator) -> Iterator[Case]:
         every = itertools.product(*values.values(), masked[: 1 + ("mask" in names)])
         for size, (*chosen, hides) in itertools.product(sizes, [*every]):
-            case = {x: BY_NAME[x](rng, size) for x in drawn if x != "mask"}
+            case = {x: meant[x](rng, size) for x in drawn if x != "mask"}
             case |= dict(zip(values, chosen, strict=True))
             yield case | ({"mask": BY_NAME["mask"](rng, size)} if hides else {})
         yield from [also] if also else []

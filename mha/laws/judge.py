@@ -163,17 +163,7 @@ class Law:
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        Parameters
-        ----------
-        subject : Subject
-            What `mha.laws.as_subject` makes of that which is checked.
-        seed : int, default 0
-            Fixes the cases.
-
-        Raises
-        ------
-        NotApplicable
-            If no case can be asked, with the reason.
+        It raises `NotApplicable`, with the reason, if none can be asked.
         """
         asked, why = False, ""
         for case in self.drawn(subject, seed):
@@ -193,16 +183,8 @@ class Law:
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
-        Parameters
-        ----------
-        subject, case, failure : Subject, dict, Failure
-            What `search` has found.
-
-        Returns
-        -------
-        subject, case, failure : Subject, dict, Failure
-            Inputs with more zeros, and what is seen there: a failure of the same kind
-            that three decimals show, on which the reference passes.
+        What is left fails in the same way, three decimals show it, and the reference
+        passes.
         """
         left = SHRINKS if subject.own is None else SHRINKS // 5
         for axes in (1, 0):
@@ -273,14 +255,14 @@ class Law:
 
 
 def law(
-    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None, also: Any = None,
+    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
+    also: Any = None,
     level: str = "attention", sees_all: bool = False, orderless: bool = False,
     **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
-    Without `cases` its arguments are drawn by their names, see `mha.laws.draw`; each of
-    the `values` is a list of what an argument of this name is, one after the other.
+    Without `cases` its arguments are drawn by their names, see `mha.laws.draw.by_name`.
     """
 
     def made(judge: Callable[..., object]) -> Law:

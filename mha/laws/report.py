@@ -39,29 +39,11 @@ class Raised(str):
 class Finding:
     """What one law found about one subject.
 
-    Attributes
-    ----------
-    law : Law
-        The law.
-    holds : bool or None
-        None where the subject could not be asked; `why` says so.
-    example : dict
-        The smallest input found on which the law breaks.
-    expected, got : ndarray or str
-        What the law wants to see on the example, and what came.
-    why : str
-        Why it could not be asked, or where it broke (a row, a mode of PyTorch, the file
-        and line that raised).
-    setup : str
-        How a layer was made to answer a law about attention.
-    subject : str
-        Name of what was checked.
-    seed : int
-        Fixes the cases that were tried.
-    declared : bool
-        Whether it was said beforehand that the law is broken.
-    breach : tuple
-        What failed first: the subject in its mode, the inputs as drawn, the failure.
+    `holds` is None where the subject could not be asked. `example` is the smallest input
+    found on which the law breaks, `expected` what the law wants to see there, `got` what
+    came, `why` where it broke (or why it could not be asked), `setup` how a layer was
+    made to answer. `declared` says that the law was to be broken, and `breach` holds what
+    failed first: the subject in its mode, the inputs as drawn, and the failure.
     """
 
     law: "Law"
@@ -101,10 +83,7 @@ class Finding:
     def lines(self, laws: Collection[str] = ()) -> list[str]:
         """Return the failing example, one line or block per name.
 
-        Parameters
-        ----------
-        laws : collection of str
-            All that met the same error; by default this one.
+        `laws` are all that met the same error; by default this one.
         """
         shown = {"law": _listed(laws or [f"laws.{self.law.slug}"]), **self.example}
         if isinstance(self.got, Raised):
@@ -192,22 +171,8 @@ def _number(x):
 class Report:
     """What all laws found about one subject.
 
-    Attributes
-    ----------
-    subject : str
-        Name of what was checked.
-    findings : tuple of Finding
-        One for each law.
-    search : callable
-        Finds the wrong version that gives the same wrong numbers.
-    seed : int
-        Fixes the cases that were tried.
-    because : str
-        Why the declared laws are broken.
-    tried : dict
-        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}.
-    unread : tuple of str
-        Arguments that look like a mask and were never handed anything.
+    `findings` has one `Finding` for each law, `tried` says what the subject was given, and
+    `unread` names arguments that look like a mask and were never handed anything.
     """
 
     subject: str

@@ -51,6 +51,11 @@ class Broke(Exception):
         super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
         self.text, self.where = text, where
 
+    @property
+    def line(self) -> float:
+        """The line in which it happened; an answer that is none came at the end."""
+        return float(self.where.rpartition(":")[2] or "inf")
+
 
 class WrongShape(Broke):
     """It returned an array of a shape that no law can use."""

@@ -181,14 +181,8 @@ def chosen(laws: Laws) -> list[Law]:
 class KillMatrix:
     """Say which law kills which member; computed, never typed.
 
-    Attributes
-    ----------
-    rows : tuple of str
-        Names of the members; the correct one comes first.
-    columns : tuple of str
-        Slugs of the laws.
-    killed : ndarray of bool, shape (len(rows), len(columns))
-        True where the law of the column does not hold for the member of the row.
+    `rows` are names of members, the correct one first, `columns` slugs of laws, and
+    `killed` is True where the law of the column does not hold for the member of the row.
     """
 
     rows: tuple[str, ...]
@@ -227,20 +221,9 @@ def kill_matrix(
 ) -> KillMatrix:
     """Put every member of the zoo to every law.
 
-    Parameters
-    ----------
-    laws : iterable of Law, optional
-        Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
-        A good law kills somebody and spares the correct one.
-    members : iterable of Member or EncoderMember, optional
-        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
-        only tensors show is seen where torch is loaded.
-
-    Returns
-    -------
-    matrix : KillMatrix
-        Prints as a table; ``matrix.killed_by(name)`` and ``matrix.kills(slug)`` read a
-        row and a column.
+    By default the laws are those of `ALL`, and for encoders those of `WHOLE`, and the
+    members all of the zoo. A good law of your own kills somebody and spares the correct
+    one. A mistake that only tensors show is seen where torch is loaded.
 
     Examples
     --------

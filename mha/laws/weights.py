@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mha.laws.draw import Size
+from mha.laws.draw import Size, rows
 from mha.laws.judge import Failure, differs, law, weights_of
 
 __all__ = [
@@ -43,11 +43,12 @@ def rows_sum_to_one(subject, Q, K, mask=None):
     "the output stays within the values",
     "min_j V[j, c] ≤ Y[i, c] ≤ max_j V[j, c]",
     "a weighted average cannot leave the convex hull of what it averages",
-)
-def output_in_hull(subject, Q, K, positive):
     # All on one side of 0, so that a sum of weights below one falls out.
-    Y = subject.attend(Q, K, positive)
-    return differs(np.clip(Y, positive.min(0), positive.max(0)), Y)
+    V=lambda rng, size: abs(rows(rng, size.n_k, size)) + 1,
+)
+def output_in_hull(subject, Q, K, V):
+    Y = subject.attend(Q, K, V)
+    return differs(np.clip(Y, V.min(0), V.max(0)), Y)
 
 
 @law(
