@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mha import laws
-from mha.laws._check import asked_of
-from mha.laws._report import Report, in_chapter
-from mha.laws.subjects import as_subject
-from mha.laws.subjects.conventions import RULES, Conventions
+from mha.laws.trial import asked_of
+from mha.laws.words import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
-INDENT = " " * 6
-TYPES = {"n_kv_heads": int, "scale": float, "tolerance": float}
+TYPES = {"n_heads": int, "n_kv_heads": int, "scale": float, "tolerance": float}
 EPILOG = """\
 examples:
   python -m mha.laws my_package.layers:attention
@@ -29,10 +26,6 @@ examples:
   python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='hide')"
   python -m mha.laws layers.py:rotary --positional \\
       --breaks equals_reference --because "rotary positions"
-
-in a test file, the fixture of the package needs no import:
-  def test_my_layer(assert_lawful):
-      assert_lawful(MyLayer(8, 2))
 
 exit status:
   0  no law is broken
@@ -64,7 +57,6 @@ def arguments() -> argparse.ArgumentParser:
         "the names of the module, `it` for what was named, and `laws`",
     )  # fmt: skip
     add("--json", action="store_true", help="print JSON, not text")
-    add("--html", metavar="FILE", type=Path, help="write the report as a page, too")
     seed = "fixes the inputs that are tried (%(default)s)"
     add("--seed", type=int, default=0, help=seed)
     add("--only", type=_slugs, metavar="LAW,LAW", help="ask these laws alone")
@@ -75,7 +67,7 @@ def arguments() -> argparse.ArgumentParser:
     words = parser.add_argument_group("conventions", "as in laws.Adapter")
     for field in dataclasses.fields(Conventions):
         option = f"--{field.name.replace('_', '-')}"
-        if isinstance(field.default, bool):
+        if field.name in ("positional", "final_norm"):
             words.add_argument(option, action="store_true", default=None)
         else:
             kind, rule = TYPES.get(field.name, str), RULES.get(field.name, [None])[0]
@@ -88,13 +80,13 @@ def _slugs(text):
 
 
 def listed() -> str:
-    """Return every law: its name, the sentence and the chapter that earns it."""
+    """Return every law: its name and the sentence."""
     lines = ["asked of everything that attends:"]
     for law in (*laws.ALL, *laws.ENCODER):
         if law is laws.ENCODER[0]:
             lines += ["", "asked of encoders only:"]
-        sentence = f"{law.name}{in_chapter(law.chapter)}"
-        lines += [f"  {law.slug}", *textwrap.wrap(sentence, 80, initial_indent=INDENT)]
+        sentence = textwrap.wrap(law.name, 80, initial_indent=" " * 6)
+        lines += [f"  {law.slug}", *sentence]
     return "\n".join(lines)
 
 
@@ -141,7 +133,7 @@ def _attempt(what, function, *args):
         raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
 
 
-def judge(options: argparse.Namespace) -> Report:
+def judge(options: argparse.Namespace) -> laws.Report:
     """Return the report on what was asked for."""
     subject = find(options.target, options.factory)
     fields = [field.name for field in dataclasses.fields(Conventions)]
@@ -149,7 +141,7 @@ def judge(options: argparse.Namespace) -> Report:
     design = {"breaks": options.breaks, "because": options.because}
     try:
         said = Conventions(**{name: x for name, x in given.items() if x is not None})
-        subject = as_subject(subject, said)
+        subject = laws.as_subject(subject, said)
         asked = asked_of(subject, options.only, getattr(options, "except") or ())
         report = laws.check(subject, asked, options.seed, **design)
     except Exception as error:
@@ -173,8 +165,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CouldNotRun as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
-    if options.html:
-        options.html.write_text(report.to_html(), encoding="utf-8")
     print(report.to_json() if options.json else report)
     return BROKEN if report.complaint else LAWFUL
 

@@ -1,14 +1,22 @@
-"""Bugs that somebody wrote who had read the README alone, in small."""
+"""Bugs of people who knew the laws from the README only: a row is what must break.
+
+A row is a subject, the words that are said of it, and laws: exactly these are broken,
+or, where a row begins with "…", these are among them.
+"""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 import mha
 from mha import laws
 from tests.laws.reports import broken
+
+# Functions
 
 
 def weights(Q, K, mask=None):
@@ -16,153 +24,343 @@ def weights(Q, K, mask=None):
     return mha.scaled_dot_product_attention(Q, K, K, mask, return_weights=True)[1]
 
 
-def found(function, *only, **said):
-    return set(broken(laws.check(function, only or None, **said)))
+def values_of_all(Q, K, V, mask=None):
+    _b, _n, _d = Q.shape
+    return np.einsum("bqk,ckd->bqd", weights(Q, K, mask), V)
 
 
-# Laws
+def mask_of_the_first(Q, K, V, mask=None):
+    _b, _n, _d = Q.shape
+    return weights(Q, K, None if mask is None else mask[:1]) @ V
 
 
-def test_a_function_of_sequences_is_asked_about_a_batch():
-    def values_of_all(Q, K, V, mask=None):
-        _b, _n, _d = Q.shape
-        return np.einsum("bqk,ckd->bqd", weights(Q, K, mask), V)
-
-    def mask_of_the_first(Q, K, V, mask=None):
-        _b, _n, _d = Q.shape
-        return weights(Q, K, None if mask is None else mask[:1]) @ V
-
-    assert "batches_and_heads_stay_apart" in found(values_of_all)
-    assert found(mask_of_the_first) == {"batch_masks_reach_their_own"}
+def first_length_for_all(Q, K, V, valid_lens=None):
+    _b, _n, _d = Q.shape
+    if valid_lens is None:
+        return weights(Q, K) @ V
+    return weights(Q, K, np.arange(K.shape[1]) < valid_lens[0]) @ V
 
 
-def test_an_integer_mask_is_held_against_the_bool_mask_of_the_same_function():
-    def scale_of_v(Q, K, V, mask=None):
-        Q = Q * (K.shape[-1] / V.shape[-1]) ** 0.5
-        return weights(Q, K, mask) @ V
-
-    def loop(Q, K, V, mask=None):
-        masks = [None] * len(Q) if mask is None else mask
-        return np.stack(
-            [weights(q, k, m) @ v for q, k, v, m in zip(Q, K, V, masks, strict=True)]
-        )
-
-    both = "integer_masks_hide", "float_masks_are_added"
-    for function, said in ((scale_of_v, {}), (loop, {}), (loop, {"mask_shape": "bqk"})):
-        report = laws.check(function, both, **said)
-        assert [f.verdict for f in report.findings] == ["holds", "holds"]
+def length_off_by_one(Q, K, V, valid_lens=None):
+    _b, _n, _d = Q.shape
+    if valid_lens is None:
+        return weights(Q, K) @ V
+    return weights(Q, K, np.arange(K.shape[1]) <= valid_lens[:, None, None]) @ V
 
 
-def test_masks_are_asked_where_blocks_end():
-    def mask_of_the_first_keys(Q, K, V, mask=None):
-        if mask is not None and K.shape[-2] > 128:
-            mask = mask | (np.arange(K.shape[-2]) >= 128)
-        return weights(Q, K, mask) @ V
-
-    def causal_in_chunks(Q, K, V, mask=None, is_causal=False):
-        chunks = np.split(np.arange(len(Q)), range(32, len(Q), 32))
-        past = np.tri(32, len(K), dtype=bool)
-
-        def seen(i):
-            m = None if mask is None else np.broadcast_to(mask, (len(Q), len(K)))[i]
-            causal = past[: len(i)] if is_causal else None
-            return causal if m is None else m if causal is None else m & causal
-
-        return np.concatenate([weights(Q[i], K, seen(i)) @ V for i in chunks])
-
-    for function in mask_of_the_first_keys, causal_in_chunks:
-        assert found(function) == {"every_length_alike"}
+def mask_of_the_first_keys(Q, K, V, mask=None):
+    if mask is not None and K.shape[-2] > 128:
+        mask = mask | (np.arange(K.shape[-2]) >= 128)
+    return weights(Q, K, mask) @ V
 
 
-def test_nothing_is_named_for_a_dtype_or_a_written_input_alone():
-    def in_float64(Q, K, V, mask=None):
-        K, V = K.astype(float), V[: len(K) // 129 * 129 or len(K)]
-        return weights(Q, K[: len(V)], mask) @ V
-
-    def writes(Q, K, V, mask=None):
-        K /= 1 + 1e-9
-        return weights(Q, K, mask) @ V
-
-    for function in in_float64, writes:
-        report = laws.check(function)
-        assert report.broken
-        assert report.likeness is None
-
-
-def test_a_mask_with_an_empty_row_stays_as_it_is():
-    def opens_empty_rows(Q, K, V, mask=None):
-        if mask is None:
-            return weights(Q, K) @ V
-        empty = ~mask.any(-1)
-        mask[empty] = True
-        return np.where(empty[..., None], 0, weights(Q, K, mask) @ V)
-
-    assert found(opens_empty_rows) == {"inputs_stay_untouched"}
+def causal_in_chunks(Q, K, V, mask=None, is_causal=False):
+    """Chunks of 32 queries get the causal mask of the first 32."""
+    chunks = np.split(np.arange(len(Q)), range(32, len(Q), 32))
+    past = np.tri(32, len(K), dtype=bool)
+    rows = []
+    for i in chunks:
+        seen = np.ones((len(i), len(K)), bool)
+        if mask is not None:
+            seen = seen & np.broadcast_to(mask, (len(Q), len(K)))[i]
+        if is_causal:
+            seen = seen & past[: len(i)]
+        rows.append(weights(Q[i], K, seen) @ V)
+    return np.concatenate(rows)
 
 
-def test_integers_are_refused_or_give_the_numbers():
-    def in_the_dtype_of_q(Q, K, V, mask=None):
-        return (weights(Q, K, mask) @ V).astype(Q.dtype)
-
-    def refuses(Q, K, V, mask=None):
-        assert Q.dtype.kind == "f"
-        return in_the_dtype_of_q(Q, K, V, mask)
-
-    assert found(in_the_dtype_of_q) == {"every_dtype_gives_the_numbers"}
-    assert found(refuses) == set()
+def opens_empty_rows(Q, K, V, mask=None):
+    if mask is None:
+        return weights(Q, K) @ V
+    empty = ~mask.any(-1)
+    mask[empty] = True
+    return np.where(empty[..., None], 0, weights(Q, K, mask) @ V)
 
 
-def test_a_mask_that_is_kept_by_its_shape_is_memory_and_nothing_else():
-    kept = {}
+def in_the_dtype_of_q(Q, K, V, mask=None):
+    return (weights(Q, K, mask) @ V).astype(Q.dtype)
 
+
+def writes_into_keys(Q, K, V, mask=None):
+    K /= 1 + 1e-9
+    return weights(Q, K, mask) @ V
+
+
+def kept_by_shape(kept):
     def cached(Q, K, V, mask=None):
         mask = mask if mask is None else kept.setdefault(mask.shape, mask.copy())
         return weights(Q, K, mask) @ V
 
-    for seed in range(3):
-        report = laws.check(cached, seed=seed)
-        assert broken(report) == ["calls_do_not_remember"]
-        assert "a call remembers the calls before it" in report.unasked
-        assert "after one of the same shape" in report.broken[0].why
+    return cached
 
 
-def test_padding_is_handed_over_beside_the_mask():
-    def one_of_them(query, key, value, attn_mask=None, key_padding_mask=None):
-        S = query @ key.mT / math.sqrt(key.shape[-1])
-        if attn_mask is not None:
-            S = S.masked_fill(attn_mask, -math.inf)
-        elif key_padding_mask is not None:
-            S = S.masked_fill(key_padding_mask[:, None, None], -math.inf)
-        return torch.nan_to_num(S.softmax(-1)) @ value
-
-    def both(query, key, value, attn_mask=None, key_padding_mask=None):
-        if key_padding_mask is not None:
-            padding = key_padding_mask[:, None, None]
-            attn_mask = padding if attn_mask is None else attn_mask | padding
-        return one_of_them(query, key, value, attn_mask)
-
-    assert found(one_of_them, mask_true="hide") == {"batch_masks_reach_their_own"}
-    laws.assert_lawful(both, mask_true="hide")
-    with pytest.raises(AssertionError, match="key_padding_mask looks like a mask"):
-        laws.assert_lawful(both, ["self_only_mask"])
-    assert not laws.check(torch.nn.MultiheadAttention(6, 3)).unread
+def one_of_two_masks(query, key, value, attn_mask=None, key_padding_mask=None):
+    S = query @ key.mT / math.sqrt(key.shape[-1])
+    if attn_mask is not None:
+        S = S.masked_fill(attn_mask, -math.inf)
+    elif key_padding_mask is not None:
+        S = S.masked_fill(key_padding_mask[:, None, None], -math.inf)
+    return torch.nan_to_num(S.softmax(-1)) @ value
 
 
-def test_what_was_never_handed_over_is_told():
-    def with_dropout(query, key, value, attn_mask=None, dropout_p=0.0, scale=None):
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask
-        )
+def padding_or_causal(Q, K, V, mask=None, is_causal=False):
+    """What padding hides, the causal mask shows again: visible OR causal."""
+    _b, n, _d = Q.shape
+    seen = np.ones((1, n, K.shape[1]), bool) if mask is None else mask[:, None]
+    if is_causal:
+        past = np.tri(n, K.shape[1], dtype=bool)
+        seen = past if mask is None else seen | past
+    return weights(Q, K, seen) @ V
 
-    said = " ".join(repr(laws.check(with_dropout)).split())
-    assert "left at default: dropout_p, scale;" in said
+
+def buffered(X, weights, n_heads):
+    i, j = np.ogrid[: len(X), : len(X)]
+    past = (j <= i) | ((i >= 2048) & (j >= 2048))
+    return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=past)
 
 
-def test_a_causal_buffer_that_ends_is_found_wherever_it_ends():
-    def buffered(X, weights, n_heads):
-        i, j = np.ogrid[: len(X), : len(X)]
-        past = (j <= i) | ((i >= 2048) & (j >= 2048))
-        return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=past)
+def of_another_shape(Q, K, V, mask=None):
+    Y = weights(Q, K, mask) @ V
+    return Y if mask is None or mask.ndim == 2 else Y[None]
 
-    adapter = laws.Adapter(buffered, causal="built in")
-    assert found(adapter) == {"silent_query_takes_the_mean"}
+
+def first_keys_with_minus_1e9(Q, K, V, valid_lens=None):
+    S = Q @ K.swapaxes(1, 2) / Q.shape[-1] ** 0.5
+    if valid_lens is not None:
+        S = np.where(np.arange(K.shape[1]) < valid_lens[:, None, None], S, -1e9)
+    return mha.softmax(S) @ V
+
+
+def weights_first(Q, K, V):
+    A = weights(Q, K)
+    return A, A @ V
+
+
+def dropout_in_an_encoder(X, layers, n_heads, mask=None):
+    Y = mha.encoder(X, layers, n_heads, mask)
+    return Y * np.random.default_rng().choice([0.0, 2.0], Y.shape)
+
+
+def writes_gains(X, layers, n_heads, mask=None):
+    Y = mha.encoder(X, layers, n_heads, mask)
+    layers[0]["gain_1"] += 1
+    return Y
+
+
+def no_final_norm(X, layers, n_heads, mask=None):
+    return mha.encoder(X, layers, n_heads, mask, norm_first=True)
+
+
+# Layers
+
+
+def cut(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(-2, -3)
+
+
+def merged(x):
+    return x.transpose(-2, -3).flatten(-2)
+
+
+def attend(q, k, v, mask=None):
+    s = q @ k.mT / math.sqrt(q.shape[-1])
+    s = s if mask is None else s.masked_fill(~mask, -math.inf)
+    return s.softmax(-1).nan_to_num(0.0) @ v
+
+
+def three(X, W_Q, W_K, W_V, n_heads):
+    return (cut(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+
+
+def stale_denominator(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Blocks of 128 keys; the denominator is not rescaled when the maximum grows."""
+    q, k, v = three(X, W_Q, W_K, W_V, n_heads)
+    top, den, num = torch.full(q.shape[:-1], -1e30, dtype=X.dtype), 0.0, 0.0
+    for a in range(0, k.shape[-2], 128):
+        s = q @ k[..., a : a + 128, :].mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            s = s.masked_fill(~mask[..., a : a + 128], -math.inf)
+        new = torch.maximum(top, s.amax(-1))
+        p = torch.exp(s - new[..., None])
+        num = num * torch.exp(top - new)[..., None] + p @ v[..., a : a + 128, :]
+        den, top = den + p.sum(-1), new
+    return merged(num / torch.where(den == 0, 1.0, den)[..., None]) @ W_O
+
+
+class FirstHeadsMask(nn.Module):
+    """A mask (b, h, q, k): that of the first head is used for all."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            setattr(self, name, nn.Linear(d_model, d_model, bias=False))
+        self.n_heads = n_heads
+
+    def forward(self, x, mask=None):
+        mask = mask[:, :1] if mask is not None and mask.ndim == 4 else mask
+        four = (cut(W(x), self.n_heads) for W in (self.W_Q, self.W_K, self.W_V))
+        return self.W_O(merged(attend(*four, mask)))
+
+
+def masks_of_the_first_two(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Batches are cut into pairs, and each pair gets the masks of the first."""
+    parts = X.split(2) if X.ndim == 3 else [X]
+    several = mask is not None and mask.ndim > 2 and len(mask) > 2
+    return torch.cat([
+        merged(attend(*three(x, W_Q, W_K, W_V, n_heads),
+                      mask[: len(x)] if several else mask)) @ W_O
+        for x in parts
+    ])  # fmt: skip
+
+
+def lost_in_half(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """(1 - mask) * -1e9 is 0 * -inf in float16, which is NaN."""
+    q, k, v = three(X, W_Q, W_K, W_V, n_heads)
+    s = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is None:
+        return merged(s.softmax(-1) @ v) @ W_O
+    s = s + (1 - mask.to(s.dtype)) * torch.tensor(-1e9, dtype=s.dtype)
+    return merged(s.softmax(-1) * mask.any(-1, keepdim=True) @ v) @ W_O
+
+
+def deaf_keys(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Grouped-query attention whose keys are detached, so that W_K never learns."""
+    d = W_Q.shape[1] // n_heads
+    q, k, v = (cut(X @ W, W.shape[1] // d) for W in (W_Q, W_K, W_V))
+    each = n_heads // k.shape[-3]
+    k, v = (x.repeat_interleave(each, -3) for x in (k.detach(), v))
+    return merged(attend(q, k, v, mask)) @ W_O
+
+
+def encoder_layer(X, weights, n_heads, mask=None, detach=False):
+    four = [weights[f"W_{x}"] for x in "QKV"]
+    q, k, v = three(X, *four, n_heads)
+    k = k.detach() if detach else k
+    X = X + merged(attend(q, k, v, mask)) @ weights["W_O"]
+    X = F.layer_norm(X, X.shape[-1:], weights["gain_1"])
+    X = X + torch.relu(X @ weights["W_1"]) @ weights["W_2"]
+    return F.layer_norm(X, X.shape[-1:], weights["gain_2"])
+
+
+def deaf_encoder(X, weights, n_heads, mask=None):
+    return encoder_layer(X, weights, n_heads, mask, detach=True)
+
+
+def as_encoder(run):
+    return laws.Adapter(run, kind="encoder_layer")
+
+
+class Cross(nn.Module):
+    """Other tokens must be given; a slip projects the values from the keys."""
+
+    def __init__(self, d_model, n_heads, slip=False):
+        super().__init__()
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            setattr(self, name, nn.Linear(d_model, d_model))
+        self.n_heads, self.slip = n_heads, slip
+
+    def forward(self, query, key, value, mask=None):
+        value = key if self.slip else value
+        given = (self.W_Q(query), self.W_K(key), self.W_V(value))
+        return self.W_O(merged(attend(*(cut(x, self.n_heads) for x in given), mask)))
+
+
+def crossing(X, weights, n_heads, key, value, mask=None, slip=False):
+    value = key if slip else value
+    given = X @ weights["W_Q"], key @ weights["W_K"], value @ weights["W_V"]
+    return merged(attend(*(cut(x, n_heads) for x in given), mask)) @ weights["W_O"]
+
+
+def crossing_from_keys(X, weights, n_heads, key, value, mask=None):
+    return crossing(X, weights, n_heads, key, value, mask, slip=True)
+
+
+ADAPTED = laws.Adapter(buffered, causal="built in")
+BOTH_MASKS = {"mask_true": "hide"}
+PADDING = {"mask_true": "attend", "mask_shape": "bk"}
+CROSSED = "… rows_sum_to_one output_in_hull"
+ROWS = [
+    (values_of_all, {}, "… batches_and_heads_stay_apart"),
+    (mask_of_the_first, {}, "batch_masks_reach_their_own"),
+    (first_length_for_all, {}, "… batch_masks_reach_their_own"),
+    (length_off_by_one, {}, "… padding_changes_nothing"),
+    (mask_of_the_first_keys, {}, "every_length_alike"),
+    (causal_in_chunks, {}, "every_length_alike"),
+    (opens_empty_rows, {}, "inputs_stay_untouched"),
+    (in_the_dtype_of_q, {}, "every_dtype_gives_the_numbers"),
+    (writes_into_keys, {}, "… inputs_stay_untouched"),
+    (kept_by_shape({}), {}, "calls_do_not_remember"),
+    (one_of_two_masks, BOTH_MASKS, "batch_masks_reach_their_own"),
+    (padding_or_causal, PADDING, "mask_and_causal_both_hide"),
+    (ADAPTED, {}, "silent_query_takes_the_mean"),
+    (of_another_shape, {}, "… batch_masks_reach_their_own"),
+    (first_keys_with_minus_1e9, {}, "empty_rows_give_zero"),
+    (weights_first, {}, "… calls_agree equals_reference"),
+    (dropout_in_an_encoder, {}, "calls_agree"),
+    (writes_gains, {}, "… inputs_stay_untouched"),
+    (no_final_norm, {"final_norm": True}, "… equals_reference"),
+    (stale_denominator, {}, "every_length_alike"),
+    (FirstHeadsMask(8, 2), {}, "batch_masks_reach_their_own"),
+    (
+        masks_of_the_first_two,
+        {},
+        "padding_changes_nothing batch_masks_reach_their_own",
+    ),
+    (lost_in_half, {}, "every_dtype_gives_the_numbers"),
+    (deaf_keys, {"n_kv_heads": 2}, "gradients_are_slopes"),
+    (as_encoder(deaf_encoder), {}, "gradients_are_slopes"),
+    (Cross(8, 2, slip=True), {}, CROSSED),
+    (laws.Adapter(crossing_from_keys), {}, CROSSED),
+]
+
+
+# These three are what the zoo has, too.
+NAMED = {
+    mask_of_the_first: "mask_of_first_sequence",
+    first_length_for_all: "mask_of_first_sequence",
+    first_keys_with_minus_1e9: "minus_1e9_mask",
+}
+
+
+@pytest.mark.parametrize(("subject", "words", "slugs"), ROWS)
+def test_a_bug_breaks_the_laws_of_its_row_and_nobody_is_named_falsely(
+    subject, words, slugs
+):
+    report, (first, *_) = laws.check(subject, **words), slugs.split()
+    if first == "…":
+        assert {*slugs.split()[1:]} <= {*broken(report)}
+    else:
+        assert broken(report) == slugs.split()
+    like = report.looks_like
+    assert (like and like.name) == NAMED.get(subject)
+
+
+@pytest.mark.parametrize(
+    ("right", "words"),
+    [
+        (Cross(8, 2), {}),
+        (laws.Adapter(crossing), {}),
+        (as_encoder(encoder_layer), {}),
+    ],
+)
+def test_the_same_without_the_slip_is_right(right, words):
+    assert broken(laws.check(right, **words)) == []
+
+
+def test_a_wrong_shape_is_told_as_a_wrong_shape():
+    report = laws.check(weights_first)
+    assert "it returns an output of shape (2, 3), where (2, 2) is due" in repr(report)
+    assert "a call remembers" not in repr(report)
+
+
+def test_what_remembers_is_asked_nothing_else():
+    report = laws.check(kept_by_shape({}))
+    assert "a call remembers the calls before it" in report.unasked
+    assert "after one of the same shape" in report.broken[0].why
+
+
+def test_nan_is_never_expected():
+    report = laws.check(lost_in_half, dtype="float16")
+    assert len(report.broken) > 3
+    for finding in report.broken:
+        assert isinstance(finding.expected, str) or not np.isnan(finding.expected).any()

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mha._doors import Array
-from mha.laws.subjects.results import near
-
 __all__ = ["Conventions", "NotApplicable"]
 
+Array = np.ndarray
 # Names under which a mask is handed over, and what the last four mean by themselves.
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
 BY_NAME = {
@@ -38,17 +36,21 @@ def _one_of(*known):
     return "one of " + ", ".join(map(repr, known)), known.__contains__
 
 
+COUNT = ("an integer from 1 on", lambda x: type(x) is int and x > 0)
+TRUTH = ("True or False", lambda x: type(x) is bool)
 # What each word may be, and whether it is.
 RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "mask_true": _one_of("attend", "hide", "added"),
     "mask_shape": ('"lengths", or b, h, q, k in this order with k last and 1 between, '
                    'such as "b1qk"', _is_mask_shape),
     "layout": _one_of("bhnd", "bnhd"),
-    "n_kv_heads": ("an integer from 1 on", lambda x: type(x) is int and x > 0),
-    "positional": ("True or False", lambda x: type(x) is bool),
+    "n_heads": COUNT,
+    "n_kv_heads": COUNT,
+    "positional": TRUTH,
     "scale": ("a number above 0, or a function of d_k",
               lambda x: callable(x) or _above(x)),
     "causal": _one_of("top-left", "bottom-right", "built in"),
+    "final_norm": TRUTH,
     "tolerance": ("a number from 0 on", lambda x: x == 0 or _above(x)),
     "dtype": _one_of("float64", "float32", "float16", "bfloat16"),
 }  # fmt: skip
@@ -57,12 +59,12 @@ RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 class NotApplicable(Exception):
     """The law asks for something this subject cannot be asked."""
 
+    line = 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conventions:
     """Say in one word what different implementations do in different ways.
-
-    Equation: see `check`  (chapter laws)
 
     `check`, `assert_lawful` and `Adapter` take these words. What is handed over is
     translated, so that the laws ask everybody the same.
@@ -83,6 +85,8 @@ class Conventions:
         for all queries has 1 in the place of q.
     layout : {"bhnd", "bnhd"}, optional
         The axes that an attention function needs. By default it is tried.
+    n_heads : int, optional
+        How many heads a module has, if no attribute such as `n_heads` tells.
     n_kv_heads : int, optional
         Keys and values have this many heads, which groups of queries share. A layer
         gets W_K and W_V with ``n_kv_heads * d_k`` columns.
@@ -94,6 +98,8 @@ class Conventions:
     causal : {"top-left", "bottom-right", "built in"}, optional
         Where a causal mask begins when n_q ≠ n_k. "built in": no token ever sees a
         later one, and laws that need more are not asked.
+    final_norm : bool, optional
+        Whether an encoder ends with one more norm. By default it is tried.
     tolerance : float, optional
         How far numbers may be off, relative to the largest if that is above 1. Smaller
         ones than a law's own change nothing.
@@ -106,25 +112,17 @@ class Conventions:
     ------
     ValueError
         If a word is none of those above, or a number is out of range.
-
-    Examples
-    --------
-    >>> from mha import laws, scaled_dot_product_attention
-    >>> def where_true_hides(Q, K, V, mask=None):
-    ...     shown = None if mask is None else ~mask
-    ...     return scaled_dot_product_attention(Q, K, V, shown)
-    >>> laws.check(laws.Adapter(where_true_hides, kind="attention", mask_true="hide")
-    ... ).holds
-    True
     """
 
     mask_true: str | None = None
     mask_shape: str | None = None
     layout: str | None = None
+    n_heads: int | None = None
     n_kv_heads: int | None = None
     positional: bool = False
     scale: float | Callable[[int], float] | None = None
     causal: str | None = None
+    final_norm: bool | None = None
     tolerance: float | None = None
     dtype: str | None = None
     device: str | None = None
@@ -140,9 +138,9 @@ class Conventions:
         pairs = ((f, getattr(self, f.name)) for f in fields)
         return {f.name: x for f, x in pairs if x is not f.default}
 
-    def joined(self, more: "Conventions | None") -> "Conventions":
+    def joined(self, more: "Conventions") -> "Conventions":
         """Return conventions with what `more` says in place of what these say."""
-        return Conventions(**self.said() | (more.said() if more else {}))
+        return Conventions(**self.said() | more.said())
 
     def mask_name(self, names: Any) -> str | None:
         """Return the argument by which a mask is handed over, if that is clear."""
@@ -160,24 +158,23 @@ class Conventions:
         return 1 / (d_k**0.5 * scale)
 
     def mask_of(
-        self, mask: Array, sizes: tuple[int, ...], default: str, dtype: Any
-    ) -> Array:
+        self, mask: Array, sizes: tuple[int, ...], axes: str, dtype: Any
+    ) -> Any:
         """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k.
 
         Numbers are not translated, and nothing is copied that may stay as it is.
         """
-        letters = self.mask_shape or default
         whole = np.broadcast_to(mask, sizes)
-        if letters == "lengths":
+        if axes == "lengths":
             return _lengths(whole)
         for axis, letter in enumerate("bhqk"):
-            if letter not in letters:
+            if letter not in axes:
                 first = whole.take([0], axis)
                 if (whole != first).any():
                     raise NotApplicable(f"its masks have no axis {letter}")
                 whole = first
         size = dict(zip("bhqk1", (*sizes, 1), strict=True))
-        shape = tuple(size[letter] for letter in letters)
+        shape = tuple(size[letter] for letter in axes)
         whole = mask if mask.size == whole.size else whole.copy()
         mask = mask if mask.shape == shape else whole.reshape(shape)
         if mask.dtype != bool:
@@ -195,7 +192,14 @@ class Conventions:
         return slack > 0 and near(np.asarray(expected), got, slack)
 
 
-def _lengths(whole: Array) -> Array:
+def near(expected: Array, got: Any, within: float, *, equal_nan: bool = False) -> bool:
+    """Whether two arrays of one shape differ by no more, relative to a size above 1."""
+    finite = np.abs(expected[np.isfinite(expected)])
+    atol = within * max(1.0, finite.max(initial=0.0))
+    return np.allclose(got, expected, rtol=0, atol=atol, equal_nan=equal_nan)
+
+
+def _lengths(whole):
     """Return how many keys each sequence sees, if these are the first ones."""
     counts = whole.sum(-1)
     padding = np.arange(whole.shape[-1]) < counts[:, :1, :1, None]

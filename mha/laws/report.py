@@ -1,5 +1,6 @@
-"""What a check found, as text; as HTML and JSON in `mha.laws._page`."""
+"""What a check found, as text and as JSON."""
 
+import json
 import textwrap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -8,34 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha.laws import _page
-from mha.laws._page import MARKS, number_of
-
 if TYPE_CHECKING:
-    from mha.laws._law import Law
-    from mha.laws._lookalike import Likeness
+    from mha.laws.alike import Likeness
+    from mha.laws.judge import Law
 
 __all__ = ["Finding", "Report"]
 
+MARKS = {
+    "holds": "✓", "broken": "✗", "raised": "✗", "declared": "~", "not asked": "–",
+}  # fmt: skip
 # Of the title, in this order.
 COUNTED = {
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 TRIED = {
-    "said": "", "lengths": "lengths ", "longer": "longer: ", "batches": "batches of ",
-    "masks": "masks ",
-    "dtypes": "", "others": "left at default: ",
+    "said": "", "batches": "batches of ", "masks": "masks ", "dtypes": "",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
-
-
-def in_chapter(chapter: str | None) -> str:
-    """Return the number in brackets, and nothing where the book has no such chapter."""
-    number = number_of(chapter)
-    return "" if number is None else f" (chapter {number})"
-
-
 # What is expected where nothing came that a law could judge.
 ANSWER = "an array"
 
@@ -48,27 +39,11 @@ class Raised(str):
 class Finding:
     """What one law found about one subject.
 
-    Attributes
-    ----------
-    law : Law
-        The law.
-    holds : bool or None
-        None where the subject could not be asked; `why` says so.
-    example : dict
-        The smallest input found on which the law breaks.
-    expected, got : ndarray or str
-        What the law wants to see on the example, and what came.
-    why : str
-        Why it could not be asked, or where it broke (a row, a mode of PyTorch, the file
-        and line that raised).
-    setup : str
-        How a layer was made to answer a law about attention.
-    subject : str
-        Name of what was checked.
-    seed : int
-        Fixes the cases that were tried.
-    declared : bool
-        Whether it was said beforehand that the law is broken.
+    `holds` is None where the subject could not be asked. `example` is the smallest input
+    found on which the law breaks, `expected` what the law wants to see there, `got` what
+    came, `why` where it broke (or why it could not be asked), `setup` how a layer was
+    made to answer. `declared` says that the law was to be broken, and `breach` holds what
+    failed first: the subject in its mode, the inputs as drawn, and the failure.
     """
 
     law: "Law"
@@ -81,6 +56,7 @@ class Finding:
     subject: str = ""
     seed: int = 0
     declared: bool = False
+    breach: Any = ()
 
     def __bool__(self) -> bool:
         return self.holds is True
@@ -97,7 +73,7 @@ class Finding:
         return "holds" if self.holds else "broken"
 
     def __repr__(self) -> str:
-        head = f"{MARKS[self.verdict]} {self.law.name}{in_chapter(self.law.chapter)}"
+        head = f"{MARKS[self.verdict]} {self.law.name}"
         if self.holds is None:
             return f"{head}: not asked, {self.why}"
         if self.holds:
@@ -107,10 +83,7 @@ class Finding:
     def lines(self, laws: Collection[str] = ()) -> list[str]:
         """Return the failing example, one line or block per name.
 
-        Parameters
-        ----------
-        laws : collection of str
-            All that met the same error; by default this one.
+        `laws` are all that met the same error; by default this one.
         """
         shown = {"law": _listed(laws or [f"laws.{self.law.slug}"]), **self.example}
         if isinstance(self.got, Raised):
@@ -118,6 +91,7 @@ class Finding:
             shown["raised"] = textwrap.fill(error, ROW)
         elif not laws:
             shown |= {"expected": self.expected, "got": self.got}
+            shown |= {"off by": _distance(self.expected, self.got)}
         shown |= {"where": self.why, "layer": self.setup}
         shown["seed"] = self.example.get("seed", self.seed)
         if not laws:
@@ -125,8 +99,13 @@ class Finding:
         shown = {name: x for name, x in shown.items() if not isinstance(x, str) or x}
         return _block({name: _text(x) for name, x in shown.items()})
 
-    def _repr_html_(self):
-        return _page.boxed(repr(self))
+
+def _distance(expected, got):
+    """Return how far two arrays differ, where their printed numbers do not tell."""
+    arrays = isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)
+    if not arrays or _text(expected) != _text(got):
+        return ""
+    return f"at most {np.abs(expected - got).max():.2g}"
 
 
 def _block(shown, indent=4):
@@ -148,6 +127,9 @@ def _text(value):
     """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
+    if value.size > 200:
+        # Of a wide example shrinking has left little but zeros.
+        return _what_is_left(value, 8)
     if value.ndim < 2:
         return _row(value)
     if value.ndim > 2:
@@ -156,11 +138,17 @@ def _text(value):
     line = f"[{', '.join(rows)}]"
     if len(line) <= ROW:
         return line
-    places = np.argwhere(value)
-    if len(places) > 2:
-        return "[" + ",\n ".join(rows) + "]"
     # A matrix that shrinking has emptied is read faster in words.
-    kept = [f"{_number(value[i, j])} at [{i}, {j}]" for i, j in places]
+    if np.count_nonzero(value) > 2:
+        return "[" + ",\n ".join(rows) + "]"
+    return _what_is_left(value, 2)
+
+
+def _what_is_left(value, most):
+    places = np.argwhere(value)
+    if len(places) > most:
+        return f"shape {value.shape}, of which {len(places)} are not 0"
+    kept = [f"{_number(value[(*at,)])} at {[*map(int, at)]}" for at in places]
     return f"zeros of shape {value.shape}" + ", but " * bool(kept) + ", ".join(kept)
 
 
@@ -183,22 +171,8 @@ def _number(x):
 class Report:
     """What all laws found about one subject.
 
-    Attributes
-    ----------
-    subject : str
-        Name of what was checked.
-    findings : tuple of Finding
-        One for each law, in the order of the chapters.
-    search : callable
-        Finds the wrong version that gives the same wrong numbers.
-    seed : int
-        Fixes the cases that were tried.
-    because : str
-        Why the declared laws are broken.
-    tried : dict
-        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}.
-    unread : tuple of str
-        Arguments that look like a mask and were never handed anything.
+    `findings` has one `Finding` for each law, `tried` says what the subject was given, and
+    `unread` names arguments that look like a mask and were never handed anything.
     """
 
     subject: str
@@ -273,13 +247,12 @@ class Report:
         """What it behaves like, in words, and the evidence."""
         if self.likeness is None:
             return ""
-        member, compared, wrong, others = self.likeness
-        head = f"behaves like zoo.{member.name}"
-        same = f"the same answers on {compared} inputs, {wrong} of them wrong"
-        text = f"{head}\n    {member.wrong}\n    evidence: {same}"
-        left = [f.law.slug for f in self.broken if f.law.slug in others]
-        first = "it does not explain "
-        return text + f"\n{_indented([first + left[0], *left[1:]])}" if left else text
+        member, laws, inputs = self.likeness
+        many = f"{laws} law{'s' * (laws > 1)}"
+        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
+        return (
+            f"behaves like zoo.{member.name}\n    {member.wrong}\n    evidence: {same}"
+        )
 
     @property
     def complaint(self) -> str:
@@ -324,25 +297,44 @@ class Report:
     @property
     def inputs(self) -> str:
         """What was tried, in words."""
-        longer = self.tried.get("longer", {})
-        rare = {n for x in longer.values() for n in x}
-        lengths = [n for n in self.tried.get("lengths", ()) if n not in rare]
-        also = [f"{slug} {' '.join(_runs(x))}" for slug, x in longer.items()]
-        tried = self.tried | {"lengths": lengths, "longer": also}
-        pairs = [(words, tried.get(name)) for name, words in TRIED.items()]
-        parts = [words + ", ".join(_runs(x)) for words, x in pairs if x]
+        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
+        parts = [words + ", ".join(map(str, x)) for words, x in pairs if x]
+        lengths = self.tried.get("lengths")
+        parts += [f"{lengths[0]} to {lengths[-1]} tokens"] if lengths else []
         return "; ".join([*parts, f"seed {self.seed}"])
 
     def to_json(self) -> str:
         """Return all that the report says as JSON."""
-        return _page.as_json(self)
+        names = ("subject", "holds", "seed", "because", "tried", "unread")
+        said = {name: plain(getattr(self, name)) for name in names}
+        said |= {"laws": [_as_json(f) for f in self.findings], "looks_like": None}
+        if member := self.looks_like:
+            facts = ("name", "wrong", "seen", "link")
+            said["looks_like"] = {name: getattr(member, name) for name in facts}
+        return json.dumps(said, ensure_ascii=False, indent=2)
 
-    def to_html(self) -> str:
-        """Return the report as a page of its own."""
-        return _page.as_page(self)
 
-    def _repr_html_(self):
-        return _page.as_html(self)
+def _as_json(finding):
+    law = finding.law
+    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
+    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
+    if finding.holds is False:
+        shown |= {x: plain(getattr(finding, x)) for x in ("example", "expected", "got")}
+        shown |= {"layer": finding.setup, "because": law.reason}
+    return shown
+
+
+def plain(x: Any) -> Any:
+    """Return what JSON has a word for; it has none for NaN."""
+    if isinstance(x, dict):
+        return {str(name): plain(part) for name, part in x.items()}
+    if isinstance(x, np.ndarray | list | tuple):
+        return [plain(part) for part in x]
+    if isinstance(x, float | np.floating):
+        return float(x) if np.isfinite(x) else str(x)
+    if isinstance(x, np.bool_ | np.integer):
+        return x.item()
+    return x if isinstance(x, str | int | bool | None) else repr(x)
 
 
 def _size(block):
@@ -356,25 +348,13 @@ def _block_of(findings):
     if first.expected is not ANSWER:
         return repr(first)
     raised = f"it raised {first.got.partition(':')[0]}"
-    head = raised if first.verdict == "raised" else first.got
+    head = raised if first.verdict == "raised" else f"it returns {first.got}"
     met = f"met by {len(laws)} law{'s' * (len(laws) > 1)}"
     return "\n".join([f"✗ {head}, {met}", *first.lines(laws)])
 
 
 def _indented(names, by=4):
     return textwrap.indent(_listed(names, WIDTH - by), " " * by)
-
-
-def _runs(values):
-    """Return words; whole numbers that follow each other are one, "1 to 10"."""
-    runs: list[list[Any]] = []
-    for x in values:
-        if runs and isinstance(x, int) and x == runs[-1][-1] + 1:
-            runs[-1].append(x)
-        else:
-            runs.append([x])
-    words = [[f"{x[0]} to {x[-1]}"] if len(x) > 2 else map(str, x) for x in runs]
-    return [word for some in words for word in some]
 
 
 def _warning(name):

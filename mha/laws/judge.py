@@ -1,6 +1,7 @@
 """What a law is, and how the smallest input that breaks it is found."""
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -8,28 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha._doors import Array
 from mha.attention import scaled_dot_product_attention
 from mha.encoder import encoder
 from mha.heads import multi_head_attention
-from mha.laws._report import ANSWER, Finding, Raised, in_chapter
-from mha.laws.subjects.conventions import NotApplicable
-from mha.laws.subjects.encoder import Stack
-from mha.laws.subjects.recognise import as_subject
-from mha.laws.subjects.results import Broke, near
-from mha.laws.subjects.subject import Subject
+from mha.laws.adapter import as_subject
+from mha.laws.draw import SIZES, Case, by_name
+from mha.laws.report import ANSWER, Finding, Raised
+from mha.laws.stack import Stack
+from mha.laws.subject import Broke, Sizes, Subject
+from mha.laws.words import NotApplicable, near
 
-__all__ = ["Failure", "Law"]
+__all__ = ["Failure", "Law", "law"]
 
 # A wrong version is off by hundredths or more, float32 by less than a millionth.
 TOLERANCE = 1e-5
 # Shrinking must leave a difference that three printed decimals show.
 CLEAR = 0.01
-# The arguments of one trial, by name.
-Case = dict[str, Any]
+# An example of very many numbers is made smaller only so many times.
+SHRINKS = 2000
 
 OUT_OF_REACH = {
     ("layer", "attention"): "it has no weight matrices",
+    ("layer", "encoder"): "norms stand around its attention: check that alone",
     ("encoder", "attention"): "it is no encoder",
     ("encoder", "layer"): "it is no encoder",
 }
@@ -63,18 +64,16 @@ class Law:
     name : str
         The law as a sentence.
     cases : callable
-        ``cases(rng)`` yields dicts of inputs, the smallest first. A case with a `mask`
+        ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
+        argument it gets the subject, whose `sizes` it may take. A case with a `mask`
         or `is_causal` that the subject has no argument for is left out.
     judge : callable
         ``judge(subject, **case)`` returns whether the law holds: True or None, else
         False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer
         also ``layer(X, weights, n_heads, mask)``, an encoder also
-        ``encode(X, layers, n_heads, mask)``, in NumPy.
+        ``encode(X, layers, mask)``, in NumPy.
     equation : str
         The law as a formula.
-    chapter : str or None, default "laws"
-        Slug of the chapter that earns it. Its number is printed; nothing is, where the
-        book has no such chapter.
     reason : str
         Why it holds, one line.
     level : {"attention", "layer", "encoder"}
@@ -103,10 +102,9 @@ class Law:
 
     slug: str
     name: str
-    cases: Callable[[np.random.Generator], Iterable[Case]]
+    cases: Callable[..., Iterable[Case]]
     judge: Callable[..., object]
     equation: str = ""
-    chapter: str | None = "laws"
     reason: str = ""
     level: str = "attention"
     sees_all: bool = False
@@ -114,13 +112,10 @@ class Law:
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
-        head = self.name + in_chapter(self.chapter)
-        return "\n    ".join([head, *filter(None, parts)])
+        return "\n    ".join([self.name, *filter(None, parts)])
 
     def check(self, subject: Any, seed: int = 0) -> Finding:
         """Return what was found when `subject` was put to the test.
-
-        Equation: holds ⇔ no case fails  (chapter laws)
 
         Parameters
         ----------
@@ -142,40 +137,36 @@ class Law:
         """
         subject = as_subject(subject)
         finding = Finding(self, True, subject=subject.name, seed=seed)
-        try:
-            found = self.search(subject, seed)
-        except NotApplicable as why:
-            return replace(finding, holds=None, why=str(why))
-        if found is None:
-            return finding
-        variant, case, failure = self.shrink(*found)
-        variant.log.clear()
-        self.ask(variant, case)
-        everywhere = all(self._fails(twin, case) for twin in subject.variants())
+        with subject.borrowed():
+            try:
+                found = self.search(subject, seed)
+            except NotApplicable as why:
+                return replace(finding, holds=None, why=str(why))
+            if found is None:
+                return finding
+            variant, case, failure = self.shrink(*found)
+            variant.log.clear()
+            self.ask(variant, case)
+            everywhere = all(self.fails(twin, case) for twin in subject.variants())
         places = failure.where, "" if everywhere else str(variant.mode)
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
-            setup="\n".join(variant.log.values()),
+            setup="\n".join(variant.log.values()), breach=found,
         )  # fmt: skip
+
+    def drawn(self, subject: Subject, seed: int) -> Iterable[Case]:
+        """Return the inputs on which a subject is asked."""
+        given = (np.random.default_rng(seed), subject)
+        return self.cases(*given[: len(inspect.signature(self.cases).parameters)])
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        Parameters
-        ----------
-        subject : Subject
-            What `mha.laws.subjects.as_subject` makes of that which is checked.
-        seed : int, default 0
-            Fixes the cases.
-
-        Raises
-        ------
-        NotApplicable
-            If no case can be asked, with the reason.
+        It raises `NotApplicable`, with the reason, if none can be asked.
         """
         asked, why = False, ""
-        for case in self.cases(np.random.default_rng(seed)):
+        for case in self.drawn(subject, seed):
             for variant in subject.variants():
                 try:
                     failure = self.ask(variant, case)
@@ -192,19 +183,15 @@ class Law:
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
-        Parameters
-        ----------
-        subject, case, failure : Subject, dict, Failure
-            What `search` has found.
-
-        Returns
-        -------
-        subject, case, failure : Subject, dict, Failure
-            Inputs with more zeros, and what is seen there: a failure of the same kind
-            that three decimals show, on which the reference passes.
+        What is left fails in the same way, three decimals show it, and the reference
+        passes.
         """
+        left = SHRINKS if subject.own is None else SHRINKS // 5
         for axes in (1, 0):
             for name, index in nonzero_places(case, axes):
+                left -= 1
+                if left < 0:
+                    break
                 smaller = case | {name: case[name].copy()}
                 smaller[name][index] = 0
                 try:
@@ -250,24 +237,49 @@ class Law:
             pre_norm = subject.norm_first if isinstance(subject, Stack) else None
         except Broke:
             return False
-        return not self._fails(_reference(subject.kind, pre_norm), case)
+        return not self.fails(correct(subject.kind, pre_norm, subject.own), case)
 
-    def _fails(self, subject, case):
+    def fails(self, subject: Subject, case: Case) -> bool:
+        """Whether a case fails; what cannot be asked does not."""
         try:
             return self.ask(subject, case) is not None
         except NotApplicable:
             return False
 
+    def breaks(self, subject: Subject) -> bool:
+        """Whether any case fails."""
+        try:
+            return self.search(subject) is not None
+        except NotApplicable:
+            return False
 
-def law(name: str, **facts: Any) -> Callable[[Callable[..., object]], Law]:
-    """Make the function below it the judge of a `Law`, and its name the slug."""
-    return lambda judge: Law(judge.__name__, name, judge=judge, **facts)
+
+def law(
+    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
+    also: Any = None,
+    level: str = "attention", sees_all: bool = False, orderless: bool = False,
+    **values: Any,
+) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
+    """Make the function below it the judge of a `Law`, and its name the slug.
+
+    Without `cases` its arguments are drawn by their names, see `mha.laws.draw.by_name`.
+    """
+
+    def made(judge: Callable[..., object]) -> Law:
+        drawn = cases or by_name(judge, sizes, values, also)
+        facts = equation, reason, level, sees_all, orderless
+        return Law(judge.__name__, name, drawn, judge, *facts)
+
+    return made
 
 
 @functools.cache
-def _reference(kind, pre_norm):
+def correct(kind: str, pre_norm: bool | None, own: Sizes | None) -> Subject:
+    """Return what is right, as a subject of this kind and of these sizes."""
     subject = as_subject(REFERENCES[kind])
-    return subject if pre_norm is None else subject.with_settings(norm_first=pre_norm)
+    if pre_norm is not None:
+        subject = subject.with_settings(norm_first=pre_norm)
+    return subject.but(own=own)
 
 
 def nonzero_places(case: Case, axes: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -306,6 +318,6 @@ def differs(
     return None if near(expected, got, within) else Failure(expected, got, where)
 
 
-def weights_of(subject: Subject, Q: Array, K: Array, mask: Any = None) -> Array:
+def weights_of(subject: Subject, Q: Any, K: Any, mask: Any = None) -> Any:
     """Return the weights, read off with values that are the unit vectors."""
     return subject.attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask)

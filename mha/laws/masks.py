@@ -3,9 +3,9 @@
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
-from mha.laws._draw import SIZES, numbers, qkv_cases, rows, token_cases
-from mha.laws._law import Failure, differs, law, weights_of
-from mha.laws.subjects.conventions import NotApplicable
+from mha.laws.draw import SIZES, numbers, rows
+from mha.laws.judge import Failure, differs, law, weights_of
+from mha.laws.words import NotApplicable
 
 __all__ = [
     "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
@@ -13,19 +13,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def masked_cases(rng):
-    for case in qkv_cases(rng):
-        if "mask" in case:
-            case.pop("V")
-            yield case
-
-
 @law(
     "no weight is negative, and a masked one is exactly 0",
-    cases=masked_cases,
-    equation="A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
-    chapter="masks",
-    reason="exp(-∞) is 0",
+    "A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
+    "exp(-∞) is 0",
 )
 def masked_weights_are_zero(subject, Q, K, mask):
     A = weights_of(subject, Q, K, mask)
@@ -50,10 +41,9 @@ def empty_cases(rng):
 
 @law(
     "a token that may attend to nothing gets zeros",
+    "M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
+    "an average of no values is taken as 0, while 0/0 would be NaN and spread",
     cases=empty_cases,
-    equation="M[i, j] = False for all j ⇒ Y[i] = 0, and all gradients are finite",
-    chapter="masks",
-    reason="an average of no values is taken as 0, while 0/0 would be NaN and spread",
 )
 def empty_rows_give_zero(subject, X, mask):
     modes = subject.all_modes()
@@ -66,7 +56,7 @@ def empty_rows_give_zero(subject, X, mask):
 
 
 def _empty_in_one_mode(subject, X, mask):
-    Y = subject.attend(X, X, X, mask, heads=2)
+    Y = subject.attend(X, X, X, mask, heads=_two(subject))
     empty = ~mask.any(-1)
     lawful = np.where(empty[:, None], _without_news(subject, X, mask), Y)
     if np.isnan(Y).any() or differs(lawful, Y):
@@ -74,6 +64,11 @@ def _empty_in_one_mode(subject, X, mask):
     if not all(np.isfinite(g).all() for g in subject.gradients):
         return Failure("finite gradients", "NaN", " (gradients)")
     return None
+
+
+def _two(subject):
+    """Return 2 heads, where a layer has as many."""
+    return min(2, subject.sizes.heads)
 
 
 def _without_news(subject, X, mask):
@@ -88,23 +83,23 @@ def _without_news(subject, X, mask):
 
 
 def future_cases(rng):
-    for case in token_cases(rng):
-        n = len(case["X"])
-        later = numbers(rng, n - 1, case["X"].shape[1]) + 3
-        yield case | {"later": later, "mask": np.tri(n, dtype=bool)}
-        yield case | {"later": later, "is_causal": True}
+    for size in SIZES:
+        X = rows(rng, size.n_k, size)
+        n, d = X.shape
+        later = numbers(rng, n - 1, d) + 3
+        yield {"X": X, "later": later, "mask": np.tri(n, dtype=bool)}
+        yield {"X": X, "later": later, "is_causal": True}
 
 
 @law(
     "changing the future leaves the past alone",
+    "∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
+    "query i attends to the keys 0 … i only, itself included",
     cases=future_cases,
-    equation="∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
-    chapter="masks",
-    reason="query i attends to the keys 0 … i only, itself included",
 )
 def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
     """Change every token but the first; then ask what the first alone would get."""
-    options = {"is_causal": is_causal, "heads": 2}
+    options = {"is_causal": is_causal, "heads": _two(subject)}
     Y = subject.attend(X, X, X, mask, **options)
     for t in range(1, len(X)):
         changed = X.copy()
@@ -114,7 +109,7 @@ def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
         if failure := differs(Y[:t], Y_later[:t], where):
             return failure
     first = X[:1]
-    alone = subject.attend(first, first, first, heads=2)
+    alone = subject.attend(first, first, first, heads=_two(subject))
     return differs(alone, Y[:1], "row 0: the first token sees itself")
 
 
@@ -132,10 +127,9 @@ def padding_cases(rng):
 
 @law(
     "hidden padding changes nothing",
+    "attention([X; anything]) = attention(X) on the rows of X",
+    "a key of weight 0 adds nothing, whatever numbers it has",
     cases=padding_cases,
-    equation="attention([X; anything]) = attention(X) on the rows of X",
-    chapter="masks",
-    reason="a key of weight 0 adds nothing, whatever numbers it has",
 )
 def padding_changes_nothing(subject, X, padding, mask):
     if X.ndim == 3:
@@ -150,34 +144,35 @@ def _padding_in_batch(subject, X, padding, mask):
     if subject.kind == "attention" or not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     padded = np.concatenate([X, np.broadcast_to(padding, (len(X), *padding.shape))], 1)
-    Y = subject.attend(padded, padded, padded, mask, heads=2)
+    Y = subject.attend(padded, padded, padded, mask, heads=_two(subject))
     for b, n in enumerate(mask.sum(-1).ravel()):
         x = X[b, :n]
-        alone = subject.attend(x, x, x, heads=2)
+        alone = subject.attend(x, x, x, heads=_two(subject))
         if failure := differs(alone, Y[b, :n], f"sequence {b} of the batch"):
             return failure
     return None
 
 
 def self_only_cases(rng):
-    for case in token_cases(rng):
-        others = numbers(rng, *case["X"].shape) + 3
-        yield case | {"others": others, "mask": np.eye(len(others), dtype=bool)}
+    for size in SIZES:
+        X = rows(rng, size.n_k, size)
+        others = numbers(rng, *X.shape) + 3
+        yield {"X": X, "others": others, "mask": np.eye(len(X), dtype=bool)}
 
 
 @law(
     "a token that may attend only to itself depends on itself only",
+    "M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
+    "a single visible key gets the weight 1",
     cases=self_only_cases,
-    equation="M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
-    chapter="masks",
-    reason="a single visible key gets the weight 1",
 )
 def self_only_mask(subject, X, others, mask):
-    Y = subject.attend(X, X, X, mask, heads=2)
+    heads = _two(subject)
+    Y = subject.attend(X, X, X, mask, heads=heads)
     for i in range(len(X)):
         changed = others.copy()
         changed[i] = X[i]
-        Y_changed = subject.attend(changed, changed, changed, mask, heads=2)
+        Y_changed = subject.attend(changed, changed, changed, mask, heads=heads)
         if failure := differs(Y[i], Y_changed[i], f"token {i}, all others changed"):
             return failure
     return None

@@ -1,0 +1,91 @@
+"""Inputs to try a law on, the smallest first."""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+Generator = np.random.Generator
+Case = dict[str, Any]
+
+
+class Size(NamedTuple):
+    """How large one trial is. Distinct primes keep axes from being confused."""
+
+    n_q: int
+    n_k: int
+    d: int
+    integers: bool = True
+
+
+SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
+
+
+def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
+    """Return small integers, which are easy to read, or normal numbers."""
+    drawn = rng.integers(-2, 3, shape) if integers else rng.standard_normal(shape)
+    return drawn.astype(float)
+
+
+def rows(rng: Generator, n: int, size: Size, *leading: int) -> Array:
+    """Return n rows as wide as `size` says."""
+    return numbers(rng, *leading, n, size.d, integers=size.integers)
+
+
+def qkv(rng: Generator, size: Size, *leading: int) -> Case:
+    """Return queries, keys and values."""
+    n_tokens = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
+    return {name: rows(rng, n, size, *leading) for name, n in n_tokens.items()}
+
+
+def open_mask(rng: Generator, n_q: int, n_k: int) -> Array:
+    """Return a mask that leaves every query something visible and something hidden."""
+    mask = rng.random((n_q, n_k)) < 0.5
+    mask[np.arange(n_q), np.arange(n_q) % n_k] = True
+    mask[np.arange(n_q), (np.arange(n_q) + 1) % n_k] = False
+    return mask
+
+
+# What an argument of a law means, by its name.
+BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
+    "Q": lambda rng, size: rows(rng, size.n_q, size),
+    "K": lambda rng, size: rows(rng, size.n_k, size),
+    "V": lambda rng, size: rows(rng, size.n_k, size),
+    "X": lambda rng, size: rows(rng, size.n_k, size),
+    "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
+    "longer": lambda rng, size: numbers(rng, 11, size.d),
+    "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
+    "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
+    "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
+    "seed": lambda rng, size: int(rng.integers(1000)),
+    "turn": lambda rng, size: int(rng.integers(1000)),
+}
+
+
+def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
+    """Return cases that draw the arguments of a law by their names.
+
+    One called `mask` is left out, and then drawn; lists in `values` are tried one by
+    one, and functions there draw. What has no other argument than a seed is drawn
+    once. `also` comes last.
+    """
+    names = [*inspect.signature(judge).parameters][1:]
+    meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
+    values = {x: listed for x, listed in values.items() if not callable(listed)}
+    drawn = [x for x in names if x in meant and x not in values]
+    sizes = sizes if {*drawn} - {"seed"} else sizes[:1]
+    must = inspect.signature(judge).parameters.get("mask")
+    masked = (True,) if must and must.default is must.empty else (False, True)
+
+    def cases(rng: Generator) -> Iterator[Case]:
+        every = itertools.product(*values.values(), masked[: 1 + ("mask" in names)])
+        for size, (*chosen, hides) in itertools.product(sizes, [*every]):
+            case = {x: meant[x](rng, size) for x in drawn if x != "mask"}
+            case |= dict(zip(values, chosen, strict=True))
+            yield case | ({"mask": BY_NAME["mask"](rng, size)} if hides else {})
+        yield from [also] if also else []
+
+    return cases

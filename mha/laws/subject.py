@@ -1,0 +1,736 @@
+"""What every subject has: what was said about it, its modes, and one way to call it.
+
+A law asks a subject to `attend(Q, K, V, mask)`, and a layer also for the output of a
+`layer(X, weights, n_heads, mask, X_k, X_v)`, in NumPy. Whether a function or a module
+of NumPy or of torch is underneath is known in this module and the next two only.
+"""
+
+import contextlib
+import copy
+import functools
+import math
+import re
+import sys
+import sysconfig
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from mha.laws.words import MASK_LIKE, Conventions, NotApplicable
+
+Array = np.ndarray
+Weights = dict[str, Array]
+Options = dict[str, Any]
+
+FOUR = ("W_Q", "W_K", "W_V", "W_O")
+PADDING = "key_padding_mask"
+WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
+OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
+NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
+ROUNDING = 1e-13
+LIBRARIES = {"site-packages", "dist-packages"}
+OTHER_SIZES = (
+    "it has other sizes; give laws.check make=, a function of d_model, n_heads"
+)
+
+
+class Broke(Exception):
+    """The subject raised, or returned something that is no array.
+
+    It prints shortened; `text` holds all of it, and `where` the file and line.
+    """
+
+    def __init__(self, text: str, where: str = "") -> None:
+        super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
+        self.text, self.where = text, where
+
+    @property
+    def line(self) -> float:
+        """The line in which it happened; an answer that is none came at the end."""
+        return float(self.where.rpartition(":")[2] or "inf")
+
+
+class WrongShape(Broke):
+    """It returned an array of a shape that no law can use."""
+
+
+def line_of(error: BaseException) -> str:
+    """Return the deepest line of somebody's own code that led to the error."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(NOT_OWN)
+        and not LIBRARIES.intersection(Path(frame.filename).parts)
+    ]
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+
+
+def results_in(result: Any) -> list[Any]:
+    """Return the output, and what came with it; a nested list is one output."""
+    several = isinstance(result, tuple | list) and bool(result)
+    return [*result] if several and not isinstance(result[0], list) else [result]
+
+
+def as_numbers(x: Any) -> Array | None:
+    """Return arrays, tensors and nested lists as an array, and None for all else."""
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        x = x.float() if str(x.dtype) == "torch.bfloat16" else x
+    if not hasattr(x, "__array__") and hasattr(x, "numpy"):
+        x = x.numpy()
+    if not isinstance(x, list) and not hasattr(x, "__array__"):
+        return None
+    try:
+        x = np.asarray(x)
+    except (ValueError, RuntimeError, TypeError):
+        return None
+    # What JAX has and NumPy has not, such as bfloat16, is of kind V.
+    x = x.astype(np.float32) if x.dtype.kind == "V" else x
+    return x if x.dtype.kind in "fiub" else None
+
+
+def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
+    """Raise `WrongShape` where the output has another shape."""
+    if Y.shape != shape:
+        raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
+
+
+def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> Any:
+    """Return `x` with every array in it changed, and the same array only once."""
+    if isinstance(x, dict):
+        return {name: each_array(part, change, seen) for name, part in x.items()}
+    if isinstance(x, list):
+        return [each_array(part, change, seen) for part in x]
+    if not isinstance(x, np.ndarray):
+        return x
+    if id(x) not in seen:
+        seen[id(x)] = change(x)
+    return seen[id(x)]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way of running the same subject: what PyTorch lets one switch."""
+
+    training: bool | None = None
+    gradients: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
+        if self.training is not None and not self.gradients:
+            parts.append("no_grad")
+        parts += [f"{name}={value}" for name, value in self.settings]
+        return ", ".join(parts)
+
+
+class Sizes(NamedTuple):
+    """How large a layer is; `hidden` and `depth` are those of an encoder."""
+
+    width: int = 6
+    heads: int = 2
+    groups: int = 2
+    hidden: int = 7
+    depth: int = 1
+
+    @property
+    def d_k(self) -> int:
+        return self.width // self.heads
+
+
+class Subject:
+    """What is checked, behind one pair of methods."""
+
+    kind = "attention"
+    tried = "Q, K, V of shape (2, 2)"
+    said = Conventions()
+    # A function of torch: tensors go in, and an array comes out.
+    tensors = False
+    takes_bias = False
+    # What other tokens are called, for layers that may attend to them.
+    other_names: tuple[str, str] | None = None
+    # The sizes that a module has; a function takes any.
+    own: Sizes | None = None
+
+    # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
+    # attend(Q, K, V, mask=None, *, is_causal=False, heads=1)
+    attend: Callable[..., Array]
+
+    def __init__(
+        self, target: Any, name: str, accepts: Collection[str] = (),
+        needs_mask: bool = False, lead: int = 0,
+    ) -> None:  # fmt: skip
+        self.target, self.name, self.accepts = target, name, frozenset(accepts)
+        # What was handed in.
+        self.source: Any = target
+        # Some functions want a mask in every call, or axes in front of the tokens.
+        self.needs_mask, self.lead = needs_mask, lead
+        self.mode, self.borrows = Mode(), False
+        # Floats are handed over in this dtype.
+        self.cast: str | None = None
+        # A mask of one row stays so, unless it goes through an adapter.
+        self.spreads = False
+        # Whether keys that nobody may attend to go through an argument of their own.
+        self.splits = False
+        # Whether is_causal=True is handed over in every call.
+        self.hides_future = False
+        # What one call gave, and what a module has besides its arguments.
+        self.gradients: list[Array] = []
+        self.weights: Array | None = None
+        # Backwards goes the sum of Y, or of Y times this; then the slopes, by argument.
+        self.direction: Array | None = None
+        self.slope_at: dict[Any, Array] = {}
+        self.parameters: list[Any] = []
+        self.log: dict[str, str] = {}
+        # What was tried; all twins share it.
+        self.trace: dict[str, set[Any]] = {
+            name: set() for name in ("lengths", "batches", "masks", "dtypes")
+        }
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes in which a law about weight matrices draws them."""
+        groups = self.said.n_kv_heads
+        plain = Sizes(6 * groups, 2 * groups, groups) if groups else Sizes()
+        return self.own or plain
+
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[None]:
+        """Change nothing that stays; a module gets its numbers back afterwards."""
+        yield
+
+    @property
+    def mask_name(self) -> str | None:
+        return self.said.mask_name(self.accepts)
+
+    @property
+    def unread_masks(self) -> list[str]:
+        """Arguments that look like a mask, and are never handed anything."""
+        known = {self.mask_name, self.padding_name}
+        return sorted(filter(MASK_LIKE.search, self.accepts - known))
+
+    @property
+    def padding_name(self) -> str | None:
+        """What takes padding beside the mask, where it is known what True means."""
+        beside = PADDING in self.accepts and self.mask_name not in (None, PADDING)
+        clear = beside and self.said.mask_true in ("attend", "hide")
+        return PADDING if clear and self.takes_batches else None
+
+    @property
+    def why_no_mask(self) -> str:
+        """Why masks are not asked, where `mask_name` is None."""
+        if not self.unread_masks:
+            return "it takes no mask"
+        say = "say mask_true and mask_shape, for example mask_true='hide'"
+        return f"what its {self.unread_masks[0]} means is not known: {say}"
+
+    @property
+    def always_causal(self) -> bool:
+        return self.said.causal == "built in"
+
+    @property
+    def weights_name(self) -> str | None:
+        return next((name for name in WEIGHTS_NAMES if name in self.accepts), None)
+
+    @property
+    def takes_causal(self) -> bool:
+        return self.always_causal or "is_causal" in self.accepts
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
+        return self.takes_heads or self.takes_sequences
+
+    @functools.cached_property
+    def takes_batch(self) -> bool:
+        """Whether it reads (batch, n, d); many by-hand versions read (n, d) only."""
+        return self._gives_as_many(2, 3, self.own.d_k if self.own else 4)
+
+    @functools.cached_property
+    def takes_heads(self) -> bool:
+        """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
+        return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
+
+    @property
+    def takes_sequences(self) -> bool:
+        """Whether (batch, n, d) is what it is made for; by chance more answer to it."""
+        return self.takes_batch and (self.kind != "attention" or self.lead == 1)
+
+    def _gives_as_many(self, *shape):
+        X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
+        trace = {name: set() for name in self.trace}
+        try:
+            Y = self.but(trace=trace, log={}).attend(X, X, X, heads=2)
+        except (Broke, NotApplicable):
+            return False
+        return Y.shape[:-1] == shape[:-1]
+
+    def attend_with_weights(
+        self, Q: Array, K: Array, V: Array, mask: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return the output of one head and the weights that came with it."""
+        asking = {self.weights_name: True} if self.weights_name else {}
+        twin = self.with_settings(**asking).but(weights=None)
+        Y, A = twin.attend(Q.copy(), K.copy(), V, mask), twin.weights
+        due = (*Q.shape[:-1], K.shape[-2])
+        if A is not None:
+            A = A[(0,) * (A.ndim - len(due))][..., : Q.shape[-2], :]
+        if A is None or A.shape != due:
+            of = "" if A is None else f" of shape {due}"
+            raise NotApplicable(f"it returns no attention weights{of}")
+        return Y, A
+
+    def backwards(
+        self, ask: Callable[[Self], Array], direction: Array
+    ) -> dict[Any, Array]:
+        """Return what arrives at each argument when sum(Y * direction) goes back."""
+        if not self.tensors:
+            raise NotApplicable("its gradients are out of reach")
+        if self.cast not in (None, "float64"):
+            raise NotApplicable("gradients are compared in float64")
+        twin = self.with_settings(gradients=True).but(direction=direction, slope_at={})
+        ask(twin)
+        return twin.slope_at
+
+    def borrowing(self) -> Self:
+        """Return a twin that hands its arguments on without copying them."""
+        return self.but(borrows=True)
+
+    def but(self, **facts: Any) -> Self:
+        """Return a twin that differs in these attributes."""
+        twin = copy.copy(self)
+        vars(twin).update(facts)
+        return twin
+
+    def with_settings(self, *, gradients: bool = False, **settings: Any) -> Self:
+        """Return a twin that gets these arguments too, in every call."""
+        merged = tuple((dict(self.mode.settings) | settings).items())
+        gradients = gradients or self.mode.gradients
+        return self.but(mode=replace(self.mode, gradients=gradients, settings=merged))
+
+    def variants(self) -> list[Self]:
+        """Return the subject in each mode in which every law must hold."""
+        return [self]
+
+    def all_modes(self) -> list[Self]:
+        """Return the subject in every mode there is."""
+        settings: list[Options] = [{}]
+        if self.weights_name and self.kind != "encoder":
+            settings.append({self.weights_name: True})
+        return [
+            variant.with_settings(gradients=gradients, **more)
+            for variant in self.variants()
+            for more in settings
+            # Training without gradients is no way to train.
+            for gradients in (True, False)[: 1 + (variant.mode.training is not True)]
+            if self.tensors or not gradients
+        ]
+
+    def trained_and_not(self) -> list[Self]:
+        """Return the subject in train mode and in eval mode."""
+        raise NotApplicable("it has no train mode and no eval mode")
+
+    def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
+        """Return the keyword arguments of one call on scores of this shape."""
+        options: Options = {}
+        hides = mask is not None and mask.dtype == bool and self.always_causal
+        if hides and _hides_all(mask, shape):
+            raise NotApplicable("it is always causal, and then a token sees nothing")
+        if mask is None and self.needs_mask:
+            mask = np.ones(shape, bool)
+        if mask is not None:
+            if self.mask_name is None:
+                raise NotApplicable(self.why_no_mask)
+            options[self.mask_name] = mask
+        if is_causal:
+            if not self.takes_causal:
+                raise NotApplicable("it has no is_causal")
+            if "is_causal" in self.accepts and not self.always_causal:
+                options["is_causal"] = True
+        if self.hides_future:
+            options["is_causal"] = True
+        return options | dict(self.mode.settings)
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
+        """Call `function`, and return its first result as an array."""
+        name = self.mask_name or ""
+        if self.splits:
+            options = self._split(options)
+        if options.get(name) is not None:
+            options = options | {name: self._mask_for(args, options)}
+        if not self.borrows:
+            args, options = each_array([[*args], options], np.ndarray.copy, {})
+        batch, *lengths = self._sizes_of(args, options)
+        self.trace["batches"].add(batch)
+        self.trace["lengths"].update(lengths)
+        self.trace["dtypes"].add(self.cast or str(args[0].dtype))
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = self.run(function, args, options)
+        except (NotApplicable, Broke):
+            raise
+        except Exception as error:
+            text = re.sub(r"\S*<locals>\.", "", f"{type(error).__name__}: {error}")
+            raise Broke(text, line_of(error)) from error
+        Y, *rest = results_in(result)
+        self.weights = as_numbers(rest[0]) if rest else None
+        answer = as_numbers(Y)
+        if answer is None:
+            raise Broke(f"it returned {type(Y).__name__}, not an array")
+        if self.cast == str(getattr(Y, "dtype", "")).removeprefix("torch."):
+            # It kept the dtype; a law sees the one in which it asked.
+            answer = answer.astype(args[0].dtype)
+        return answer
+
+    def _split(self, options):
+        """Hand keys that a whole sequence may not attend to over as its padding."""
+        name, mask = self.mask_name, options[self.mask_name]
+        shown = mask.any((1, 2))
+        rest = mask | ~shown[:, None, None]
+        options = {x: y for x, y in options.items() if x != name}
+        options |= {} if rest.all() and not self.needs_mask else {name: rest}
+        return options | {PADDING: ~shown if self.said.mask_true == "hide" else shown}
+
+    def _sizes_of(self, args, options):
+        """Return how many sequences, queries and keys there are in one call."""
+        X = args[0]
+        if self.kind == "attention":
+            keys = args[1]
+        else:
+            others = (options[x] for x in chain(*OTHER_NAMES) if x in options)
+            keys = next(others, X)
+        return len(X) if X.ndim > 2 else 1, X.shape[-2], keys.shape[-2]
+
+    def _mask_for(self, args, options):
+        """Return the mask of one call as it is handed over."""
+        X, mask = args[0], options[self.mask_name]
+        # The one integer among the arguments is the number of heads.
+        heads = next((x for x in args if isinstance(x, int)), 1)
+        if self.kind == "attention":
+            heads = X.shape[1] if X.ndim == 4 else 1
+        mask = mask[:, None] if mask.ndim == 3 else mask
+        batch, *lengths = self._sizes_of(args, options)
+        # A module does not tell how many, and a mask of its own for each does.
+        heads = max((heads, *mask.shape[1:-2]))
+        letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
+        axes = letters.get(X.ndim, "b1qk")
+        if mask.ndim == 4 and mask.shape[1] > 1:
+            axes = "bhqk"
+        if not self.spreads and mask.shape[-2] == 1:
+            axes = axes.replace("q", "1")
+        axes = self.said.mask_shape or axes
+        self.trace["masks"].add(axes)
+        return self.said.mask_of(mask, (batch, heads, *lengths), axes, X.dtype)
+
+    def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
+        """Call `function`, as it is called underneath."""
+        if not self.tensors:
+            args, options = each_array([[*args], options], self._as_cast, {})
+            return function(*args, **options)
+        torch = sys.modules["torch"]
+        seen: dict[int, Any] = {}
+        args, options = each_array([[*args], options], self._as_tensor, seen)
+        with torch.set_grad_enabled(self.mode.gradients):
+            result = function(*args, **options)
+            Y = results_in(result)[0]
+            if not isinstance(Y, torch.Tensor):
+                raise Broke(f"it returned {type(Y).__name__}, not a tensor")
+            self.gradients = []
+            if self.mode.gradients and Y.requires_grad:
+                self._backward(Y)
+                leaves = [x for x in seen.values() if x.requires_grad]
+                slopes = [x.grad for x in leaves + self.parameters]
+                self.gradients = [as_numbers(g) for g in slopes if g is not None]
+        if self.direction is not None:
+            self.slope_at = {
+                key: as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad)
+                for key, x in (*enumerate(args), *options.items())
+                if isinstance(x, torch.Tensor) and x.is_floating_point()
+            }
+        return result
+
+    def _backward(self, Y):
+        if self.direction is None:
+            return Y.sum().backward()
+        place = tuple(map(slice, self.direction.shape))
+        direction = Y.detach() * 0
+        direction[(0,) * (Y.ndim - len(place)) + place] = direction.new_tensor(
+            self.direction
+        )
+        return Y.backward(direction)
+
+    def _as_tensor(self, x):
+        torch, is_float = sys.modules["torch"], x.dtype.kind == "f"
+        tensor = torch.from_numpy(x).to(self.said.device)
+        if self._is_cast(x):
+            tensor = tensor.to(getattr(torch, self.cast))
+        return tensor.requires_grad_(self.mode.gradients and is_float)
+
+    def _as_cast(self, x):
+        if self.cast == "bfloat16":
+            raise NotApplicable("NumPy has no bfloat16")
+        return x.astype(self.cast) if self._is_cast(x) else x
+
+    def _is_cast(self, x):
+        floats = x.dtype.kind == "f" and self.cast is not None
+        if floats and self.cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
+            raise NotApplicable("float16 does not reach so far")
+        return floats
+
+
+def _hides_all(mask, shape):
+    """Whether the causal mask closes a row that the mask has left open."""
+    mask = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
+    left = (mask & np.tri(*shape, dtype=bool)).any(-1)
+    return bool((mask.any(-1) & ~left).any())
+
+
+class Attention(Subject):
+    """A function of Q, K and V."""
+
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Attend; `heads` is for layers, which have more than one."""
+        try:
+            return self._attend_once(Q, K, V, mask, is_causal)
+        except WrongShape:
+            raise
+        except Broke:
+            d, d_v = Q.shape[-1], V.shape[-1]
+            if d == d_v or self.direction is not None:
+                raise
+            # Some, such as that of JAX, want values as wide as the keys.
+            parts = parts_of(V, d)
+            parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts]
+        return np.concatenate(parts, -1)[..., :d_v]
+
+    def _attend_once(self, Q, K, V, mask, is_causal):
+        options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
+        given, more = (*Q.shape[:-1], V.shape[-1]), self.lead + 2 - Q.ndim
+        if (factor := self.said.factor(Q.shape[-1])) != 1:
+            self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
+            Q = Q * factor
+        if more > 0:
+            # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
+            front = (slice(None),) * (Q.ndim - 2) + (None,) * more
+            Q, K, V = Q[front], K[front], V[front]
+        groups = self.said.n_kv_heads if more > 0 else None
+        if groups:
+            # All heads alike: two queries share the keys of each group.
+            Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
+        Y = self.call(self.target, Q, K, V, **options)
+        expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
+        return (Y[:, :1] if groups else Y).reshape(given)
+
+
+class Layer(Subject):
+    """Tokens and four matrices; `run_layer` calls what is underneath."""
+
+    kind = "layer"
+    run_layer: Callable[..., Array]
+    # Whether other tokens may be attended to.
+    crosses = True
+
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Let every head attend to the same Q, K, V; return the heads side by side.
+
+        With identity matrices a function is its attention. A module has sizes of its
+        own, and others know self-attention only: there the tokens are unit vectors, so
+        that the matrices are the tables of Q, K and V.
+        """
+        plain = self.own is None and not self.said.n_kv_heads
+        if not plain or not (Q is K is V or self.other_names):
+            return self._in_tables(Q, K, V, mask, is_causal, heads)
+        d, d_v = Q.shape[-1], V.shape[-1]
+        self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
+        if d != d_v and self.direction is not None:
+            raise NotApplicable("its gradients are asked with d_v = d_k")
+        if heads == 1 and d == d_v:
+            return self._with_identities(Q, K, V, mask, is_causal, 1)
+        parts = []
+        for part in parts_of(V, d):
+            q, k, v = (np.tile(x, heads) for x in (Q, K, part))
+            k, v = (q, q) if Q is K is V else (k, v)
+            Y = self._with_identities(q, k, v, mask, is_causal, heads)
+            parts.append(Y.reshape(*Y.shape[:-1], heads, d))
+        Y = np.concatenate(parts, -1)[..., :d_v]
+        return Y.reshape(*Y.shape[:-2], heads * d_v)
+
+    def _with_identities(self, Q, K, V, mask, is_causal, heads):
+        eye = np.eye(Q.shape[-1], dtype=Q.dtype)
+        weights = dict.fromkeys(FOUR, eye)
+        others = {} if Q is K is V else {"X_k": K, "X_v": V}
+        return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
+
+    def _in_tables(self, Q, K, V, mask, is_causal, heads):
+        """Write Q, K and V into the matrices of all heads, and read some of them."""
+        (n_q, d), n_k, d_v = Q.shape[-2:], K.shape[-2], V.shape[-1]
+        sizes = self._sizes_for(d, heads)
+        if d > sizes.d_k:
+            raise NotApplicable(f"its heads have {sizes.d_k} columns")
+        if heads > sizes.heads:
+            raise NotApplicable(f"it has {sizes.heads} heads")
+        self.log["attend"] = (
+            f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
+        )
+        cross = self.other_names is not None and not (Q is K is V)
+        if n_q != n_k and not cross:
+            Q, mask = filled_up(Q, n_k, mask)
+        if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
+            mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
+        if d < sizes.d_k:
+            # The scale is that of a whole head.
+            Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
+        parts = []
+        for part in parts_of(V, d):
+            read = self._through(sizes, Q, K, part, mask, is_causal, heads, cross)
+            parts.append(read[..., :n_q, :].reshape(*read.shape[:-2], n_q, heads, d))
+        Y = np.concatenate(parts, -1)[..., :d_v]
+        return Y.reshape(*Y.shape[:-2], heads * d_v)
+
+    def _sizes_for(self, d, heads):
+        if self.own:
+            return self.own
+        groups = self.said.n_kv_heads
+        if not groups:
+            # Three, so that there is room for Q, K and V of any tokens.
+            return Sizes(3 * d * heads, 3 * heads, 3 * heads)
+        n_heads = 2 * groups
+        while n_heads < max(heads, 3):
+            n_heads *= 2
+        return Sizes(n_heads * d, n_heads, groups)
+
+    def _through(self, sizes, Q, K, V, mask, is_causal, heads, cross):
+        d, others = V.shape[-1], {}
+        if cross:
+            X, (W_Q,) = factors(sizes.width, Q)
+            X_k, (W_K, W_V) = factors(sizes.width, K, V)
+            # Keys and values come from different tokens.
+            others = {"X_k": X_k, "X_v": X_k[..., ::-1].copy()}
+            W_V = W_V[::-1]
+        else:
+            X, (W_Q, W_K, W_V) = factors(sizes.width, Q, K, V)
+        spare = [(0, 0), (0, sizes.d_k - d)]
+        weights = {
+            name: np.tile(np.pad(W, spare), count)
+            for name, W, count in (
+                ("W_Q", W_Q, sizes.heads),
+                ("W_K", W_K, sizes.groups),
+                ("W_V", W_V, sizes.groups),
+            )
+        }
+        shown = np.zeros((sizes.heads, sizes.d_k, sizes.width), Q.dtype)
+        for r in range(heads):
+            shown[r, :d, r * d : (r + 1) * d] = np.eye(d)
+        weights["W_O"] = shown.reshape(-1, sizes.width)
+        Y = self.layer(X, weights, sizes.heads, mask, is_causal=is_causal, **others)
+        if np.prod(X.shape[:-1]) > sizes.width:
+            # More tokens than unit vectors: what is smaller than rounding was 0.
+            Y = np.where(abs(Y) < ROUNDING, 0, Y).astype(Y.dtype)
+        return Y[..., : heads * d]
+
+    @property
+    def other_names(self) -> tuple[str, str] | None:
+        """What it calls the tokens that are asked and those that answer, or None."""
+        named = (pair for pair in OTHER_NAMES if self.accepts >= set(pair))
+        return next(named, None) if self.crosses else None
+
+    def layer(
+        self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
+        X_k: Array | None = None, X_v: Array | None = None, is_causal: bool = False,
+    ) -> Array:  # fmt: skip
+        """Return the output for tokens `X` and these matrices."""
+        others: list[Array] = []
+        if X_k is not None or X_v is not None:
+            X_k = X if X_k is None else X_k
+            others = [X_k, X_k if X_v is None else X_v]
+        if others and self.other_names is None:
+            raise NotApplicable("it knows self-attention only")
+        weights = self.with_scale(weights, n_heads)
+        options = self.options(
+            mask, is_causal, (X.shape[-2], (others or [X])[0].shape[-2])
+        )
+        more = (None,) * self.lead if X.ndim == 2 else ()
+        if more:
+            X, others = X[more], [x[more] for x in others]
+        options |= zip(self.other_names or (), others, strict=False)
+        Y = self.run_layer(X, weights, n_heads, options)
+        expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
+        return Y[(0,) * len(more)] if more else Y
+
+    def with_scale(self, weights: Weights, n_heads: int) -> Weights:
+        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
+        if (factor := self.said.factor(weights["W_Q"].shape[1] // n_heads)) == 1:
+            return weights
+        asking = {"W_Q", "b_Q"} & weights.keys()
+        self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
+        return weights | {name: weights[name] * factor for name in asking}
+
+
+def parts_of(V: Array, width: int) -> list[Array]:
+    """Return the values cut into parts of this width; the last is filled with 0."""
+    missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]
+    return np.split(np.pad(V, missing), -(-V.shape[-1] // width), -1)
+
+
+def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
+    """Return as many queries as keys; what the last ones get is thrown away."""
+    more = n - Q.shape[-2]
+    if more < 0:
+        raise NotApplicable("it knows self-attention only")
+    rows = [(0, 0)] * (Q.ndim - 2) + [(0, more), (0, 0)]
+    if mask is not None and mask.shape[-2] != 1:
+        below = [(0, 0)] * (mask.ndim - 2) + rows[-2:]
+        mask = np.pad(mask, below, constant_values=mask.dtype == bool)
+    return np.pad(Q, rows), mask
+
+
+def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
+    """Return tokens X and matrices W with X W = table, as far as `width` allows.
+
+    Few tokens are unit vectors. More are read off a singular value decomposition.
+    """
+    front, widths = tables[0].shape[:-1], [t.shape[-1] for t in tables]
+    flat = np.concatenate([t.reshape(-1, t.shape[-1]) for t in tables], 1)
+    n, dtype = len(flat), flat.dtype
+    if n <= width:
+        X, W = np.eye(n, width, dtype=dtype), np.pad(flat, ((0, width - n), (0, 0)))
+    else:
+        U, s, Vt = np.linalg.svd(flat, full_matrices=False)
+        rank = int((s > 1e-10 * max(s[0], 1)).sum())
+        if rank > width:
+            raise NotApplicable(f"{n} different tokens do not fit into {width} columns")
+        X, W = np.zeros((n, width), dtype), np.zeros((width, flat.shape[1]), dtype)
+        X[:, :rank] = U[:, :rank] * np.sqrt(s[:rank])
+        W[:rank] = np.sqrt(s[:rank])[:, None] * Vt[:rank]
+    return X.reshape(*front, width), np.split(W, np.cumsum(widths)[:-1], 1)
+
+
+class LayerFunction(Layer):
+    """A function with the signature of `mha.multi_head_attention`."""
+
+    @property
+    def takes_bias(self):
+        return "b_Q" in self.accepts
+
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
+        """Call the function with the four matrices in order, biases by name."""
+        four = [weights[name] for name in FOUR]
+        options |= {name: b for name, b in weights.items() if name.startswith("b_")}
+        return self.call(self.target, X, *four, n_heads, **options)
+
+
+class AdaptedLayer(Layer):
+    """A function of tokens and a dict of weight matrices."""
+
+    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
+        """Call the function with the dict."""
+        return self.call(self.target, X, weights, n_heads, **options)
