@@ -20,8 +20,7 @@ from mha import (
     softmax,
     zoo,
 )
-from mha.laws import NotApplicable
-from mha.laws import as_subject
+from mha.laws import NotApplicable, as_subject
 from mha.plot.marks import SERIF
 from mha.plot.palette import ink_on
 
