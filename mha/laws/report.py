@@ -39,11 +39,12 @@ class Raised(str):
 class Finding:
     """What one law found about one subject.
 
-    `holds` is None where the subject could not be asked. `example` is the smallest input
-    found on which the law breaks, `expected` what the law wants to see there, `got` what
-    came, `why` where it broke (or why it could not be asked), `setup` how a layer was
-    made to answer. `declared` says that the law was to be broken, and `breach` holds what
-    failed first: the subject in its mode, the inputs as drawn, and the failure.
+    `holds` is None where the subject could not be asked. `example` is the smallest
+    input found on which the law breaks, `expected` what the law wants to see there,
+    `got` what came, `why` where it broke (or why it could not be asked), `setup` how a
+    layer was made to answer. `declared` says that the law was to be broken, and
+    `breach` holds what failed first: the subject in its mode, the inputs as drawn, and
+    the failure.
     """
 
     law: "Law"
@@ -171,8 +172,8 @@ def _number(x):
 class Report:
     """What all laws found about one subject.
 
-    `findings` has one `Finding` for each law, `tried` says what the subject was given, and
-    `unread` names arguments that look like a mask and were never handed anything.
+    `findings` has one `Finding` for each law, `tried` says what the subject was given,
+    and `unread` names arguments that look like a mask and were never handed anything.
     """
 
     subject: str

@@ -182,7 +182,7 @@ class KillMatrix:
     """Say which law kills which member; computed, never typed.
 
     `rows` are names of members, the correct one first, `columns` slugs of laws, and
-    `killed` is True where the law of the column does not hold for the member of the row.
+    `killed` is True where the law of the column does not hold for that member.
     """
 
     rows: tuple[str, ...]

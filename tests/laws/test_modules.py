@@ -214,7 +214,7 @@ def test_what_cannot_be_called_in_other_sizes_is_not_asked():
 
 def test_heads_that_are_not_told_are_said():
     assert broken(laws.check(SaysNoHeads(), FEW, n_heads=2)) == []
-    with pytest.raises(TypeError, match="does not tell how many heads .* n_heads="):
+    with pytest.raises(TypeError, match=r"does not tell how many heads .* n_heads="):
         laws.check(SaysNoHeads())
 
 
@@ -333,7 +333,7 @@ def test_what_cannot_be_lent_is_refused_with_a_remedy(layer, message):
 def test_weights_that_are_computed_are_refused_until_they_are_plain():
     layer = Attn(8, 2)
     nn.utils.parametrizations.weight_norm(layer.W_Q)
-    with pytest.raises(TypeError, match="computes? them|compute them"):
+    with pytest.raises(TypeError, match="it may compute them"):
         laws.check(layer)
     nn.utils.parametrize.remove_parametrizations(layer.W_Q, "weight")
     assert broken(laws.check(layer, FEW)) == []
