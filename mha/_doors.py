@@ -275,7 +275,7 @@ def broadcast_leading(
 ) -> tuple[int, ...]:
     """Return the common leading shape of arrays given as ``{name: array}``."""
     leading = [x.shape[:-2] for x in named.values()]
-    if leading.count(leading[0]) == len(leading):
+    if all(shape == leading[0] for shape in leading):
         return leading[0]
     try:
         return broadcast_shapes(*leading)
