@@ -14,9 +14,10 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
+Maybe = ArrayLike | None
 Arguments = dict[str, Any]
 Axes = dict[str, str]
 P = ParamSpec("P")
