@@ -96,7 +96,7 @@ def _as_told(member, kind, tensors, words):
     return found.but(tensors=tensors)
 
 
-def in_place_of(variant: Subject, member: Any) -> Subject:
+def in_place_of(variant: Any, member: Any) -> Subject:
     """Return the member as a subject that is asked as the variant is."""
     kind, causal = variant.kind, variant.always_causal
     if kind == "encoder" and variant.sizes.depth == 1:

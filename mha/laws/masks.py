@@ -56,7 +56,7 @@ def empty_rows_give_zero(subject, X, mask):
 
 
 def _empty_in_one_mode(subject, X, mask):
-    Y = subject.attend(X, X, X, mask, heads=_two(subject))
+    Y = subject.attend(X, X, X, mask, heads=two_heads(subject))
     empty = ~mask.any(-1)
     lawful = np.where(empty[:, None], _without_news(subject, X, mask), Y)
     if np.isnan(Y).any() or differs(lawful, Y):
@@ -66,7 +66,7 @@ def _empty_in_one_mode(subject, X, mask):
     return None
 
 
-def _two(subject):
+def two_heads(subject):
     """Return 2 heads, where a layer has as many."""
     return min(2, subject.sizes.heads)
 
@@ -99,7 +99,7 @@ def future_cases(rng):
 )
 def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
     """Change every token but the first; then ask what the first alone would get."""
-    options = {"is_causal": is_causal, "heads": _two(subject)}
+    options = {"is_causal": is_causal, "heads": two_heads(subject)}
     Y = subject.attend(X, X, X, mask, **options)
     for t in range(1, len(X)):
         changed = X.copy()
@@ -109,7 +109,7 @@ def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
         if failure := differs(Y[:t], Y_later[:t], where):
             return failure
     first = X[:1]
-    alone = subject.attend(first, first, first, heads=_two(subject))
+    alone = subject.attend(first, first, first, heads=two_heads(subject))
     return differs(alone, Y[:1], "row 0: the first token sees itself")
 
 
@@ -144,10 +144,10 @@ def _padding_in_batch(subject, X, padding, mask):
     if subject.kind == "attention" or not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     padded = np.concatenate([X, np.broadcast_to(padding, (len(X), *padding.shape))], 1)
-    Y = subject.attend(padded, padded, padded, mask, heads=_two(subject))
+    Y = subject.attend(padded, padded, padded, mask, heads=two_heads(subject))
     for b, n in enumerate(mask.sum(-1).ravel()):
         x = X[b, :n]
-        alone = subject.attend(x, x, x, heads=_two(subject))
+        alone = subject.attend(x, x, x, heads=two_heads(subject))
         if failure := differs(alone, Y[b, :n], f"sequence {b} of the batch"):
             return failure
     return None
@@ -167,7 +167,7 @@ def self_only_cases(rng):
     cases=self_only_cases,
 )
 def self_only_mask(subject, X, others, mask):
-    heads = _two(subject)
+    heads = two_heads(subject)
     Y = subject.attend(X, X, X, mask, heads=heads)
     for i in range(len(X)):
         changed = others.copy()

@@ -37,13 +37,12 @@ class Borrowed(Subject):
         self.slots, self.own = slots, own
         # What all twins share: whether it is lent at the moment, and random numbers.
         self.state: dict[str, Any] = {"open": False, "made": {}}
-        self.modes = (True, False)
+        self.modes: tuple[bool, ...] = (True, False)
         probe = self.but(mode=Mode(training=True))
         with contextlib.suppress(Broke, NotApplicable):
             # Without its dropout two calls in train mode must agree.
-            if not np.array_equal(
-                *(probe.some_answer() for _ in range(2)), equal_nan=True
-            ):
+            first, again = probe.some_answer(), probe.some_answer()
+            if not np.array_equal(first, again, equal_nan=True):
                 self.modes = (False,)
 
     some_answer: Callable[[], Any]

@@ -155,7 +155,7 @@ class Subject:
     tensors = False
     takes_bias = False
     # What other tokens are called, for layers that may attend to them.
-    other_names: tuple[str, str] | None = None
+    other_names: Any = None
     # The sizes that a module has; a function takes any.
     own: Sizes | None = None
 
@@ -182,11 +182,11 @@ class Subject:
         # Whether is_causal=True is handed over in every call.
         self.hides_future = False
         # What one call gave, and what a module has besides its arguments.
-        self.gradients: list[Array] = []
+        self.gradients: list[Any] = []
         self.weights: Array | None = None
         # Backwards goes the sum of Y, or of Y times this; then the slopes, by argument.
         self.direction: Array | None = None
-        self.slope_at: dict[Any, Array] = {}
+        self.slope_at: dict[Any, Any] = {}
         self.parameters: list[Any] = []
         self.log: dict[str, str] = {}
         # What was tried; all twins share it.
@@ -638,7 +638,7 @@ class Layer(Subject):
         return Y[..., : heads * d]
 
     @property
-    def other_names(self) -> tuple[str, str] | None:
+    def other_names(self) -> Any:
         """What it calls the tokens that are asked and those that answer, or None."""
         named = (pair for pair in OTHER_NAMES if self.accepts >= set(pair))
         return next(named, None) if self.crosses else None
