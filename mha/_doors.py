@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Arguments = dict[str, Any]
+Axes = dict[str, str]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -61,6 +62,7 @@ AXES_OF_x = {
 }
 FLOAT16 = np.dtype(np.float16)
 KEEP_DTYPE = {"split_heads", "merge_heads"}  # they compute nothing
+NOT_FINITE = "a float mask must hold finite numbers or -inf, got +inf or NaN"
 BARE: dict[str, Any] = {}  # each step by its name, without its door
 
 
@@ -80,7 +82,6 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     axes = {name: known[name] for name in tokens_first if name in known}
     checks = {name: check for name, check in CHECKS.items() if name in defaults}
     keeps_dtype = step.__name__ in KEEP_DTYPE
-    read = as_numbers if keeps_dtype else as_floats
     names: dict[str, Any] = {}  # what the step finds in its module: no doors
     bare: Any = FunctionType(step.__code__, names)
     bare.__kwdefaults__, bare.__defaults__ = step.__kwdefaults__, step.__defaults__
@@ -99,12 +100,12 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
         if not names:  # at the first call, when all steps are there
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
-        arguments = _checked(arguments, axes, checks, read)
-        dtypes = _dtypes(arguments.values())
+        arguments = _checked(arguments, axes, checks, not keeps_dtype)
+        dtypes = _dtypes(arguments)
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
             return bare(**arguments)
-        rest = (x for name, x in arguments.items() if name != "mask")
-        dtype = np.result_type(*_dtypes(rest))  # a mask has no say
+        # A mask has no say.
+        dtype = np.result_type(*_dtypes(arguments | {"mask": None}))
         work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
         result = bare(**_as_dtype(work, arguments))
         return _as_dtype(dtype, result)
@@ -113,17 +114,16 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
 
 
 def _checked(
-    x: Arguments, axes: dict[str, str], checks: dict[str, Callable], read: Callable
+    x: Arguments, axes: Axes, checks: dict[str, Callable], as_floats: bool
 ) -> Arguments:
     """Return the arguments of a step as arrays and numbers that fit, or raise."""
     if "X_k" in x:
         x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
         x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
-    heads: tuple[int, ...] = ()
     if "n_heads" in x:
         x["n_heads"] = as_count("n_heads", x["n_heads"])
-        heads = (x["n_heads"],)
-    arrays, sizes = fit(x, axes, x.get("n_heads", 1), read)
+    n_heads = x.get("n_heads", 1)
+    arrays, sizes = fit(x, axes, n_heads, as_floats)
     x |= arrays
     for name, check in checks.items():
         if x[name] is not None or name not in OPTIONAL:
@@ -140,42 +140,45 @@ def _checked(
     if "eps" in x and X.shape[-1] == 0:
         raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
     if "weights" in x:
-        x["weights"] = _as_weights("weights", x["weights"], X, x["n_heads"])
+        x["weights"] = _as_weights("weights", x["weights"], X, n_heads)
     if "layers" in x:
-        x["layers"] = _as_layers(x["layers"], X, x["n_heads"])
+        layers = x["layers"]
+        if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
+            kind = type(layers).__name__
+            raise TypeError(f"layers must be a sequence of dicts, got {kind}")
+        named = ((f"layers[{i}]", weights) for i, weights in enumerate(layers))
+        x["layers"] = [_as_weights(name, w, X, n_heads) for name, w in named]
     if x.get("final_norm") is not None:
         x["final_norm"] = _as_final_norm(x["final_norm"], X)
-    if "S" in x:
-        x["mask"] = as_mask(x["mask"], X.shape)
-    elif "mask" in x:
-        n_q, n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
-        x["mask"] = as_mask(x["mask"], (*X.shape[:-2], *heads, n_q, n_k), bool(heads))
+    if x.get("mask") is not None:
+        shape = X.shape
+        if "S" not in x:
+            heads = (n_heads,) if "n_heads" in x else ()
+            n_q, n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
+            shape = (*X.shape[:-2], *heads, n_q, n_k)
+        x["mask"] = _as_mask(x["mask"], shape, of_heads="n_heads" in x)
     return x
 
 
-def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
-    """Return the dtypes of the float arrays in nested dicts, lists and tuples."""
-    found = set()
-    for x in parts:
-        if isinstance(x, np.ndarray):
-            if x.dtype.kind == "f":
-                found.add(x.dtype)
-        elif isinstance(x, dict | list | tuple):
-            found |= _dtypes(x.values() if isinstance(x, dict) else x)
+def _each(do: Callable, x: Any) -> Any:
+    """Return nested dicts, lists and tuples with `do` done to each float array."""
+    if isinstance(x, np.ndarray):
+        return do(x) if x.dtype.kind == "f" else x
+    if isinstance(x, dict):
+        return {name: _each(do, part) for name, part in x.items()}
+    return type(x)(_each(do, y) for y in x) if isinstance(x, list | tuple) else x
+
+
+def _dtypes(x: Any) -> set[np.dtype]:
+    found: set[np.dtype] = set()
+    _each(lambda array: found.add(array.dtype), x)
     return found
 
 
 def _as_dtype(dtype: Any, x: Any) -> Any:
-    """Return nested dicts, lists and tuples with their float arrays in one dtype."""
-    if isinstance(x, np.ndarray) and x.dtype.kind == "f":
-        # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
-        with np.errstate(over="ignore"):
-            return x.astype(dtype, copy=False)
-    if isinstance(x, dict):
-        return {name: _as_dtype(dtype, part) for name, part in x.items()}
-    if isinstance(x, list | tuple):
-        return type(x)(_as_dtype(dtype, part) for part in x)
-    return x
+    # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
+    with np.errstate(over="ignore"):
+        return _each(lambda array: array.astype(dtype, copy=False), x)
 
 
 # Arrays
@@ -196,20 +199,17 @@ def as_array(name: str, x: Any) -> Array:
         raise ValueError(f"{name} must be rectangular: rows differ in length") from None
 
 
-def as_numbers(name: str, x: Any, axes: str) -> Array:
-    """Return `x` as an array of real numbers with axes such as ``"..., n_q, d_k"``."""
+def as_numbers(name: str, x: Any, axes: str, as_floats: bool = True) -> Array:
+    """Return `x` as an array of real numbers with axes such as ``"..., n_q, d_k"``.
+
+    Lists and integers become float64, unless `as_floats` is False.
+    """
     x, n_axes = as_array(name, x), len(_symbols(axes))
     if x.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
     if x.ndim < n_axes or (x.ndim > n_axes and axes[0] != "."):
         raise ValueError(f"{name} must have shape ({axes}), got {x.shape}")
-    return x
-
-
-def as_floats(name: str, x: Any, axes: str) -> Array:
-    """Return `x` as `as_numbers` does; lists and integers become float64."""
-    x = as_numbers(name, x, axes)
-    return x if x.dtype.kind == "f" else x.astype(np.float64)
+    return x.astype(np.float64) if as_floats and x.dtype.kind != "f" else x
 
 
 @functools.cache
@@ -218,10 +218,7 @@ def _symbols(axes: str) -> tuple[str, ...]:
 
 
 def fit(
-    given: Mapping[str, Any],
-    all_axes: Mapping[str, str],
-    n_heads: int = 1,
-    read: Callable = as_floats,
+    given: Arguments, all_axes: Axes, n_heads: int = 1, as_floats: bool = True
 ) -> tuple[Arguments, dict[str, int]]:
     """Return the arrays that have axes, by name, and the size of each axis.
 
@@ -232,7 +229,7 @@ def fit(
     for name, axes in all_axes.items():
         if given[name] is None and axes[-1] == ",":
             continue
-        x = arrays[name] = read(name, given[name], axes)
+        x = arrays[name] = as_numbers(name, given[name], axes, as_floats)
         symbols = _symbols(axes)
         for symbol, n in zip(symbols, x.shape[-len(symbols) :], strict=True):
             if sizes.setdefault(symbol, n) != n:
@@ -254,25 +251,23 @@ def fit(
 
 
 def _misfit(
-    given: Mapping[str, Any], axes: Mapping[str, str], symbol: str, size: int,
-    name: str, n: int,
-) -> str:  # fmt: skip
+    given: Arguments, axes: Axes, symbol: str, size: int, name: str, n: int
+) -> str:
     """Say that an axis of `name` has another size than the first axis of that name."""
     if axes[name][-1] == ",":
         return f"{name} must have shape ({size},), got ({n},)"
     other = next(a for a in axes if symbol in _symbols(axes[a]))
     first, second = (axes[a].endswith(symbol) for a in (other, name))
-    a, b = (
-        next(c for c in axes if given[c] is given[d])  # X, if X_k was not given
-        if d in ("X_k", "X_v")
-        else d
-        for d in (other, name)
-    )
+    if name[:2] == "X_":  # it may be X, under the name of what was not given
+        name = next(a for a in axes if given[a] is given[name])
+    if other[:2] == "X_":
+        other = next(a for a in axes if given[a] is given[other])
     if first == second:
-        axis = "last axis" if first else "length"
-        return f"{a} and {b} must have the same {axis} {symbol}, got {size} and {n}"
-    (a, size), (b, n) = ((a, size), (b, n)) if first else ((b, n), (a, size))
-    return f"{a} has {size} columns and {b} {n} rows; they must be equal"
+        same = f"last axis {symbol}" if first else f"length {symbol}"
+        return f"{other} and {name} must have the same {same}, got {size} and {n}"
+    if second:
+        other, size, name, n = name, n, other, size
+    return f"{other} has {size} columns and {name} {n} rows; they must be equal"
 
 
 def broadcast_leading(
@@ -289,46 +284,38 @@ def broadcast_leading(
         raise ValueError(f"leading axes do not broadcast: {shapes}") from None
 
 
-def same_last_axis(name_a: str, a: Any, name_b: str, b: Any, symbol: str) -> None:
-    """Refuse two arrays whose rows have different widths."""
-    if (n_a := a.shape[-1]) != (n_b := b.shape[-1]):
-        raise ValueError(
-            f"{name_a} and {name_b} must have the same last axis {symbol}, "
-            f"got {n_a} and {n_b}"
-        )
-
-
-def as_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> Any:
-    """Return `mask` as an array that broadcasts to the scores; None stays None.
+def fit_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> None:
+    """Refuse a mask that does not broadcast to scores of this shape.
 
     Where a layer has made the axis of heads itself, a mask with three axes could mean
     one for each sequence or one for each head, so it is refused on a batch.
     """
-    if mask is None:
-        return None
+    given = tuple(mask.shape)
+    if of_heads and len(given) == 3 < len(shape) and given[0] > 1:
+        raise ValueError(
+            f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
+            f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
+            "sequence, mask[None] for one per head"
+        )
+    pairs = zip(given[::-1], shape[::-1], strict=False)
+    if len(given) > len(shape) or any(m != 1 and m != n for m, n in pairs):
+        raise ValueError(
+            f"mask of shape {given} does not broadcast to the shape of the scores "
+            f"(..., n_q, n_k) = {shape}"
+        )
+
+
+def _as_mask(mask: Any, shape: tuple[int, ...], of_heads: bool) -> Array:
     mask = as_array("mask", mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
             "mask must be bool (True = may attend) or float (added to the scores), "
             f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may attend"
         )
-    if of_heads and mask.ndim == 3 < len(shape) and mask.shape[0] > 1:
-        raise ValueError(
-            f"mask of shape {mask.shape} has 3 axes, and the scores have {len(shape)}: "
-            f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask per "
-            "sequence, mask[None] for one per head"
-        )
-    pairs = zip(mask.shape[::-1], shape[::-1], strict=False)
-    if mask.ndim > len(shape) or any(m not in (1, n) for m, n in pairs):
-        raise ValueError(
-            f"mask of shape {mask.shape} does not broadcast to the shape of the scores "
-            f"(..., n_q, n_k) = {shape}"
-        )
+    fit_mask(mask, shape, of_heads)
     # The largest entry is NaN where any is; a comparison would write a second mask.
     if mask.dtype.kind == "f" and not mask.max(initial=-np.inf) < np.inf:
-        raise ValueError(
-            "a float mask must hold finite numbers or -inf, got +inf or NaN"
-        )
+        raise ValueError(NOT_FINITE)
     return mask
 
 
@@ -344,8 +331,8 @@ def as_count(name: str, n: Any, at_least: float = 1) -> int:
     return int(n)
 
 
-def _as_real(name: str, x: Any, kind: str) -> float:
-    # A Python float leaves float32 arrays what they are, a NumPy scalar may not.
+def as_real(name: str, x: Any, kind: str = "a number") -> float:
+    """Return `x` as a Python float, which leaves float32 arrays what they are."""
     if isinstance(x, bool) or not isinstance(x, numbers.Real):
         raise TypeError(f"{name} must be {kind}, got {x!r}")
     return float(x)
@@ -355,14 +342,14 @@ def as_scale(scale: Any, d_k: int = 1) -> float:
     """Return `scale` as a Python float, and 1/√d_k for None."""
     if scale is None:
         return 1 / math.sqrt(max(d_k, 1))
-    if not math.isfinite(_as_real("scale", scale, "a number or None")):
+    if not math.isfinite(as_real("scale", scale, "a number or None")):
         raise ValueError(f"scale must be finite, got {scale}")
     return float(scale)
 
 
 def as_eps(eps: Any) -> float:
     """Return `eps` as a Python float."""
-    if not 0 <= _as_real("eps", eps, "a number") < math.inf:
+    if not 0 <= as_real("eps", eps) < math.inf:
         raise ValueError(f"eps must be at least 0 and finite, got {eps}")
     return float(eps)
 
@@ -374,18 +361,11 @@ def as_activation(activation: Any) -> str:
     return activation
 
 
+LEAST = {"n_q": 0, "n_k": 0, "max_length": 0, "n": 0, "d_model": 1, "block_size": 1}
 CHECKS: dict[str, Callable[[Any], Any]] = {
-    "n_q": functools.partial(as_count, "n_q", at_least=0),
-    "n_k": functools.partial(as_count, "n_k", at_least=0),
-    "max_length": functools.partial(as_count, "max_length", at_least=0),
-    "n": functools.partial(as_count, "n", at_least=0),
-    "d_model": functools.partial(as_count, "d_model"),
-    "block_size": functools.partial(as_count, "block_size"),
-    "axis": functools.partial(as_count, "axis", at_least=-math.inf),
-    "scale": as_scale,
-    "eps": as_eps,
-    "activation": as_activation,
-}
+    name: functools.partial(as_count, name, at_least=least)
+    for name, least in (LEAST | {"axis": -math.inf}).items()
+} | {"scale": as_scale, "eps": as_eps, "activation": as_activation}
 OPTIONAL = ("n_k", "max_length", "scale")  # where None has a meaning
 
 
@@ -404,14 +384,6 @@ def _as_lengths(lengths: Any, max_length: int | None) -> Arguments:
     if (wrong := lengths[(lengths < 0) | (lengths > n)]).size:
         raise ValueError(f"lengths must lie in 0 … max_length = {n}, got {wrong[0]}")
     return {"lengths": lengths, "max_length": n}
-
-
-def _as_layers(layers: Any, X: Array, n_heads: int) -> list[Arguments]:
-    if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
-        raise TypeError(
-            f"layers must be a sequence of dicts, got {type(layers).__name__}"
-        )
-    return [_as_weights(f"layers[{i}]", w, X, n_heads) for i, w in enumerate(layers)]
 
 
 def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:

@@ -5,7 +5,6 @@ Names, arguments and the meaning of a mask are those of the NumPy functions: Tru
 """
 
 import math
-import numbers
 from copy import deepcopy
 from functools import partial
 from typing import Any, Literal
@@ -68,7 +67,10 @@ def scaled_dot_product_attention(
     tensor([[6.0000, 1.0000]])
     """
     leading = _leading({"Q": Q, "K": K, "V": V})
-    doors.same_last_axis("Q", Q, "K", K, "d_k")
+    if (d_q := Q.shape[-1]) != (d_k := K.shape[-1]):
+        raise ValueError(
+            f"Q and K must have the same last axis d_k, got {d_q} and {d_k}"
+        )
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
     scale = doors.as_scale(scale, Q.shape[-1])
@@ -138,15 +140,7 @@ def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> T
             "mask must be bool (True = may attend) or float (added to the scores), "
             f"got dtype {mask.dtype}; write mask.bool() if 1 means may attend"
         )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == shape
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to the shape of the "
-            f"scores (..., n_q, n_k) = {shape}"
-        )
+    doors.fit_mask(mask, shape)
     if mask.dtype == torch.bool:
         return Q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
     try:  # what is being compiled or exported has a shape, and no numbers
@@ -154,9 +148,7 @@ def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> T
     except RuntimeError:  # torch.func.vmap and the device "meta" show none either
         finite = True
     if not finite:
-        raise ValueError(
-            "a float mask must hold finite numbers or -inf, got +inf or NaN"
-        )
+        raise ValueError(doors.NOT_FINITE)
     return mask.to(Q.dtype)
 
 
@@ -193,9 +185,7 @@ def _leading(named: dict[str, Tensor], d_model: int | None = None) -> tuple[int,
 
 
 def _as_probability(name: str, p: float) -> float:
-    if isinstance(p, bool) or not isinstance(p, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {p!r}")
-    if not 0 <= p < 1:
+    if not 0 <= doors.as_real(name, p) < 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
     return float(p)
 
@@ -315,14 +305,10 @@ class MultiHeadAttention(_Layer):
         Q = self._split_heads(self.W_Q(query))
         K = self._split_heads(self.W_K(key))
         V = self._split_heads(self.W_V(value))
-        given = () if mask is None else tuple(torch.as_tensor(mask).shape)
-        shape = (*leading, *Q.shape[-3:-1], K.shape[-2])
-        if len(given) == 3 < len(shape) and given[0] > 1:
-            raise ValueError(
-                f"mask of shape {given} has 3 axes, and the scores have {len(shape)}: "
-                f"{shape} = (..., n_heads, n_q, n_k); write mask[:, None] for one mask "
-                "per sequence, mask[None] for one per head"
-            )
+        if mask is not None:
+            mask = torch.as_tensor(mask)
+            shape = (*leading, *Q.shape[-3:-1], K.shape[-2])
+            doors.fit_mask(mask, shape, of_heads=True)
         answer = scaled_dot_product_attention(
             Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
@@ -385,10 +371,8 @@ class EncoderLayer(_Layer):
         self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
         self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
         self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps(eps)
-        self.activation, self.norm_first = (
-            doors.as_activation(activation),
-            bool(norm_first),
-        )
+        self.activation = doors.as_activation(activation)
+        self.norm_first = bool(norm_first)
         self.W_1 = nn.Linear(d_model, d_ff, **kind)
         self.W_2 = nn.Linear(d_ff, d_model, **kind)
         self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **kind)

@@ -194,8 +194,7 @@ def heatmaps(
                 ax.vlines(range(1, len(across)), 0, len(down), **thin)
                 ax.hlines(range(1, len(down)), 0, len(across), **thin)
         if not numbered:
-            default = "score" if kind == "scores" else "weight"
-            _legend(figure, look, kind, unit or default)
+            _legend(figure, look, kind, unit)
         return Picture(figure, alt)
 
 
@@ -392,8 +391,9 @@ def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
         ax.add_patch(PathPatch(path, clip_on=False, **look))
 
 
-def _legend(figure: Figure, look: Look, kind: Kind, name: str) -> None:
+def _legend(figure: Figure, look: Look, kind: Kind, unit: str | None) -> None:
     """Say what the tints mean, where no number does."""
+    title = {"weights": unit or "weight", "scores": unit or "score", "mask": ""}[kind]
     fills: list[Any] = [{"fc": "none"}, {"fc": "none", "hatch": "////"}]
     names, edges = ["may attend", "masked"], ["rest", "muted"]
     if kind != "mask":
@@ -402,13 +402,13 @@ def _legend(figure: Figure, look: Look, kind: Kind, name: str) -> None:
         fills = [{"fc": (c, abs(s))} for c, s in zip(colours, shares, strict=True)]
         names = [_written(share * look.most, 2) for share in shares]
         edges = ["rest"] * len(names)
-    pairs = zip(fills, edges, strict=True)
     boxes = [
-        Rectangle((0, 0), 1, 1, ec=COLOURS[e], lw=0.8, **fill) for fill, e in pairs
+        Rectangle((0, 0), 1, 1, ec=COLOURS[edge], lw=0.8, **fill)
+        for fill, edge in zip(fills, edges, strict=True)
     ]
     legend = figure.legend(
         boxes, names, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(names),
-        title="" if kind == "mask" else name, frameon=False, fontsize=9,
+        title=title, frameon=False, fontsize=9,
         title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
         handletextpad=0.4, labelcolor=COLOURS["ink"],
     )  # fmt: skip
@@ -446,7 +446,8 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     inside = drawn.partition("<svg")[2].partition(">")[2]
     for pattern, replacement in TIDY:
         inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
-    inside = re.sub("<[^>]+>", _rounded, inside)
+    # Hundredths of points are enough; what is written, outside of tags, stays.
+    inside = re.sub(r"(\d\.\d\d)\d+(?=[^<>]*>)", r"\1", inside)
     pixels = min(float(width) * 4 / 3, WIDEST_ON_PAGE)  # from points
     return (
         '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
@@ -455,11 +456,6 @@ def _inline_svg(figure: Figure, alt: str) -> str:
         f'style="{LOOK}" role="img" aria-label="{escape(alt)}">'
         f"{_own_ids(inside).strip()}"
     )
-
-
-def _rounded(tag: re.Match[str]) -> str:
-    """Return an element with hundredths of points; what is written stays."""
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
 
 
 def _own_ids(svg: str) -> str:

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -91,15 +90,14 @@ class Exhibit:
         Where it was seen in public; the link is empty where no sighting is known.
     """
 
-    # What stands before the steps here, for the whole and for a part of it.
-    doors: tuple[Step, Step]
+    wrong, seen, link = "nothing", "no public sighting known", ""
     # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
     on_tensors = False
-    says: Mapping[str, Any] = MappingProxyType({})
+    says: Mapping[str, Any] = {}
+    doors: tuple[Step, Step]  # for the whole and for a part of it
 
     def __init__(self, name: str, steps: Mapping[str, Step], **facts: Any) -> None:
         self.name, self.steps = name, dict(steps)
-        self.wrong, self.seen, self.link = "nothing", "no public sighting known", ""
         vars(self).update(facts, __module__="mha.zoo")
         self._whole, self._part = (with_steps(f, **steps) for f in self.doors)
 
@@ -214,19 +212,18 @@ def layer_through(way: Step) -> Step:
         eps=1e-5, is_causal=False, return_weights=False,
     ):  # fmt: skip
         projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
-        options = {"mask": mask, "is_causal": is_causal, "return_weights": True}
         maps = []
 
         def attend(x):
             Y, A = mha.multi_head_attention(
-                x, n_heads=n_heads, **projections, **options
+                x, n_heads=n_heads, mask=mask, return_weights=True, **projections
             )
             maps.append(A)
             return Y
 
         def feed(x):
-            W_1, b_1, W_2, b_2 = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
-            return mha.feed_forward(x, W_1, b_1, W_2, b_2, activation)
+            parts = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
+            return mha.feed_forward(x, *parts, activation)
 
         def norm_1(x):
             return mha.layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
@@ -260,8 +257,8 @@ def bug(step: str, link: str = "", **facts: Any) -> Callable[[Step], Any]:
 
     def put(f):
         kind = EncoderMember if step in ENCODER_STEPS else Member
-        found = {"seen": f.seen} if hasattr(f, "seen") else {}
-        found |= {"link": f"https://github.com/{link}"} if link else {}
-        return kind(f.__name__, {step: f}, wrong=f.__doc__, **found, **facts)
+        facts["seen"] = getattr(f, "seen", kind.seen)
+        facts["link"] = link and f"https://github.com/{link}"
+        return kind(f.__name__, {step: f}, wrong=f.__doc__, **facts)
 
     return put

@@ -13,6 +13,7 @@ import numpy as np
 import mha
 
 Step = Callable[..., Any]
+BESIDE = "read_mask", "join_masks", "share_heads"  # what the zoo has around the steps
 
 
 def with_steps(f: Step, **wrong: Step) -> Step:
@@ -50,42 +51,30 @@ def with_steps(f: Step, **wrong: Step) -> Step:
     >>> attend(np.ones((1, 1)), np.array([[0.0], [9.0]]), np.array([[2.0], [4.0]]))
     array([[3.]])
     """
-    if unknown := wrong.keys() - {
-        *mha.__all__,
-        "read_mask",
-        "join_masks",
-        "share_heads",
-    }:
+    if unknown := wrong.keys() - {*mha.__all__, *BESIDE}:
         raise ValueError(f"no step of mha is called {', '.join(sorted(unknown))}")
 
     @functools.cache
     def on(device):
         library = np if device is None else InTorch(device)
-        right = Steps(library)
+        right = Steps(library, {})
         return Steps(library, {name: right.copy(g) for name, g in wrong.items()}).of(f)
 
     def step(*args, **options):
-        return on(device_of(args, options))(*args, **options)
+        tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+        found = (x for x in (*args, *options.values()) if isinstance(x, tensor))
+        return on(getattr(next(found, None), "device", None))(*args, **options)
 
     step.__name__ = f"{f.__name__} with {', '.join(wrong) or 'no step'} replaced"
     step.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     return step
 
 
-def device_of(args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    """Return the device of the first tensor, and None where all are arrays."""
-    if torch := sys.modules.get("torch"):
-        for x in (*args, *options.values()):
-            if isinstance(x, torch.Tensor):
-                return x.device
-    return None
-
-
 class Steps:
     """Copies of the steps for one library, some of them replaced; `mha` to them."""
 
-    def __init__(self, library: Any, wrong: Mapping[str, Step] | None = None) -> None:
-        self.library, self.wrong = library, wrong or {}
+    def __init__(self, library: Any, wrong: Mapping[str, Step]) -> None:
+        self.library, self.wrong = library, wrong
         self.copies: dict[Step, Step] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -101,11 +90,9 @@ class Steps:
             return {name: self.of(value) for name, value in x.items()}
         if not isinstance(x, FunctionType) or not x.__module__.startswith("mha."):
             return x
-        if x.__name__ in self.wrong:
-            return self.wrong[x.__name__]
         if x.__name__ == "gelu" and self.library is not np:
-            return self.library.torch.nn.functional.gelu
-        return self.copy(x)
+            return self.library.nn.functional.gelu
+        return self.wrong.get(x.__name__) or self.copy(x)
 
     def copy(self, f: Any) -> Any:
         """Return `f` without its door, with all that it knows by name replaced."""
@@ -141,7 +128,10 @@ class InTorch:
         self.torch, self.device = sys.modules["torch"], device
 
     def __getattr__(self, name):
-        return getattr(self.torch, name)
+        own = getattr(self.torch, name)
+        if name in ("arange", "eye", "ones"):
+            return functools.partial(own, device=self.device)
+        return own
 
     def asarray(self, x, dtype=None):
         return self.torch.as_tensor(x, dtype=dtype, device=self.device)
@@ -164,14 +154,5 @@ class InTorch:
     def ravel(self, x, order):
         return (x.mT if x.mT.is_contiguous() else x).reshape(-1)
 
-    def arange(self, n):
-        return self.torch.arange(n, device=self.device)
-
-    def eye(self, n, dtype=None):
-        return self.torch.eye(n, dtype=dtype, device=self.device)
-
-    def ones(self, shape, dtype=None):
-        return self.torch.ones(shape, dtype=dtype, device=self.device)
-
     def tri(self, n, m=None, k=0, dtype=None):
-        return self.ones((n, n if m is None else m), dtype).tril(k)
+        return self.ones((n, n if m is None else m), dtype=dtype).tril(k)

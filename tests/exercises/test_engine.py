@@ -138,7 +138,7 @@ THIRDS = np.arange(5) / 3
         (lambda x: x @ x, "a product A @ B does not fit: A is 3 wide and B 2 high"),
         (lambda x: 3 * x, "every number is 3 times what it should be"),
         (lambda x: x - 2, "every number is 2 too small"),
-        (lambda x: -x, "every sign is the wrong way round"),
+        (lambda x: -x, "every number is -1 times what it should be"),
         (lambda x: 100 * x, "this is in percent"),
         (lambda x: x[::-1], "the right numbers in a wrong order"),
         (lambda x: np.sin(x), "none of the mistakes this check knows"),
@@ -268,9 +268,9 @@ def test_an_exercise_that_cannot_be_run_is_refused_when_it_is_made(
         ),
         (
             {"mistakes": {"a square": lambda x: x * x, "a power": lambda x: x**2}},
-            "the mistake 'a power' is taken for 'a square'",
+            "the mistake 'a power' is not recognised:\nnot yet: a square",
         ),
-        ({"mistakes": {"lazy": None}}, "'lazy' is a stub"),
+        ({"mistakes": {"lazy": None}}, "'lazy' is not recognised:\nnot attempted yet"),
         (
             {"mistakes": {"that is it": lambda x: x * x, "that is": lambda x: x**3}},
             "the mistake 'that is it' must get its own hint only",
