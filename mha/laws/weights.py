@@ -50,14 +50,23 @@ def output_in_hull(subject, Q, K, V):
     return differs(np.clip(Y, V.min(0), V.max(0)), Y, "the values are |V| + 1")
 
 
+def constant_cases(rng):
+    for size in SIZES:
+        for masked in ({}, {"mask": open_mask(rng, size.n_q, size.n_k)}):
+            case = qkv(rng, size)
+            del case["V"]
+            yield case | {"v": 1.0 + rng.integers(1, 5, size.d)} | masked
+
+
 @law(
     "values that are all equal come out unchanged",
     "V[j] = v for all j ⇒ Y[i] = v",
     "the weighted average of equal vectors is that vector",
+    cases=constant_cases,
 )
-def constant_values_stay(subject, Q, K, shift, mask=None):
-    Y = subject.attend(Q, K, np.tile(shift, (len(K), 1)), mask)
-    return differs(np.tile(shift, (len(Q), 1)), Y, "every value is the vector `shift`")
+def constant_values_stay(subject, Q, K, v, mask=None):
+    Y = subject.attend(Q, K, np.tile(v, (len(K), 1)), mask)
+    return differs(np.tile(v, (len(Q), 1)), Y)
 
 
 def variance_cases(rng, subject):
