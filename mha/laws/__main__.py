@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mha import laws
+from mha.laws.trial import asked_of
 from mha.laws.words import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
@@ -26,6 +27,10 @@ examples:
 exit status: 0 if no law is broken; 1 if one is, or if an argument that looks like a
 mask was never handed one; 2 if it could not be checked, and the last line says why
 """
+
+
+class CouldNotRun(Exception):
+    """What was named cannot be checked."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -42,6 +47,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print JSON, not text")
     add("--seed", type=int, default=0, help="fixes the inputs that are tried")
     add("--only", **slugs, help="ask these laws alone")
+    add("--except", **slugs, default=(), help="leave these out")
     add("--breaks", **slugs, default=(), help="laws that the design breaks on purpose")
     add("--because", default="", metavar="DESIGN", help="the design, in words")
     for name in WORDS:
@@ -57,6 +63,17 @@ def _slugs(text):
     return [slug.strip() for slug in text.split(",") if slug.strip()]
 
 
+def listed() -> str:
+    """Return every law: its name and the sentence."""
+    lines = ["asked of everything that attends:"]
+    for law in (*laws.ALL, *laws.ENCODER):
+        if law is laws.ENCODER[0]:
+            lines += ["", "asked of encoders only:"]
+        sentence = textwrap.wrap(law.name, 80, initial_indent=" " * 6)
+        lines += [f"  {law.slug}", *sentence]
+    return "\n".join(lines)
+
+
 def find(target: str, factory: str | None = None) -> Any:
     """Return what `target` names, or what `factory` makes of it."""
     home, _, name = target.rpartition(":")
@@ -64,22 +81,49 @@ def find(target: str, factory: str | None = None) -> Any:
     if not home or name.endswith(".py"):
         home, name = target, ""
     if not (name or factory):
-        raise ValueError(f"say what to check in it: {home}:name")
-    if home.endswith(".py"):
-        # A file may import what lies beside it.
-        sys.path.insert(0, str(Path(home).resolve(strict=True).parent))
-        names = runpy.run_path(home)
-    else:
-        names = vars(importlib.import_module(home))
+        raise CouldNotRun(f"say what to check in it: {home}:name")
+    names = _attempt(f"import {home}", _names_in, home)
     found = SimpleNamespace(**names)
     for part in name.split(".") if name else ():
-        found = getattr(found, part)
+        found = _attempt(f"find {name!r} in {home}", getattr, found, part)
     if factory:
-        return eval(factory, names | {"it": found, "laws": laws})
+        names = names | {"it": found, "laws": laws}
+        return _attempt(f"run --factory {factory!r}", eval, factory, names)
     if isinstance(found, type):
         example = '--factory "it(d_model=8, n_heads=2)"'
-        raise TypeError(f"{name} is a class; say how to make one, such as {example}")
+        raise CouldNotRun(f"{name} is a class; say how to make one, such as {example}")
     return found
+
+
+def _names_in(home):
+    if not home.endswith(".py"):
+        return vars(importlib.import_module(home))
+    # A file may import what lies beside it.
+    sys.path.insert(0, str(Path(home).resolve(strict=True).parent))
+    return runpy.run_path(home)
+
+
+def _attempt(what, function, *args):
+    try:
+        return function(*args)
+    except Exception as error:
+        raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
+
+
+def judge(options: dict[str, Any]) -> laws.Report:
+    """Return the report on what was asked for."""
+    subject = find(options["target"], options["factory"])
+    said = {name: options[name] for name in WORDS if options[name] is not None}
+    given = {name: options[name] for name in ("seed", "breaks", "because")}
+    try:
+        subject = laws.as_subject(subject, Conventions(**said))
+        asked = asked_of(subject, options["only"], options["except"])
+        report = laws.check(subject, asked, **given)
+    except Exception as error:
+        raise CouldNotRun(str(error)) from error
+    if not any(f.holds is not None for f in report.findings):
+        raise CouldNotRun(f"no law could be asked of {report.subject}")
+    return report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,21 +131,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments()
     options = vars(parser.parse_args(argv))
     if options["list"]:
-        for law in (*laws.ALL, *laws.ENCODER):
-            print(law.slug, textwrap.indent(law.name, " " * 4), sep="\n")
+        print(listed())
         return LAWFUL
     if options["target"] is None:
         parser.error("say what to check, or --list; --help shows examples")
-    asked = [*WORDS, "only", "seed", "breaks", "because"]
-    given = {name: options[name] for name in asked if options[name] is not None}
     try:
-        report = laws.check(find(options["target"], options["factory"]), **given)
-        if not any(f.holds is not None for f in report.findings):
-            raise ValueError(f"no law could be asked of {report.subject}")
-    except Exception as error:
-        kind = "" if isinstance(error, TypeError | ValueError) else type(error).__name__
-        why = ": ".join(filter(None, [kind, str(error)]))
-        print(f"python -m mha.laws: {why}", file=sys.stderr)
+        report = judge(options)
+    except CouldNotRun as error:
+        print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
     print(report.to_json() if options["json"] else report)
     return BROKEN if report.complaint else LAWFUL

@@ -1,5 +1,6 @@
 """Find out what was handed in; one small object by which anything else is checked."""
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -22,7 +23,7 @@ from mha.laws.subject import (
     WrongShape,
     results_in,
 )
-from mha.laws.words import BY_NAME, MASK_LIKE, Conventions, NotApplicable
+from mha.laws.words import BY_NAME, MASK_LIKE, MASK_NAMES, Conventions, NotApplicable
 
 __all__ = ["Adapter", "as_subject"]
 
@@ -63,9 +64,9 @@ class Adapter(Conventions):
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
-    batch_first : bool, default False
-        Whether X is always (batch, n, d). By default it comes as it is, with or
-        without a batch in front.
+    batch_first : bool, optional
+        True: X is always (batch, n, d). False: X is always (n, batch, d). By default
+        it comes as it is, with or without a batch in front.
     biases : bool, default False
         Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
         b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
@@ -97,7 +98,7 @@ class Adapter(Conventions):
 
     run: Callable[..., Any]
     kind: str = "layer"
-    batch_first: bool = False
+    batch_first: bool | None = None
     biases: bool = False
     name: str = ""
 
@@ -121,12 +122,30 @@ class Adapter(Conventions):
         }
 
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
-        """Return what `run` gives, with a value for all that must have one."""
+        """Return what `run` gives, with the batch where the laws have it."""
         for name, must in self.accepts.items():
             if must and name not in options:
                 unsaid = False if name in HANDED else None
                 options[name] = X if name in OTHERS else unsaid
-        return self.run(X, *others, **options)
+        run = self.run
+        if self.batch_first is False:
+            asked = options.keys() & OTHERS
+            options |= {name: options[name].swapaxes(0, 1) for name in asked}
+            run = swapped(run, (0, 1), 3 if self.kind == "attention" else 1)
+        return run(X, *others, **options)
+
+
+def swapped(
+    function: Callable[..., Any], axes: tuple[int, int], count: int
+) -> Callable[..., Any]:
+    """Return it with two axes swapped, in the first arguments and in the output."""
+
+    def call(*args, **options):
+        given = [x.swapaxes(*axes) for x in args[:count]]
+        Y, *rest = results_in(function(*given, *args[count:], **options))
+        return Y.swapaxes(*axes), *rest
+
+    return call
 
 
 def as_subject(
@@ -149,24 +168,28 @@ def as_subject(
         got = f"the class {target.__name__}" if is_class else type(target).__name__
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is None or not isinstance(target, torch.nn.Module):
-        return _first_that_runs(_as_functions(target), said)
-    accepts, needs_mask = _parameters(target.forward)
+        found = _first_that_runs(_as_functions(target), said)
+        return _with_mask_among(found) if _parameters(target)[2] else found
+    accepts, needs_mask, _ = _parameters(target.forward)
     found = module.as_module(target, _name(target), accepts, needs_mask, said, make)
     return _first_that_runs(found, found[0].said)
 
 
 def _as_adapted(adapter):
-    name, lead = adapter.name or _name(adapter.run), int(adapter.batch_first)
-    subject = KINDS[adapter.kind](adapter.call, name, adapter.accepts, lead=lead)
+    name, lead = adapter.name or _name(adapter.run), adapter.batch_first is not None
+    subject = KINDS[adapter.kind](adapter.call, name, adapter.accepts, lead=int(lead))
     subject.spreads = True
     if adapter.kind != "attention":
         subject.takes_bias = adapter.biases
+    if adapter.batch_first is False:
+        # The axes of heads have no place there.
+        subject.takes_heads = False
     return subject
 
 
 def _as_functions(target):
     """Return the readings of a function, with more or less axes in front."""
-    name, (accepts, needs_mask) = _name(target), _parameters(target)
+    name, (accepts, needs_mask, _) = _name(target), _parameters(target)
     kind, least, leads = Attention, 3, (0, 2, 1)
     if {*accepts} & {"W_Q", "W_q", "w_q", "Wq", "wq"}:
         kind, least, leads = LayerFunction, 6, (0, 1)
@@ -180,6 +203,19 @@ def _as_functions(target):
     return [x.but(tensors=True) for x in found] if on_tensors else found
 
 
+def _with_mask_among(subject):
+    """Return it with that name of a mask which its **options hand on without error."""
+    if subject.kind != "attention" or subject.mask_name:
+        return subject
+    X = np.eye(2)
+    for name in MASK_NAMES:
+        named = subject.but(accepts=subject.accepts | {name})
+        with contextlib.suppress(Broke, NotApplicable):
+            named.attend(X, X, X, np.ones((2, 2), bool))
+            return named
+    return subject
+
+
 def _told(subject, said):
     """Return the subject, which knows what was said; names say something too."""
     if name := said.mask_name(subject.accepts):
@@ -189,17 +225,11 @@ def _told(subject, said):
         if said.layout or said.n_kv_heads:
             subject.lead = 2
         if said.layout == "bnhd":
-            subject.target = functools.partial(_heads_second, subject.target)
+            subject.target = swapped(subject.target, (1, 2), 3)
     elif said.layout or (subject.kind == "encoder" and said.n_kv_heads):
         word = "layout" if said.layout else "n_kv_heads"
         raise ValueError(f"{word} is for attention functions, {subject.name} is none")
     return subject
-
-
-def _heads_second(function, Q, K, V, **options):
-    """Call a function of (b, n, h, d)."""
-    Y, *rest = results_in(function(*(x.swapaxes(1, 2) for x in (Q, K, V)), **options))
-    return Y.swapaxes(1, 2), *rest
 
 
 def _first_that_runs(subjects, said):
@@ -208,27 +238,32 @@ def _first_that_runs(subjects, said):
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
-    X, found, errors = np.eye(2), [], []
+    X, found, errors = np.eye(2), [], {False: [], True: []}
     for subject in subjects:
         try:
             subject.attend(X, X, X)
         except WrongShape:
             found.append(subject)
         except (Broke, NotApplicable) as error:
-            errors.append(error)
+            errors[subject.tensors].append(error)
         else:
             found.insert(0, subject)
             break
     if not found:
-        # What came furthest says most.
-        last = max(errors, key=_line)
-        where = f" ({last.where})" if getattr(last, "where", "") else ""
-        raise TypeError(
-            f"{subjects[0].name} gives no answer to {subjects[0].tried}, as arrays or "
-            f"as tensors, with or without axes in front: {last}{where}"
-        )
+        what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
+        arrays, tensors = map(_furthest, errors.values())
+        both = f". Arrays: {arrays}. Tensors: {tensors}"
+        if arrays in (tensors, "") or not tensors:
+            both = f": {arrays or tensors}"
+        raise TypeError(f"{what}, with or without axes in front{both}")
     found[0].trace = {name: set() for name in found[0].trace}
     return found[0]
+
+
+def _furthest(errors):
+    """Return the text of the error that happened in the latest line; raising none."""
+    last = max(errors, key=_line, default="")
+    return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
 
 
 def _line(error):
@@ -238,15 +273,15 @@ def _line(error):
 
 
 def _parameters(function):
-    """Return the names of its arguments, and whether there must be a mask."""
+    """Return its arguments, whether there must be a mask, and whether it takes all."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
         # torch's own function is written in C++ and does not tell.
-        return ("query", "key", "value", "attn_mask", "is_causal"), False
+        return ("query", "key", "value", "attn_mask", "is_causal"), False, False
     named = {name: p for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
     must = [p.default is p.empty for name, p in named.items() if MASK_LIKE.search(name)]
-    return tuple(named), any(must)
+    return tuple(named), any(must), len(named) < len(parameters)
 
 
 def _name(target):

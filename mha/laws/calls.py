@@ -10,6 +10,7 @@ from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
 from mha.laws.judge import Failure, differs, law, weights_of
 from mha.laws.layers import correct_layer, matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
+from mha.laws.stack import reference
 from mha.laws.subject import FOUR, Broke
 from mha.laws.words import NotApplicable
 
@@ -169,11 +170,12 @@ def causal_corner(subject, Q, K):
 )
 def gradients_are_slopes(subject, X, hides, seed):
     given, weights = tokens_for(subject, X), weights_for(subject, seed)
-    if subject.kind == "encoder":
-        # The feed-forward part, which bends, is silent.
-        weights = [w | {"W_2": 0 * w["W_2"]} for w in weights]
-    mask = np.arange(len(X))[None] < len(X) - 1 if hides else None
     rng = np.random.default_rng(seed)
+    if subject.kind == "encoder":
+        # The feed-forward part, which bends, is silent, and no token is constant.
+        weights = [w | {"W_2": 0 * w["W_2"]} for w in weights]
+        given = {"X": rng.standard_normal(given["X"].shape)}
+    mask = np.arange(len(X))[None] < len(X) - 1 if hides else None
     direction = rng.standard_normal((len(X), next(iter(given.values())).shape[1]))
     found = subject.backwards(lambda twin: run(twin, given, weights, mask), direction)
     if not any(found[i].any() for i in range(len(given))):
@@ -323,6 +325,14 @@ def asking(subject, numbers, Q, K, V, *opens):
     return ask
 
 
+def float_mask_of_encoder(subject, X, bias):
+    """Compare with the reference, where it gives its numbers without a mask."""
+    if differs(reference(*subject.tokens(X), subject), subject.attend(X, X, X)):
+        raise NotApplicable("its numbers are others, whatever the mask")
+    got = asking(subject, "floats", X, X, X, np.zeros_like(bias))(bias)
+    return differs(reference(*subject.tokens(X), subject, mask=bias), got)
+
+
 @law(
     "a float mask is added to the scores, or refused",
     "A = softmax(S + M), or an error",
@@ -334,6 +344,8 @@ def float_masks_are_added(subject, Q, K, V, mask, seed):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
     opens = [0 * bias] + [0 * bias + 1] * (subject.said.mask_true == "hide")
     bias = np.where(mask, bias, -np.inf)
+    if subject.kind == "encoder":
+        return float_mask_of_encoder(subject, K, np.resize(bias, (len(K), len(K))))
     ask = asking(subject, "floats", Q, K, V, *opens)
     A = weights_of(subject, Q, K) * np.exp(bias)
     total = A.sum(-1, keepdims=True)

@@ -62,7 +62,9 @@ def training_mode_changes_nothing(subject, X, layers):
 )
 def silent_parts_pass_the_input_on(subject, X, layers):
     layers = silenced(layers.draw())
-    due, where = reference(X, layers, subject), "W_O, W_2 and all biases are 0"
+    due, where = reference(X, layers, subject), "W_O, W_2 and biases 0: the token "
+    passes = subject.norm_first and not subject.final_norm
+    where += "itself is due" if passes else "normalised"
     return differs(due, subject.encode(X, layers), where)
 
 

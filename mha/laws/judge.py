@@ -110,7 +110,7 @@ class Law:
             variant, case, failure = self.shrink(*found)
             variant.log.clear()
             self.ask(variant, case)
-            everywhere = all(self._fails(x, case) for x in subject.variants())
+            everywhere = all(self.fails(x, case) for x in subject.variants())
         places = failure.where, "" if everywhere else str(variant.mode)
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
@@ -168,11 +168,12 @@ class Law:
                 smaller[name][index] = 0
                 shown = self.ask(subject, smaller)
                 visible = isinstance(shown, Failure) and _is_visible(shown, failure)
-                if visible and not self._fails(right, smaller):
+                if visible and not self.fails(right, smaller):
                     case, failure = smaller, shown
         return subject, case, failure
 
-    def _fails(self, subject, case):
+    def fails(self, subject: Subject, case: Case) -> bool:
+        """Whether a case fails; what cannot be asked does not."""
         return isinstance(self.ask(subject, case), Failure)
 
     def ask(self, subject: Subject, case: Case) -> Failure | NotApplicable | None:

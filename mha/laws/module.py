@@ -131,11 +131,8 @@ class Borrowed(Subject):
 
     def run_written(self, weights: Any, X: Any, options: Any) -> Any:
         """Write the weights, set the mode, and call."""
-        torch, state, dtype = (
-            sys.modules["torch"],
-            self.state,
-            self.cast or str(X.dtype),
-        )
+        torch, state = sys.modules["torch"], self.state
+        dtype = self.cast or str(X.dtype)
         with self.borrowed():
             if state["dtype"] != dtype:
                 wanted = getattr(torch, dtype)
@@ -233,7 +230,7 @@ class Module(Borrowed, Layer):
             facts = other, self.name, self.accepts, self.needs_mask, self.said, None
             made[key] = type(self)(*facts)
         if made[key].own[:2] != key:
-            raise NotApplicable(f"{what} has other sizes")
+            raise NotApplicable(f"{what} returns another size")
         return made[key].but(mode=self.mode, cast=self.cast)
 
     def forward(self, X, **options):

@@ -84,7 +84,8 @@ class Finding:
             shown["raised"] = textwrap.fill(error, ROW)
         elif self.holds is False:
             shown |= {"expected": self.expected, "got": self.got}
-            if _text(self.got) == _text(self.expected):
+            arrays = isinstance(self.got, np.ndarray)
+            if arrays and _text(self.got) == _text(self.expected):
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
         shown |= {"where": self.why, "layer": self.setup}
@@ -166,13 +167,14 @@ class Report:
     unread: Sequence[str] = ()
 
     @cached_property
-    def _likeness(self):
+    def likeness(self) -> Any:
+        """The wrong version, in how many laws, and on how many inputs it is alike."""
         return self.search() if self.broken else None
 
     @property
     def looks_like(self) -> Any:
         """The wrong version that gives the same wrong numbers, or None."""
-        return self._likeness and self._likeness[0]
+        return self.likeness and self.likeness[0]
 
     @property
     def broken(self) -> list[Finding]:
@@ -212,50 +214,57 @@ class Report:
         """What `assert_lawful` says: what broke and the smallest example."""
         if self.holds and not self.unread:
             return ""
-        parts, blocks = self._opening(), self.failures
+        parts = [self.title]
+        for verdict in ("broken", "raised"):
+            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
+            parts += [_listed([f"{verdict}: {slugs[0]}", *slugs[1:]])] if slugs else []
+        parts = ["\n".join(parts), *self._opening()[1:]]
         if not any(f.holds is not None for f in self.findings):
             parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
-        if blocks:
-            parts.append(f"broken: {_listed(f.law.slug for f in self.broken)}")
-            blocks.sort(key=lambda block: ("expected" not in block, len(block)))
-            parts += [blocks[0], self.likely]
+        if self._blocks:
+            parts += [min(self._blocks, key=_size)[1], self.likely]
+        if len(self._blocks) > 1:
+            parts.append("all of it: print(laws.check(...))")
         return "\n\n".join(filter(None, parts))
 
     def to_json(self) -> str:
         """Return what the report says as JSON, numbers as they are printed."""
-        names = "subject", "holds", "seed", "because", "unread"
-        said = {name: getattr(self, name) for name in names}
-        said["looks_like"] = self.looks_like and self.looks_like.name
-        said["laws"] = [{"verdict": f.verdict, **f.shown()} for f in self.findings]
+        names = "subject", "holds", "seed", "because", "tried", "unread"
+        said = {name: _plain(getattr(self, name)) for name in names}
+        said |= {"laws": [_as_json(f) for f in self.findings], "looks_like": None}
+        if member := self.looks_like:
+            facts = ("name", "wrong", "seen", "link")
+            said["looks_like"] = {name: getattr(member, name) for name in facts}
         return json.dumps(said, ensure_ascii=False, indent=2)
 
     def _opening(self):
         """Return name and counts, and what one must know who sees no broken law."""
-        warning = (
-            "! the argument {} looks like a mask and was never handed one, so no law "
-            "was asked about it: say mask_true= or mask_shape=, or give a laws.Adapter"
-        )
-        warnings = [textwrap.fill(warning.format(x), WIDTH) for x in self.unread]
-        return [self.title, *warnings]
+        return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
 
     @property
     def failures(self) -> list[str]:
         """One block for each broken law; the same error is shown once."""
+        return [block for _, block in self._blocks]
+
+    @cached_property
+    def _blocks(self):
+        """Pairs of a finding and its block."""
         met: dict[Any, list[Finding]] = {}
         for f in self.broken:
             place = f.why.partition("\n")[0]
             same = (f.got, place) if f.expected is ANSWER else f.law
             met.setdefault(same, []).append(f)
-        return [_block_of(*findings) for findings in met.values()]
+        return [(some[0], _block_of(*some)) for some in met.values()]
 
     @property
     def likely(self) -> str:
         """What it behaves like, in words, and the evidence."""
-        if self._likeness is None:
+        if self.likeness is None:
             return ""
-        member, laws, inputs = self._likeness
-        numbers = f"{laws} law{'s' * (laws > 1)}, on {inputs} input{'s' * (inputs > 1)}"
-        lines = [member.wrong, f"evidence: the same wrong numbers in {numbers}"]
+        member, laws, inputs = self.likeness
+        many = f"{laws} law{'s' * (laws > 1)}"
+        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
+        lines = [member.wrong, f"evidence: {same}"]
         return "\n    ".join([f"behaves like zoo.{member.name}", *lines])
 
     def _rest(self):
@@ -292,3 +301,46 @@ def _block_of(first, *others):
     shown = first.shown() | {"law": textwrap.fill(", ".join(laws), ROW)}
     shown = {x: y for x, y in shown.items() if x not in ("expected", "got", "because")}
     return _block(f"✗ {head}, met by {len(laws)} law{'s' * bool(others)}", shown)
+
+
+def _size(block):
+    """Return how many numbers the example has; one without any comes last."""
+    sizes = [np.size(x) for x in block[0].example.values() if np.ndim(x)]
+    return not sizes, sum(sizes)
+
+
+def _warning(name):
+    words = "mask_true='attend' or 'hide'"
+    if "bias" in name:
+        words = "mask_true='added'"
+    elif "len" in name:
+        words = "mask_shape='lengths'"
+    return (
+        f"! the argument {name} looks like a mask and was never handed one, so no law "
+        f"was asked about it: say {words}, or give a laws.Adapter without it"
+    )
+
+
+def _as_json(finding):
+    law = finding.law
+    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
+    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
+    if finding.holds is False:
+        shown |= {
+            x: _plain(getattr(finding, x)) for x in ("example", "expected", "got")
+        }
+        shown |= {"layer": finding.setup, "because": law.reason}
+    return shown
+
+
+def _plain(x):
+    """Return what JSON has a word for; it has none for NaN."""
+    if isinstance(x, dict):
+        return {str(name): _plain(part) for name, part in x.items()}
+    if isinstance(x, np.ndarray | list | tuple):
+        return [_plain(part) for part in x]
+    if isinstance(x, float | np.floating):
+        return float(x) if np.isfinite(x) else str(x)
+    if isinstance(x, np.bool_ | np.integer):
+        return x.item()
+    return x if isinstance(x, str | int | bool | None) else repr(x)

@@ -541,11 +541,13 @@ class Layer(Subject):
     def _in_tables(self, Q, K, V, mask, is_causal, heads, same):
         """Write Q, K and V into the matrices of all heads, and read some of them."""
         (n_q, d), n_k, sizes = Q.shape[-2:], K.shape[-2], self._sizes_for(Q, heads)
-        if d > sizes.d_k or heads > sizes.heads:
-            raise NotApplicable(f"it has {sizes.heads} heads of {sizes.d_k} columns")
+        if d > sizes.d_k:
+            raise NotApplicable(f"its heads have {sizes.d_k} columns")
+        if heads > sizes.heads:
+            raise NotApplicable(f"it has {sizes.heads} heads")
         self.log["attend"] = (
-            f"{sizes.heads} heads of {sizes.d_k} columns, {sizes.groups} of keys: all "
-            "get the same Q, K and V\nas matrices, and tokens are rows of I"
+            f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
         )
         # The scale is that of a whole head.
         Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype) if d < sizes.d_k else Q

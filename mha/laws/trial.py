@@ -103,8 +103,7 @@ def check(
     (False, True)
     """
     subject = as_subject(subject, Conventions(**conventions), make)
-    everything = (*ALL, *ENCODER) if subject.kind == "encoder" else ALL
-    asked, declared = _chosen(everything if only is None else only), _chosen(breaks)
+    asked, declared = asked_of(subject, only), _chosen(breaks)
     if because and not declared:
         raise ValueError(f"because={because!r} needs breaks=, the laws it is about")
     known: dict[Law, Finding] = {}
@@ -139,6 +138,13 @@ def assert_lawful(
     __tracebackhide__ = True
     if complaint := check(subject, only, seed, **options).complaint:
         raise AssertionError(complaint)
+
+
+def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
+    """Return the laws to ask of a subject: by default all, and of encoders more."""
+    everything = (*ALL, *ENCODER) if subject.kind == "encoder" else ALL
+    asked, left_out = _chosen(everything if only is None else only), _chosen(without)
+    return [law for law in asked if law not in left_out]
 
 
 def _chosen(laws):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mha.laws.draw import Size
+from mha.laws.draw import SIZES, Size, open_mask, qkv
 from mha.laws.judge import Failure, differs, law, weights_of
 
 __all__ = [
