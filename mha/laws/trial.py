@@ -123,12 +123,14 @@ def check(
 
 
 def assert_lawful(
-    subject: Any = None, only: Laws | None = None, seed: int = 0, **options: Any
-) -> None:
+    subject: Any = None, except_: Laws = (), seed: int = 0, *, breaks: Laws = (),
+    because: str = "", make: Callable[..., Any] | None = None, **conventions: Any,
+) -> None:  # fmt: skip
     """Raise AssertionError, with the smallest example, if a law is broken.
 
-    It takes what `check` takes. It fails, too, where an argument that looks like a mask
-    was never handed one, and where no law could be asked: silence proves nothing.
+    Laws in `except_` are not asked; all else is as in `check`. It fails, too, where an
+    argument that looks like a mask was never handed one, and where no law could be
+    asked: silence proves nothing.
 
     Examples
     --------
@@ -136,7 +138,10 @@ def assert_lawful(
     >>> assert_lawful(multi_head_attention)
     """
     __tracebackhide__ = True
-    if complaint := check(subject, only, seed, **options).complaint:
+    subject = as_subject(subject, Conventions(**conventions), make)
+    asked = asked_of(subject, None, except_)
+    report = check(subject, asked, seed, breaks=breaks, because=because)
+    if complaint := report.complaint:
         raise AssertionError(complaint)
 
 
