@@ -317,11 +317,15 @@ SQUARE = tuple(Size(n_q, n_k, n_k) for n_q, n_k in ((1, 2), (3, 4), (5, 6)))
 
 def asking(subject, numbers, Q, K, V, *opens):
     """Return how it is asked under a mask of numbers, if open ones do nothing."""
+    if subject.said.mask_shape == "lengths":
+        raise NotApplicable("it reads lengths, and no mask")
     what = f"a mask of {numbers}"
     ask = partial(unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(mask)) for mask in opens):
-        raise NotApplicable(f"in {what} one that hides nothing hides keys")
+        raise NotApplicable(
+            f"it is not made for {what}: one that hides nothing hides keys"
+        )
     return ask
 
 
