@@ -217,7 +217,8 @@ class Report:
         parts = [self.title]
         for verdict in ("broken", "raised"):
             slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
-            parts += [_listed([f"{verdict}: {slugs[0]}", *slugs[1:]])] if slugs else []
+            if slugs:
+                parts.append(textwrap.fill(f"{verdict}: {', '.join(slugs)}", ROW))
         parts = ["\n".join(parts), *self._opening()[1:]]
         if not any(f.holds is not None for f in self.findings):
             parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
