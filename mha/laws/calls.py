@@ -307,7 +307,7 @@ def at_length(subject, n, seed, hides):
     A = three[-1][kind] * (np.tril(seen) if causal else seen)
     got = subject.attend(np.tile(q, (n_q, 1)), keys[kind], V, **options)
     where = f"{n} tokens, keys {keys[0]} and {keys[1]} in turn, {keys[2]} last {hides}"
-    return worst_row(A / A.sum(-1, keepdims=True) @ V, got, where)
+    return worst_row(A / A.sum(-1, keepdims=True) @ V, got, where.rstrip())
 
 
 # d_v = d_k = n_k, so that the values may be unit vectors wherever a scale is read from;
