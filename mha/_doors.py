@@ -14,9 +14,10 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
+Maybe = ArrayLike | None
 Arguments = dict[str, Any]
 Axes = dict[str, str]
 P = ParamSpec("P")
@@ -101,11 +102,11 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
         arguments = _checked(arguments, axes, checks, not keeps_dtype)
-        dtypes = _dtypes(arguments)
+        dtypes = _dtypes(arguments.values())
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
             return bare(**arguments)
         # A mask has no say.
-        dtype = np.result_type(*_dtypes(arguments | {"mask": None}))
+        dtype = np.result_type(*_dtypes((arguments | {"mask": None}).values()))
         work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
         result = bare(**_as_dtype(work, arguments))
         return _as_dtype(dtype, result)
@@ -160,25 +161,29 @@ def _checked(
     return x
 
 
-def _each(do: Callable, x: Any) -> Any:
-    """Return nested dicts, lists and tuples with `do` done to each float array."""
-    if isinstance(x, np.ndarray):
-        return do(x) if x.dtype.kind == "f" else x
-    if isinstance(x, dict):
-        return {name: _each(do, part) for name, part in x.items()}
-    return type(x)(_each(do, y) for y in x) if isinstance(x, list | tuple) else x
-
-
-def _dtypes(x: Any) -> set[np.dtype]:
-    found: set[np.dtype] = set()
-    _each(lambda array: found.add(array.dtype), x)
+def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
+    """Return the dtypes of the float arrays in nested dicts, lists and tuples."""
+    found = set()
+    for x in parts:
+        if isinstance(x, np.ndarray):
+            if x.dtype.kind == "f":
+                found.add(x.dtype)
+        elif isinstance(x, dict | list | tuple):
+            found |= _dtypes(x.values() if isinstance(x, dict) else x)
     return found
 
 
 def _as_dtype(dtype: Any, x: Any) -> Any:
-    # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
-    with np.errstate(over="ignore"):
-        return _each(lambda array: array.astype(dtype, copy=False), x)
+    """Return nested dicts, lists and tuples with their float arrays in one dtype."""
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+        # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
+        with np.errstate(over="ignore"):
+            return x.astype(dtype, copy=False)
+    if isinstance(x, dict):
+        return {name: _as_dtype(dtype, part) for name, part in x.items()}
+    if isinstance(x, list | tuple):
+        return type(x)(_as_dtype(dtype, part) for part in x)
+    return x
 
 
 # Arrays

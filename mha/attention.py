@@ -6,20 +6,20 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._doors import Array, Maybe, validated
 from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
 
 @overload
 def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
     is_causal: bool = ..., scale: float | None = ...,
     return_weights: Literal[False] = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = ..., *,
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
     is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @validated

@@ -7,7 +7,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._doors import Array, Maybe, validated
 from mha.heads import linear, multi_head_attention
 
 Weights = Mapping[str, ArrayLike | None]
@@ -38,9 +38,8 @@ def layer_norm(
     -------
     y : ndarray of the shape of `x`
         Without gain and bias each row has mean 0 and variance σ² / (σ² + ε), a little
-        below 1. A row of equal numbers becomes `bias`. The
-        dtype is the one that NumPy gives all arguments together; float16 is summed in
-        float32.
+        below 1. A row of equal numbers becomes `bias`. The dtype is the one that NumPy
+        gives all arguments together; float16 is summed in float32.
 
     Raises
     ------
@@ -155,13 +154,13 @@ def gelu(z: Array) -> Array:
 
 @overload
 def encoder_layer(
-    X: ArrayLike, weights: Weights, n_heads: int, mask: ArrayLike | None = ..., *,
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = ..., *,
     activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
     is_causal: bool = ..., return_weights: Literal[False] = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def encoder_layer(
-    X: ArrayLike, weights: Weights, n_heads: int, mask: ArrayLike | None = ..., *,
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = ..., *,
     activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
@@ -274,17 +273,15 @@ def encoder_layer(
 @overload
 def encoder(
     X: ArrayLike, layers: Sequence[Weights], n_heads: int,
-    mask: ArrayLike | None = ..., *, activation: Activation = ...,
-    norm_first: bool = ..., eps: float = ...,
-    final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
+    mask: Maybe = ..., *, activation: Activation = ..., norm_first: bool = ...,
+    eps: float = ..., final_norm: tuple[Maybe, Maybe] | None = ...,
     is_causal: bool = ..., return_weights: Literal[False] = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def encoder(
     X: ArrayLike, layers: Sequence[Weights], n_heads: int,
-    mask: ArrayLike | None = ..., *, activation: Activation = ...,
-    norm_first: bool = ..., eps: float = ...,
-    final_norm: tuple[ArrayLike | None, ArrayLike | None] | None = ...,
+    mask: Maybe = ..., *, activation: Activation = ..., norm_first: bool = ...,
+    eps: float = ..., final_norm: tuple[Maybe, Maybe] | None = ...,
     is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, list[Array]]: ...  # fmt: skip
 @validated

@@ -4,7 +4,7 @@ from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._doors import Array, Maybe, validated
 from mha.attention import scaled_dot_product_attention
 
 
@@ -118,20 +118,16 @@ def merge_heads(heads: ArrayLike) -> Array:
 @overload
 def multi_head_attention(
     X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
-    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
-    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
-    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
-    b_O: ArrayLike | None = ..., is_causal: bool = ...,
-    return_weights: Literal[False] = ...,
+    n_heads: int, mask: Maybe = ..., *, X_k: Maybe = ..., X_v: Maybe = ...,
+    b_Q: Maybe = ..., b_K: Maybe = ..., b_V: Maybe = ..., b_O: Maybe = ...,
+    is_causal: bool = ..., return_weights: Literal[False] = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def multi_head_attention(
     X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
-    n_heads: int, mask: ArrayLike | None = ..., *, X_k: ArrayLike | None = ...,
-    X_v: ArrayLike | None = ..., b_Q: ArrayLike | None = ...,
-    b_K: ArrayLike | None = ..., b_V: ArrayLike | None = ...,
-    b_O: ArrayLike | None = ..., is_causal: bool = ...,
-    return_weights: Literal[True],
+    n_heads: int, mask: Maybe = ..., *, X_k: Maybe = ..., X_v: Maybe = ...,
+    b_Q: Maybe = ..., b_K: Maybe = ..., b_V: Maybe = ..., b_O: Maybe = ...,
+    is_causal: bool = ..., return_weights: Literal[True],
 ) -> tuple[Array, Array]: ...  # fmt: skip
 @validated
 def multi_head_attention(

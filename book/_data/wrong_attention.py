@@ -1,4 +1,6 @@
-"""Train right and wrong attention for chapter 12: python book/_data/wrong_attention.py
+"""Train right and wrong attention for chapter 12.
+
+In the folder book: python -m _data.wrong_attention
 
 Eleven members of the zoo and no attention at all, three tasks, five seeds; about ten
 minutes on one core.
@@ -10,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import mha.nn
+from _data.training import Encoder, MultiHeadAttention
 from mha import zoo
 
 STORE = Path(__file__).with_suffix(".json")
@@ -50,30 +52,12 @@ LAYERS = {"copy": 1, "reverse": 1, "sort": 2}
 STEPS = {"copy": 300, "reverse": 600, "sort": 800}
 
 
-class Encoder(mha.nn.Encoder):
-    """Start each part as PyTorch starts it alone, W_Q, W_K and W_V included.
-
-    The stored runs began so, before mha.nn took over the start of PyTorch's attention.
-    """
-
-    def __init__(self, *sizes, **kind):
-        super().__init__(*sizes, **kind, device="meta")
-        for part in self.to_empty(device="cpu").modules():
-            if isinstance(part, nn.Linear | nn.LayerNorm):
-                part.reset_parameters()
-
-
-class FromTheZoo(mha.nn.MultiHeadAttention):
+class FromTheZoo(MultiHeadAttention):
     """Look with a member of the zoo; its matrices are those of a layer of ours."""
 
     def __init__(self, member, d_model, n_heads):
         super().__init__(d_model, n_heads)
         self.member = member
-
-    def reset_parameters(self):
-        """Start each matrix as PyTorch starts it alone: the stored runs began so."""
-        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
-            W.reset_parameters()
 
     def forward(self, X, mask=None, **look):
         parts = {letter: getattr(self, f"W_{letter}") for letter in "QKVO"}

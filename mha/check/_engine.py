@@ -111,7 +111,7 @@ class Exercise:
     task: str
     right: Any
     cases: Sequence[tuple[Any, ...]]
-    mistakes: Mapping[str, Any] | Sequence[Mistake]
+    mistakes: Any
     reread: str
     praise: str = ""
     names: Sequence[str] = ()

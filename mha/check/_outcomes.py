@@ -179,9 +179,9 @@ def _of_numbers(
         return "the result differs from the expected one"
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is expected here"
-    ours, theirs = _in_one_row(outcomes), _in_one_row(wanted)
-    if ours is None or theirs is None or ours.shape != theirs.shape:
-        ours, theirs = _in_one_row([got]), _in_one_row([want])
+    ours, theirs = _in_one_row(outcomes, got), _in_one_row(wanted, want)
+    if ours.shape != theirs.shape:
+        ours, theirs = _in_one_row([got], got), _in_one_row([want], want)
     if want.dtype.kind == "b":
         if same(ours, 1 - theirs):
             return "every True should be False and every False True"
@@ -206,10 +206,10 @@ def _of_numbers(
     return "the numbers differ, and it is none of the mistakes this check knows"
 
 
-def _in_one_row(results: Sequence[Any]) -> np.ndarray | None:
-    """Return all numbers of all results, or None if one holds something else."""
+def _in_one_row(results: Sequence[Any], one: np.ndarray) -> np.ndarray:
+    """Return all numbers of all results, or of `one` if they hold something else."""
     if not all(isinstance(x, np.ndarray) and x.dtype.kind in "biuf" for x in results):
-        return None
+        results = [one]
     return np.concatenate([np.asarray(x, dtype=float).ravel() for x in results])
 
 

@@ -148,7 +148,7 @@ class Subject:
     tensors = False
     takes_bias = False
     # What other tokens are called, for layers that may attend to them.
-    other_names: tuple[str, str] | None = None
+    other_names: Any = None
     # The sizes that a module has; a function takes any.
     own: Sizes | None = None
     # Whether arguments are handed on without being copied.
@@ -177,8 +177,8 @@ class Subject:
         self.needs_mask, self.lead = needs_mask, lead
         # What one call gave: weights, all slopes, and the slopes by argument.
         self.weights: Array | None = None
-        self.gradients: list[Array] = []
-        self.slope_at: dict[Any, Array] = {}
+        self.gradients: list[Any] = []
+        self.slope_at: dict[Any, Any] = {}
         # What a module has besides its arguments.
         self.parameters: list[Any] = []
         # How it was asked, and what was tried; all twins share both.
@@ -587,7 +587,7 @@ class Layer(Subject):
         return self.own or Sizes(count * d, count, groups)
 
     @property
-    def other_names(self) -> tuple[str, str] | None:
+    def other_names(self) -> Any:
         """What it calls the tokens that are asked and those that answer, or None."""
         named = (pair for pair in OTHER_NAMES if self.accepts >= set(pair))
         return next(named, None) if self.crosses else None
