@@ -52,6 +52,7 @@ def open_mask(rng: Generator, n_q: int, n_k: int) -> Array:
 BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
     "Q": lambda rng, size: rows(rng, size.n_q, size),
     **dict.fromkeys("KVX", lambda rng, size: rows(rng, size.n_k, size)),
+    "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
@@ -63,21 +64,24 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
     """Return cases that draw the arguments of a law by their names.
 
-    One called `mask` is drawn; if it may be left out, this is tried first. Those in
-    `values` are tried one by one. What has no other argument than a seed is drawn once.
+    One called `mask` is drawn; if it may be left out, this is tried first. Lists in
+    `values` are tried one by one, and functions there draw. What has no other argument
+    than a seed is drawn once, and `also` comes last.
     """
-    parameters = inspect.signature(judge).parameters
-    drawn = [x for x in parameters if x in BY_NAME and x not in {*values, "mask"}]
-    sizes = sizes if {*drawn} - {"seed"} or "mask" in parameters else sizes[:1]
-    masked = [False, True] if "mask" in parameters else [False]
-    if masked[1:] and parameters["mask"].default is inspect.Parameter.empty:
+    meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
+    listed = {x: some for x, some in values.items() if not callable(some)}
+    names = inspect.signature(judge).parameters
+    drawn = [x for x in names if x in meant and x not in {*listed, "mask"}]
+    sizes = sizes if {*names} & {*meant} - {"seed"} else sizes[:1]
+    masked = [False, True] if "mask" in names else [False]
+    if masked[1:] and names["mask"].default is inspect.Parameter.empty:
         masked = [True]
 
     def cases(rng: Generator) -> Iterator[Case]:
-        for size, *chosen, hides in itertools.product(sizes, *values.values(), masked):
-            case = {x: BY_NAME[x](rng, size) for x in drawn}
-            case |= dict(zip(values, chosen, strict=True))
-            yield case | ({"mask": BY_NAME["mask"](rng, size)} if hides else {})
+        for size, *chosen, hides in itertools.product(sizes, *listed.values(), masked):
+            case = {x: meant[x](rng, size) for x in drawn}
+            case |= dict(zip(listed, chosen, strict=True))
+            yield case | ({"mask": meant["mask"](rng, size)} if hides else {})
         yield from [also] if also else []
 
     return cases

@@ -24,6 +24,10 @@ __all__ = ["Failure", "Law", "law"]
 TOLERANCE = 1e-5
 # Shrinking must leave a difference that three printed decimals show.
 CLEAR = 0.01
+# More rows than these are not printed.
+ROWS = 12
+# What was compared, by where: asked of correct attention, it is what is expected.
+COMPARED: dict[str, Any] = {}
 # An example of very many numbers is made smaller only so many times.
 SHRINKS = 2000
 OUT_OF_REACH = {
@@ -40,6 +44,14 @@ class Failure(NamedTuple):
     expected: Any
     got: Any
     where: str = ""
+
+    def in_few_rows(self) -> "Failure":
+        """Return the row that is off most, where there are too many to read."""
+        expected, got, where = self
+        if np.ndim(got) < 2 or got[..., 0].size <= ROWS or expected.shape != got.shape:
+            return self
+        i = np.unravel_index(abs(expected - got).max(-1).argmax(), got.shape[:-1])
+        return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
 # What failed, on which inputs, and how.
@@ -99,7 +111,8 @@ class Law:
         Subject, seed and errors are those of `mha.laws.check`. The finding is true when
         the law holds; ``finding.holds`` is None when the subject cannot be asked.
         """
-        subject, finding = as_subject(subject), Finding(self, True, seed=seed)
+        subject = as_subject(subject)
+        finding = Finding(self, True, subject=subject.name, seed=seed)
         with subject.borrowed():
             try:
                 found = self.search(subject, seed)
@@ -107,7 +120,9 @@ class Law:
                 return replace(finding, holds=None, why=str(why))
             if found is None:
                 return finding
-            variant, case, failure = self.shrink(*found)
+            right = right_one(found[0])
+            variant, case, failure = self.shrink(*found, right)
+            failure = self.with_correct(right, case, failure).in_few_rows()
             variant.log.clear()
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
@@ -145,16 +160,30 @@ class Law:
             return self.search(subject) is not None
         return False
 
-    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
+    def with_correct(self, right: Any, case: Case, failure: Failure) -> Failure:
+        """Return a failure in which what is expected is what correct attention gives.
+
+        A law may compare two answers of the subject, and then both may be wrong. What
+        surrounds attention in an encoder is compared as it is.
+        """
+        if right is None or right.kind == "encoder":
+            return failure
+        COMPARED.clear()
+        passes = self.ask(right, case) is None
+        correct = COMPARED.get(failure.where) if passes else None
+        if correct is None or np.shape(correct) != np.shape(failure.expected):
+            return failure
+        return differs(correct, failure.got, failure.where) or failure
+
+    def shrink(
+        self, subject: Subject, case: Case, failure: Failure, right: Any
+    ) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
         What is left is a failure of the same kind that three decimals show, and on
         which correct attention passes: zeros may make a law trivially false.
         """
-        try:
-            correct = zoo.right_encoder if subject.kind == "encoder" else zoo.right
-            right = in_place_of(subject, correct)
-        except Broke:
+        if right is None:
             return subject, case, failure
         tries = SHRINKS if subject.own is None else SHRINKS // 5
         arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
@@ -229,19 +258,28 @@ def law(
 
 
 @functools.cache
-def _as_told(member, kind, tensors, causal):
+def _as_told(member, kind, tensors, causal, n_kv_heads):
     part = {"attention": "attention", "encoder_layer": "layer"}.get(kind)
-    said = Conventions(causal="built in" if causal else None)
+    said = Conventions(causal="built in" if causal else None, n_kv_heads=n_kv_heads)
     twin = as_subject(getattr(member, part) if part else member, said)
     return twin.but(tensors=tensors)
 
 
-def in_place_of(variant: Subject, member: Any) -> Subject:
+def right_one(variant: Subject) -> Subject | None:
+    """Return correct attention that is asked as the variant is, or None."""
+    correct = zoo.right_encoder if variant.kind == "encoder" else zoo.right
+    with contextlib.suppress(Broke):
+        return in_place_of(variant, correct)
+    return None
+
+
+def in_place_of(variant: Any, member: Any) -> Subject:
     """Return the member as a subject that is asked as the variant is."""
     kind, causal = variant.kind, variant.always_causal
     if kind == "encoder" and variant.sizes.depth == 1:
         kind = "encoder_layer"
-    twin = _as_told(member, kind, variant.tensors, causal)
+    groups = variant.said.n_kv_heads if kind == "layer" else None
+    twin = _as_told(member, kind, variant.tensors, causal, groups)
     twin = twin.but(own=variant.own, hides_future=causal, cast=variant.cast)
     if variant.kind == "encoder":
         names = "norm_first", "eps", "activation"
@@ -272,6 +310,7 @@ def differs(
 ) -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
+    COMPARED[where] = got
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
     if np.isnan(expected).any():

@@ -35,8 +35,9 @@ class Finding:
         Who was asked; None where the subject could not be asked, and `why` says so.
     example, expected, got : dict, ndarray or str, ndarray or str
         The smallest input found that breaks the law, what is due on it, and what came.
-    why, setup : str
-        Where it broke, or why it was not asked; how a layer answered about attention.
+    why, setup, subject : str
+        Where it broke, or why it was not asked; how a layer answered about attention;
+        who was asked.
     seed, declared, breach : int, bool, tuple
         What fixes the cases; whether the law was declared broken; what failed first,
         before it was made smaller: the subject in its mode, the inputs, the failure.
@@ -49,6 +50,7 @@ class Finding:
     got: Any = None
     why: str = ""
     setup: str = ""
+    subject: str = ""
     seed: int = 0
     declared: bool = False
     breach: Any = ()
