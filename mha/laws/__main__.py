@@ -36,10 +36,11 @@ class CouldNotRun(Exception):
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m mha.laws", description=laws.check.__doc__.partition("\n")[0],
+        prog="python -m mha.laws", description="Ask every law of something that attends.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    add, slugs = parser.add_argument, {"metavar": "LAW,LAW", "type": _slugs}
+    add = parser.add_argument
+    slugs: dict[str, Any] = {"metavar": "LAW,LAW", "type": _slugs}
     add("target", nargs="?", help="package.module:name or path/to/file.py:name")
     made = "makes what is checked, out of `it`, which was named, and of `laws`"
     add("--factory", metavar="EXPRESSION", help=made)

@@ -91,7 +91,7 @@ def both_parts_write_on_one_stream(subject, X, layers):
 def tokens_meet_in_attention_only(subject, X, layers):
     layers = [w | {"W_O": 0 * w["W_O"]} for w in layers.draw()]
     ask, each = partial(subject.encode, layers=layers), np.eye(len(X), dtype=bool)
-    return only_these_matter(ask, X, each, ", W_O is 0")
+    return only_these_matter(ask, X, 3 - X, each, " to 3 - X, W_O is 0")
 
 
 @encoder_law(

@@ -98,20 +98,26 @@ def shifting_keys_changes_nothing(subject, Q, K, V, shift):
     return differs(subject.attend(Q, K, V), subject.attend(Q, K + shift, V))
 
 
+def asymmetry_cases(rng):
+    X, W_Q, W_K = rng.standard_normal((3, 3, 3)).round(1)
+    yield {"X": X, "W_Q": W_Q, "W_K": W_K}
+
+
 @law(
     "the score of i with j can differ from that of j with i",
     "S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
     "queries and keys are read by two different matrices",
+    cases=asymmetry_cases,
     sees_all=True,
-    sizes=(Size(3, 3, 3, False),),
 )
-def scores_are_not_symmetric(subject, Q, K):
+def scores_are_not_symmetric(subject, X, W_Q, W_K):
     """Sum log A around a triangle, both ways: only what is symmetric cancels."""
     eye, plain = np.eye(3), not (subject.own or subject.said.n_kv_heads)
-    A = subject.attend(Q, K, eye)
-    if plain and subject.kind == "layer":
-        # Tokens are unit vectors, so that the matrices are Q and K.
-        A = subject.layer(eye, {"W_Q": Q, "W_K": K, "W_V": eye, "W_O": eye}, 1)
+    if subject.kind == "attention" or not (plain and subject.other_names):
+        A = subject.attend(X @ W_Q, X @ W_K, eye)
+    else:
+        weights = {"W_Q": W_Q, "W_K": W_K, "W_V": eye, "W_O": eye}
+        A = subject.layer(X, weights, 1, X_k=X, X_v=eye)
     S = np.log(A)
     around = S[0, 1] + S[1, 2] + S[2, 0] - S[1, 0] - S[2, 1] - S[0, 2]
     if not abs(around) < 1e-6:
@@ -280,7 +286,9 @@ def reference_cases(rng, subject):
     sizes = subject.sizes
     for front in ((), (2,)):
         case = {"X": numbers(rng, *front, 5, sizes.width)}
-        more = [{}, {"is_causal": True}, {"mask": open_mask(rng, 5, 5)}]
+        row = np.array([[True, True, False, True, False]])
+        masks = [{"mask": mask} for mask in (open_mask(rng, 5, 5), row)]
+        more = [{}, {"is_causal": True}, *masks]
         if subject.kind == "encoder":
             case["layers"] = Drawn(rng.integers(1000), sizes)
         else:

@@ -31,12 +31,22 @@ def tokens_under(*masks):
     return cases
 
 
-def only_these_matter(ask, X, kept, where=""):
+def changed_under(name, *masks):
+    """Return cases as above, with other tokens that take the places of some."""
+
+    def cases(rng):
+        for case in tokens_under(*masks)(rng):
+            yield case | {name: numbers(rng, *case["X"].shape) + 3}
+
+    return cases
+
+
+def only_these_matter(ask, X, others, kept, where=""):
     """Change all tokens but those of each row of `kept`: their outputs must stay."""
     Y = ask(X)
     for stays in kept:
-        got = ask(np.where(stays[:, None], X, 3 - X))
-        changed = f"tokens {np.flatnonzero(stays)} stay, the others are 3 - X{where}"
+        got = ask(np.where(stays[:, None], X, others))
+        changed = f"tokens {np.flatnonzero(stays)} stay, the others change{where}"
         if failure := differs(Y[stays], got[stays], changed):
             return failure
     return None
@@ -97,14 +107,16 @@ def _empty_in_one_mode(subject, X, mask):
     "changing the future leaves the past alone",
     "∂Y[i]/∂X[j] = 0 for j > i under a causal mask",
     "query i attends to the keys 0 … i only, itself included",
-    cases=tokens_under(past, lambda n: {"is_causal": True}),
+    cases=changed_under("later", past, lambda n: {"is_causal": True}),
 )
-def future_leaves_past_alone(subject, X, mask=None, is_causal=False):
+def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
     ask = partial(among_tokens, subject, mask=mask, is_causal=is_causal)
-    if failure := only_these_matter(ask, X, np.tri(len(X), dtype=bool)[:-1]):
+    # What each token sees stays, and all that comes later is changed.
+    pasts = np.tri(len(X), dtype=bool)[:-1]
+    if failure := only_these_matter(ask, X, later, pasts):
         return failure
-    where = "row 0: the first token sees itself"
-    return differs(among_tokens(subject, X[:1]), ask(X)[:1], where)
+    alone = among_tokens(subject, X[:1])
+    return differs(alone, ask(X)[:1], "row 0: the first token sees itself")
 
 
 def padding_cases(rng):
@@ -141,7 +153,8 @@ def padding_changes_nothing(subject, X, junk, mask):
     "a token that may attend only to itself depends on itself only",
     "M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
     "a single visible key gets the weight 1",
-    cases=tokens_under(lambda n: {"mask": np.eye(n, dtype=bool)}),
+    cases=changed_under("others", lambda n: {"mask": np.eye(n, dtype=bool)}),
 )
-def self_only_mask(subject, X, mask):
-    return only_these_matter(partial(among_tokens, subject, mask=mask), X, mask)
+def self_only_mask(subject, X, others, mask):
+    ask = partial(among_tokens, subject, mask=mask)
+    return only_these_matter(ask, X, others, mask)

@@ -308,11 +308,11 @@ class Subject:
 
     def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
-        asks = self.weights_name and self.kind != "encoder"
+        name = self.weights_name if self.kind != "encoder" else None
         return [
             variant.with_settings(gradients=gradients, **more)
             for variant in self.variants()
-            for more in ([{}, {self.weights_name: True}] if asks else [{}])
+            for more in ([{name: False}, {name: True}] if name else [{}])
             # Training without gradients is no way to train.
             for gradients in (True, False)[: 1 + (variant.mode.training is not True)]
             if self.tensors or not gradients
