@@ -36,7 +36,7 @@ class CouldNotRun(Exception):
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m mha.laws", description="Ask every law of something that attends.",
+        prog="python -m mha.laws", description="Ask the laws of what attends.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = parser.add_argument

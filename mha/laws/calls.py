@@ -73,6 +73,7 @@ def part_by_part(subject, Q, K, V, mask=None):
     "attention(Q, K, V)[b, r] = attention(Q[b, r], K[b, r], V[b, r])",
     "the axes in front of the tokens only put many computations into one call",
     cases=lambda rng: [qkv(rng, Size(2, b + 1, 2), b, h) for b, h in ((1, 2), (2, 3))],
+    correct=True,
 )
 def batches_and_heads_stay_apart(subject, Q, K, V):
     return part_by_part(subject, Q, K, V)
@@ -95,6 +96,7 @@ def batch_mask_cases(rng):
     "attention(Q, K, V, M)[i] = attention(Q[i], K[i], V[i], M[i]), i = b, r",
     "M of shape (batch, heads, n_q, n_k) has a mask for each part of the batch",
     cases=batch_mask_cases,
+    correct=True,
 )
 def batch_masks_reach_their_own(subject, Q, K, V, mask):
     failure = part_by_part(subject, Q, K, V, mask)
@@ -123,6 +125,7 @@ def square_mask(rng, size):
     sizes=(Size(2, 2, 2), Size(3, 3, 2), Size(5, 5, 3, False)),
     mask=square_mask,
     sees_all=True,
+    correct=True,
 )
 def mask_and_causal_both_hide(subject, Q, K, V, mask):
     refused, padding = "a mask beside is_causal", np.arange(len(K))[None] > 0
@@ -203,6 +206,7 @@ def gradients_are_slopes(subject, X, hides, seed):
     "the weights that are returned make the output",
     "Y = A V, Σ_j A[i, j] = 1, A[i, j] = 0 where M[i, j] is False",
     "a map of attention must show the weights that the output was made with",
+    correct=True,
 )
 def returned_weights_make_the_output(subject, Q, K, V, mask=None):
     Y, A = subject.attend_with_weights(Q, K, V, mask)
@@ -229,6 +233,7 @@ VIEWS = {
     "an array is its numbers, and strides say only where they are stored",
     sizes=SIZES[1:2],
     lies=tuple(VIEWS),
+    correct=True,
 )
 def strides_change_nothing(subject, X, lies):
     views = {name: VIEWS[lies](x) for name, x in tokens_for(subject, X).items()}
@@ -281,6 +286,7 @@ def silent_query_takes_the_mean(subject, n_k, seed):
     keys=lambda rng, size: np.concatenate([numbers(rng, 2, 2), [[3.0, 2.0]]]),
     hides=("", "padding", "a mask", "is_causal=True"),
     n=(33, 64, 65, 127, 128, 129, 258),
+    correct=True,
 )
 def every_length_alike(subject, keys, n, seed, hides):
     failure = at_length(subject, keys, n, seed, hides)
@@ -344,6 +350,7 @@ def float_mask_of_encoder(subject, X, bias):
     mask=lambda rng, size: np.where(
         open_mask(rng, *size[:2]), numbers(rng, *size[:2]), -np.inf
     ),
+    correct=True,
 )
 def float_masks_are_added(subject, Q, K, V, mask):
     # Where True hides, a mask that is read as bool shows itself by hiding at 1.
@@ -365,6 +372,7 @@ def float_masks_are_added(subject, Q, K, V, mask):
     "0 and 1 that are added to the scores hide nothing, and no error says so",
     sizes=SQUARE,
     mask=lambda rng, size: open_mask(rng, *size[:2]).astype(int),
+    correct=True,
 )
 def integer_masks_hide(subject, Q, K, V, mask):
     if subject.said.mask_true == "added":
@@ -390,6 +398,7 @@ def calls_agree(subject, X):
     "a call does not remember the calls before it",
     "attention(Q, K, V) is the same before and after other calls",
     "the output is a function of the arguments, and of nothing else",
+    correct=True,
 )
 def calls_do_not_remember(subject, Q, K, V, mask=None):
     Y, longer = subject.attend(Q, K, V), np.concatenate([Q, K, V])
@@ -419,6 +428,7 @@ def calls_do_not_remember(subject, Q, K, V, mask=None):
     "softmax depends on differences of scores, and what they share cancels",
     orderless=True,
     offset=(100, -100, 700),
+    correct=True,
 )
 def large_scores_stay_exact(subject, offset):
     if "16" in str(subject.said.dtype) or (subject.said.tolerance or 0) > 1e-3:

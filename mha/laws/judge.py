@@ -79,6 +79,9 @@ class Law:
     sees_all, orderless : bool, default False
         Whether it can be asked only where a token may attend to every other, or where
         the order of the tokens does not count.
+    correct : bool, default False
+        Whether a report expects what correct attention gives: the judge may compare two
+        answers that are both wrong.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class Law:
     level: str = "attention"
     sees_all: bool = False
     orderless: bool = False
+    correct: bool = False
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
@@ -143,7 +147,7 @@ class Law:
 
         Raises `NotApplicable`, with the reason, if no case can be asked.
         """
-        seen = [NotApplicable("it was asked nothing")]
+        seen: list[Any] = [NotApplicable("it was asked nothing")]
         for case in self.drawn(subject, seed):
             for variant in subject.variants():
                 answer = self.ask(variant, case)
@@ -161,12 +165,8 @@ class Law:
         return False
 
     def with_correct(self, right: Any, case: Case, failure: Failure) -> Failure:
-        """Return a failure in which what is expected is what correct attention gives.
-
-        A law may compare two answers of the subject, and then both may be wrong. What
-        surrounds attention in an encoder is compared as it is.
-        """
-        if right is None or right.kind == "encoder":
+        """Return a failure that expects what correct attention gives."""
+        if right is None or not self.correct:
             return failure
         COMPARED.clear()
         passes = self.ask(right, case) is None
@@ -196,8 +196,9 @@ class Law:
                 smaller = case | {name: case[name].copy()}
                 smaller[name][index] = 0
                 shown = self.ask(subject, smaller)
-                visible = isinstance(shown, Failure) and _is_visible(shown, failure)
-                if visible and not self.fails(right, smaller):
+                if not (isinstance(shown, Failure) and _is_visible(shown, failure)):
+                    continue
+                if not self.fails(right, smaller):
                     case, failure = smaller, shown
         return subject, case, failure
 
@@ -242,7 +243,7 @@ def law(
     name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
     also: Any = None,
     level: str = "attention", sees_all: bool = False, orderless: bool = False,
-    **values: Any,
+    correct: bool = False, **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
@@ -251,7 +252,7 @@ def law(
 
     def made(judge: Callable[..., object]) -> Law:
         drawn = cases or by_name(judge, sizes, values, also)
-        facts = equation, reason, level, sees_all, orderless
+        facts = equation, reason, level, sees_all, orderless, correct
         return Law(judge.__name__, name, drawn, judge, *facts)
 
     return made

@@ -64,6 +64,7 @@ def last_sees_nothing(n):
     "no weight is negative, and a masked one is exactly 0",
     "A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
     "exp(-∞) is 0",
+    correct=True,
 )
 def masked_weights_are_zero(subject, Q, K, mask):
     A = weights_of(subject, Q, K, mask)
