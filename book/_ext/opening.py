@@ -138,10 +138,11 @@ def close(section, facts):
     said = section.next_node(nodes.paragraph)
     section.remove(said)
     minutes = facts["sections"][section["ids"][0]]
-    line = f"{said.astext()} About {minutes} minutes"
+    line = f"Open: about {minutes} minutes"
     if heading(section) == CHECKS:
         line += f", and {facts['practice']} for the exercises"
-    summary = f'<details class="level"><summary>{escape(line)}.</summary>'
+    line = f"<span><b>{line}.</b> {escape(said.astext())}</span>"
+    summary = f'<details class="level"><summary>{line}</summary>'
     section.insert(1, nodes.raw("", summary, format="html"))
     section += nodes.raw("", "</details>", format="html")
 
