@@ -1,5 +1,5 @@
 // One row for each word: its score, its weight and its value; below them the output.
-const { features, labels, moved, query, scores, values } = data;
+const { divisor, features, labels, moved, query, scores, values } = data;
 const s = [...scores], most = 10, widest = Math.max(...values.flat());
 const bar = (kind) => {
   const [fill, text] = [html("i"), html("b")];
@@ -30,7 +30,7 @@ const outputs = features.map((name) => ({ name, bar: bar("output") }));
 const rival = scores.indexOf(Math.max(...scores));
 
 function draw() {
-  const A = softmax(s.map((x) => x / Math.sqrt(features.length)));
+  const A = softmax(s.map((x) => x / divisor));
   const y = features.map((_, c) => A.reduce((sum, a, j) => sum + a * values[j][c], 0));
   rows.forEach(({ score, weight }, j) => {
     score.set(s[j] / most, show(s[j], s[j] % 1 ? 1 : 0));

@@ -13,6 +13,7 @@ from mha import softmax
 def scores(
     scores: ArrayLike, values: ArrayLike, labels: Sequence[object],
     features: Sequence[object], *, query: str, move: str, alt: str,
+    divided: bool = True,
 ) -> View:  # fmt: skip
     """Show the scores of one query, its attention weights and its output.
 
@@ -34,6 +35,8 @@ def scores(
         The word whose score can be dragged, one of `labels`.
     alt : str
         One sentence with what there is to find out.
+    divided : bool, default True
+        Without it the softmax reads the scores as they are, as before chapter scale.
 
     Examples
     --------
@@ -46,5 +49,6 @@ def scores(
     labels, features = as_words(labels), as_words(features)
     data = {"scores": s, "values": V, "labels": labels, "features": features}
     data |= {"query": query, "moved": labels.index(move)}
-    A = softmax(s / np.sqrt(len(features)))
+    data["divisor"] = np.sqrt(len(features)) if divided else 1.0
+    A = softmax(s / data["divisor"])
     return View(__file__, data, lambda: bars(A, labels, alt=alt))
