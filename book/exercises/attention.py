@@ -43,8 +43,6 @@ attend = Exercise(
         "key": lambda Q, K, V: softmax(Q @ K.T / V.shape[-1] ** 0.5) @ V,
         "you divide by the root of the number of keys; use the width of a "
         "key": lambda Q, K, V: softmax(Q @ K.T / len(K) ** 0.5) @ V,
-        "len(Q) counts the queries; √d_k needs the width, which is the last "
-        "axis": lambda Q, K, V: softmax(Q @ K.T / len(Q) ** 0.5) @ V,
         "you divide by d_k, and its square root is enough": lambda Q, K, V: (
             softmax(Q @ K.T / K.shape[-1]) @ V
         ),
@@ -91,8 +89,6 @@ weight_of_the_middle = Exercise(
         "so a query that gives weight to both gives weight to c": 0,
         "this is what a and b leave over, but the other keys share it with c; "
         "the weight of c follows from those of a and b alone": 0.48,
-        "this is the average of the logarithms of both weights, "
-        "so the exponential is still missing": np.log(0.36 * 0.16) / 2,
     },
     reread=section("attention", "Deeper: what can a query of width 2 pick out?"),
     praise="√(0.36 · 0.16), the geometric mean: to average scores is to multiply "
@@ -124,8 +120,6 @@ self_attention = Exercise(
         "what it looks for": lambda X, q, k, v: attention(X @ q, X @ q, X @ v),
         "your queries are made with W_K; a word should look for something other than "
         "what it is found by": lambda X, q, k, v: attention(X @ k, X @ k, X @ v),
-        "your values are made with W_K; they have a matrix of their "
-        "own": lambda X, q, k, v: attention(X @ q, X @ k, X @ k),
         "the projections are right, but the scores are not divided by "
         "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
         "you average the tokens themselves: W_V has not been used": lambda X, q, k, v: (
@@ -143,8 +137,6 @@ self_attention = Exercise(
         "X": lambda X, q, k, v: attention(q @ X, k @ X, v @ X),
         "you score the tokens as they are: "
         "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
-        "you use the scores as weights: which step turns scores into "
-        "weights?": lambda X, q, k, v: _scaled(X @ q, X @ k) @ X @ v,
         "these are the attention weights; the weighted average of the values is "
         "missing": lambda X, q, k, v: softmax(_scaled(X @ q, X @ k)),
     },

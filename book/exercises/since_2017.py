@@ -25,12 +25,8 @@ cache_with_windows = Exercise(
         "the sixth layer keeps all tokens": 5 * _WITH / (6 * _WITHOUT),
         "this is the part that is saved; the task asks what is left": 1
         - (5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
-        "you take as many layers with a window as without one; there are five of them "
-        "for one": (_WITH + _WITHOUT) / (2 * _WITHOUT),
         "you give the window to one layer in six, and not to the others; "
         "five in six have it": (_WITH + 5 * _WITHOUT) / (6 * _WITHOUT),
-        "you compare six layers with one layer of the model without windows; "
-        "it has six layers too": (5 * _WITH + _WITHOUT) / _WITHOUT,
     },
     reread=_BREAK,
     praise="the five layers with a window keep so little that the sixth decides.",
@@ -101,9 +97,6 @@ rotate = Exercise(
         "already": _rotating(lambda m, d: 4 * m / d),
         "later pairs rotate more slowly: the exponent has a minus": _rotating(
             lambda m, d: -2 * m / d
-        ),
-        "the angle is in radians, which is what np.cos expects": lambda x, t: (
-            _rotating()(x, np.deg2rad(t))
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
