@@ -7,11 +7,11 @@ Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 15.
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
 zoo computes. The other sizes are `width` and `length`, the number of keys. A file with
-names by which it could compute attention itself, or look behind it, is refused.
+words by which it could compute attention itself is refused; a determined student finds
+a way around this, so read the files.
 """
 
 import argparse
-import ast
 import math
 import random
 import re
@@ -23,11 +23,11 @@ from answer import in_a_process
 from exercises.laws import Subject, broken_by, subjects
 
 POINTS = 35
-# Ways to an exponential, and ways to look behind `attend`.
-REFUSED = set(
-    "exp exp2 expm1 softmax power float_power pow logaddexp logaddexp2 sinh cosh tanh "
-    "logspace geomspace eval exec compile open getattr vars globals locals "
-    "f_back sys os".split()
+# Other modules, ways to an exponential, and ways to look behind `attend`.
+REFUSED = re.compile(
+    r"\b(?:(?:import|from) (?!numpy\b)\w+|exp2?|expm1|softmax|power|float_power|pow"
+    r"|logaddexp2?|sinh|cosh|tanh|eval|exec|compile|open|getattr|vars|globals|locals)\b"
+    r"|__\w+"
 )
 SIZES = {
     "width": lambda Q, K: K.shape[-1],
@@ -56,22 +56,8 @@ def hidden(text):
 
 def not_allowed(source):
     """Return what a file of laws should not contain, or an empty text."""
-    if found := set(re.findall(r"__\w+", source)) - {"__name__", "__main__"}:
-        return f"contains {min(found)}"
-    for node in ast.walk(ast.parse(source)):
-        names = {getattr(node, "id", ""), getattr(node, "attr", "")}
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = {each.name for each in node.names}
-            modules = {node.module} if hasattr(node, "module") else names
-            if strangers := {str(m).partition(".")[0] for m in modules} - {"numpy"}:
-                return f"imports {min(strangers)}"
-        if found := REFUSED & names:
-            return f"uses {min(found)}"
-        if isinstance(getattr(node, "op", None), ast.Pow):
-            power = node.right if isinstance(node, ast.BinOp) else node.value
-            if any(isinstance(part, ast.Name) for part in ast.walk(power)):
-                return "has a variable in an exponent"
-    return ""
+    found = REFUSED.search(source)
+    return f"uses {found[0]}" if found else ""
 
 
 def breaks(path, version):
