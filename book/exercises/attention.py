@@ -58,10 +58,8 @@ attend = Exercise(
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
         "the weights are right, but you average the keys instead of the "
         "values": lambda Q, K, V: softmax(_scaled(Q, K)) @ K,
-        "with large scores exp overflows: "
-        "subtract the largest of each row first": lambda Q, K, V: (
-            _overflowing(_scaled(Q, K)) @ V
-        ),
+        "with large scores exp overflows: subtract the "
+        "largest of each row first": lambda Q, K, V: _overflowing(_scaled(Q, K)) @ V,
         "your weights sum to 1 over the whole table of scores; use axis=-1 and "
         "keepdims=True, so that each row sums to "
         "1": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,

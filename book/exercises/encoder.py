@@ -213,8 +213,6 @@ decoder_masks = Exercise(
     mistakes={
         "the mask between target tokens comes first, the mask to the source "
         "second": lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
-        "True means may attend; in both of your masks it means "
-        "hidden": lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
         "a target token must not attend to later ones, which it has to "
         "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "

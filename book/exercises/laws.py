@@ -93,10 +93,8 @@ shrink = Exercise(
         "try to set each number to 0": lambda numbers, fails: numbers,
         "you keep a 0 where `fails` becomes False: keep it where it is still "
         "True": lambda numbers, fails: _shrunk(numbers, lambda x: not fails(x)),
-        "you stop after the first 0 that is kept: "
-        "try the other numbers too": lambda numbers, fails: _shrunk(
-            numbers, fails, at_most=1
-        ),
+        "you stop after the first 0 that is kept: try the "
+        "other numbers too": lambda numbers, fails: _shrunk(numbers, fails, at_most=1),
         "each of two numbers may be unnecessary, but not both at once: "
         "try the next 0 on the array that you already have": _one_by_one,
         "you stop at the first number that is needed: try those after it "

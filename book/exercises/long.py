@@ -293,11 +293,9 @@ long_text_law = Exercise(
         "if all values are equal, every weighted average is right: "
         "let them differ": _agrees(change=_equal_values),
         "the mistake shows when a later block has a larger score; "
-        "in your text the first block has the "
-        "largest": _agrees(change=_largest_first),
-        "in your text nothing has to be rescaled: it fits into a block of 512, or the "
-        "first block has the largest score of every "
-        "row": _agrees(n=8),
+        "in your text the first block has the largest": _agrees(change=_largest_first),
+        "in your text nothing has to be rescaled: it fits into a block "
+        "of 512, or the first block has the largest score of every row": _agrees(n=8),
         "sums in another order round differently: allow for the last digits": _agrees(
             atol=0.0
         ),

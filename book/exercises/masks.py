@@ -129,8 +129,6 @@ batch_mask = Exercise(
     cases=((np.array([1, 2]),), (np.array([3]),), (np.array([2, 4, 1]),)),
     observe=_booleans,
     mistakes={
-        "every entry is the opposite of what is expected: "
-        "True means may attend": lambda lengths: ~(_past(lengths) & _words(lengths)),
         "a query may attend to a key if both masks allow it; in yours one is "
         "enough": lambda lengths: _past(lengths) | _words(lengths),
         "you hide the rows of the padding; hide its columns, so that no query attends "
@@ -146,10 +144,8 @@ batch_mask = Exercise(
         "later tokens are hidden, but the padding is not": lambda lengths: (
             _past(lengths) & (_words(lengths) | True)
         ),
-        "these are the later tokens: "
-        "np.triu keeps the upper triangle, and np.tril keeps the lower one": (
-            lambda lengths: _past(lengths).T & _words(lengths)
-        ),
+        "these are the later tokens: np.triu keeps the upper triangle, and np.tril "
+        "keeps the lower one": lambda lengths: _past(lengths).T & _words(lengths),
         "these are the tokens that should be hidden, because np.triu(…, k=1) is True "
         "above the diagonal": lambda lengths: ~_past(lengths) & _words(lengths),
     },
@@ -188,9 +184,6 @@ last_rows_mask = Exercise(
         "if there are more queries than keys, n_k - n_q is negative, and the first "
         "queries may attend to "
         "nothing": lambda n_q, n_k: _tri(n_q, n_k, max(n_k - n_q, 0)),
-        "a square of n_k rows has too few rows if there are more queries than keys: "
-        "the first queries then need rows of "
-        "False": lambda n_q, n_k: causal_mask(n_k)[-n_q:],
     },
     reread=section(
         "masks", "Deeper: causal masks that are not square, and NaN in padding"

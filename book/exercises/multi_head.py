@@ -61,8 +61,6 @@ row_without_mask = Exercise(
         / 14,
         "you used the weights of the first head for both; "
         "the second has its own": _row_with(np.exp2, second=(0, 2, 1)),
-        "these numbers are right to three decimals, but rounded; "
-        "the task asks for exact fractions": (2.786, 4.071, -0.214, 1.071),
     },
     reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
     praise="exact fractions, with both heads and W_O.",
@@ -276,10 +274,8 @@ matrices_of_torch = Exercise(
     mistakes={
         "these are the matrices as PyTorch stores them; we compute X @ W, so each has "
         "to be transposed": _thirds,
-        "a reshape after the transpose mixes the three: "
-        "cut first, then transpose each": lambda w: tuple(
-            w.T.reshape(3, w.shape[1], w.shape[1])
-        ),
+        "a reshape after the transpose mixes the three: cut first, "
+        "then transpose each": lambda w: tuple(w.T.reshape(3, w.shape[1], w.shape[1])),
         "you take every third row; the three matrices lie one below the "
         "other": lambda w: tuple(w[r::3].T for r in range(3)),
         "you cut the columns; each matrix has all columns and a third of the "

@@ -58,14 +58,8 @@ sum_of_heads = Exercise(
         "loop?": lambda heads, W_O: _messages(heads, W_O)[..., 0, :, :],
         "you add over the tokens; add over the heads, the third axis from the "
         "end": lambda heads, W_O: _messages(heads, W_O).sum(-2),
-        "you add over axis 0, where a batch may stand: "
-        "the heads are axis −3": lambda heads, W_O: _messages(heads, W_O).sum(0),
         "the heads stand side by side, and W_O has not been used": lambda heads, W_O: (
             merge_heads(heads)
-        ),
-        "a reshape without a swap mixes heads and tokens, and this task needs no "
-        "concatenation: take one head after the other": lambda heads, W_O: (
-            heads.reshape(*heads.shape[:-3], heads.shape[-2], -1) @ W_O
         ),
     },
     reread=_EQUATION,
@@ -95,10 +89,8 @@ count_parameters = Exercise(
     mistakes={
         "you count W_Q, W_K and W_V; W_O and its bias count "
         "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
-        "you give W_O the d_v rows of one head; "
-        "it has h·d_v rows": lambda d, h, k, v, b: (
-            _count(d, h, k, v, b) - (h - 1) * v * d
-        ),
+        "you give W_O the d_v rows of one head; it has "
+        "h·d_v rows": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h - 1) * v * d,
         "you give each head d_model columns; it has d_k, or d_v for the "
         "values": lambda d, h, k, v, b: h * (4 * d * d + b * 4 * d),
         "the matrices are right; with bias=True each matrix has a bias, with one "

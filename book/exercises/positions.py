@@ -53,9 +53,8 @@ encode_positions = Exercise(
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
         "your last hand has exactly the speed 1/10000, as in some libraries; here it "
-        "is a little faster, because the exponent grows by 2 / d_model": _waves(
-            exponent=lambda i, d: i / max(d // 2 - 1, 1)
-        ),
+        "is a little faster, because the exponent "
+        "grows by 2 / d_model": _waves(exponent=lambda i, d: i / max(d // 2 - 1, 1)),
     },
     reread=_EQUATION,
     praise="each row is a set of clock hands, from fast to slow.",

@@ -85,9 +85,8 @@ rotate = Exercise(
             lambda m, d: 0 * m
         ),
         "you use the number of the row; the positions are given, and they may begin "
-        "anywhere and come in any order": lambda x, t: _rotating()(
-            x, np.arange(len(t))
-        ),
+        "anywhere "
+        "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
         "position 0 is not rotated; you add 1 to every position": lambda x, t: (
             _rotating()(x, t + 1)
         ),
@@ -127,10 +126,6 @@ share_heads = Exercise(
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
         "you repeat the tokens; the heads are the third axis from the "
         "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
-        "this works without a batch; the heads are the third axis from the end, "
-        "axis=-3": lambda K, n_heads: np.repeat(K, n_heads // K.shape[0], axis=0),
-        "you repeat each head n_heads times; a group has n_heads divided by the number "
-        "of key heads": lambda K, n_heads: np.repeat(K, n_heads, axis=-3),
         "all query heads get the first key head; each group has its "
         "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
         "you average the key heads; a group gets one of them as it is": (

@@ -59,10 +59,8 @@ stable_softmax = Exercise(
         (np.array([-1000.0, -1001.0]), -1),
     ),
     mistakes={
-        "a large score overflows: "
-        "which shift of the scores changes no weight?": lambda x, axis: _shares(
-            np.exp(x), axis
-        ),
+        "a large score overflows: which shift "
+        "of the scores changes no weight?": lambda x, axis: _shares(np.exp(x), axis),
         "one maximum is subtracted from all rows, so a row with much smaller scores "
         "becomes 0/0: subtract from each row its own "
         "maximum": lambda x, axis: _shares(np.exp(x - x.max()), axis),
@@ -167,9 +165,8 @@ rows_law = Exercise(
         "a false alarm on correct attention: sum the weights of each query (not its "
         "output) over the keys, and compare with np.allclose, because rounded numbers "
         "rarely sum to exactly 1": lambda attend: (_weights(attend).sum(-1) == 1).all(),
-        "a false alarm in float32: "
-        "there the weights of a query sum to 1 only up to about "
-        "1e-6": lambda attend: np.allclose(_weights(attend).sum(-1), 1, 0, 1e-12),
+        "a false alarm in float32: there the weights of a query sum to 1 only up to "
+        "about 1e-6": lambda attend: np.allclose(_weights(attend).sum(-1), 1, 0, 1e-12),
         "your law is also true of a version that divides the weights by the root of "
         "the width, so that they sum to less than 1: its outputs can still lie between "
         "your values, so choose values that are all equal, "

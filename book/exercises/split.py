@@ -95,8 +95,6 @@ to_heads = Exercise(
         "so that a batch may stand in front": _one_sequence_only,
         "the swap counts its axes from the front, where a batch may stand: count from "
         "the end": lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),
-        "the heads went to the very front; they belong right before the "
-        "tokens": lambda x, n_heads: np.moveaxis(split_heads(x, n_heads), -3, 0),
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
@@ -190,14 +188,6 @@ def _side_by_side(small):
     return np.concatenate(list(small), axis=1)
 
 
-def _block_diagonal(small):
-    n_heads, d_model, d_k = small.shape
-    W = np.zeros((n_heads * d_model, n_heads * d_k))
-    for r, block in enumerate(small):
-        W[r * d_model : (r + 1) * d_model, r * d_k : (r + 1) * d_k] = block
-    return W
-
-
 fuse = Exercise(
     task="one large matrix out of many small ones",
     right=lambda small: _side_by_side(small),
@@ -211,8 +201,6 @@ fuse = Exercise(
         "the columns of the heads come in turn; those of one head are neighbours": (
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
-        "with blocks on the diagonal each head sees a part of the token; "
-        "here all heads see the whole token": _block_diagonal,
         "this is the transpose, which PyTorch stores; ours has one row for each column "
         "of X, because we compute X @ W": lambda small: _side_by_side(small).T,
         "the first head belongs on the left; "

@@ -143,10 +143,8 @@ drop_twin = Exercise(
     mistakes={
         "the block of head `drop` is 0, but what it used to add is now missing from "
         "the output": _merged(lambda a, b: (a, 0)),
-        "you doubled the block of head `keep`; "
-        "that is correct only if both blocks were equal": _merged(
-            lambda a, b: (2 * a, 0)
-        ),
+        "you doubled the block of head `keep`; that "
+        "is correct only if both blocks were equal": _merged(lambda a, b: (2 * a, 0)),
         "you took the mean of the two blocks; the output needs their sum": _merged(
             lambda a, b: ((a + b) / 2, 0)
         ),

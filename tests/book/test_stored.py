@@ -20,7 +20,6 @@ from _data import (
     cost,
     digits,
     learned,
-    letters,
     masks_elsewhere,
     trained_positions,
     two_dragons,
@@ -28,6 +27,7 @@ from _data import (
 )
 from _data.training import FOLDER, stored, text_of
 from _data.wrong_attention import MEMBERS
+from _data.wrong_attention import TASKS as TASKS_OF_12
 from tests.tolerances import FLOAT32, assert_close
 
 NAMES = [member.name for member in MEMBERS]
@@ -41,7 +41,7 @@ WHOLE = {  # the entries of each table, and how many runs an entry holds
     "cost": (["where", *WAYS], None),
     "masks_elsewhere": (["versions", *masks_elsewhere.LIBRARIES], None),
     "learned": (NAMES[1:], None),
-    "letters": (["trained"], None),
+    "wrong_attention": ([*TASKS_OF_12], None),
     "cards": (["exam", "late", "wide head"], None),
 }
 
@@ -58,11 +58,8 @@ def test_a_table_holds_what_its_script_yields(name):
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
 
 
-@pytest.mark.parametrize(
-    "table", [stored("cards")["exam"], stored("letters")["trained"]]
-)
-def test_every_member_sits_an_exam_with_five_seeds(table):
-    for rows in table.values():
+def test_every_member_sits_an_exam_with_five_seeds():
+    for rows in stored("cards")["exam"].values():
         assert list(rows) == NAMES
         assert {len(row) for row in rows.values()} == {5}
 
@@ -119,16 +116,6 @@ def test_padding_is_hidden_and_asks_nothing():
     _, _, answers, mask = cards.CONDITIONS["padded"](generator())
     assert mask.sum() == 2 * cards.CARDS == len(mask) - cards.PADDING
     assert (answers[:, ~mask] == -1).all()
-
-
-def test_the_novel_is_judged_on_chapters_that_no_model_trained_on():
-    known, fresh = (
-        "".join(letters.ALPHABET[i] for i in text) for text in letters.letters()
-    )
-    assert "down the rabbit hole" in known and "alice s evidence" not in known
-    assert "alice s evidence" in fresh
-    x, y = letters.windows(torch.arange(100), 3, generator())
-    np.testing.assert_array_equal(x + 1, y)
 
 
 def test_readers_of_positions_read_backwards_or_the_letter_before():
