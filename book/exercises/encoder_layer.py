@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import each, judged, number, random_arrays, section
+from exercises import each, judged, named, number, random_arrays, section
 from mha.check import Exercise
 from mha.encoder import layer_norm
 
@@ -285,11 +285,6 @@ def _shared(axes, centre=True, divide=True, only=slice(None)):
     return norm
 
 
-def _named(name, norm):
-    norm.__name__ = name
-    return norm
-
-
 def _root_mean_square(x):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
@@ -301,19 +296,19 @@ def _stored(x):
 
 
 _LAWFUL = (
-    _named("layer norm", lambda x: layer_norm(x)),
-    _named("root mean square norm", _root_mean_square),
-    _named("norm over tokens", _shared(1)),
-    _named("norm over a sentence", _shared((1, 2))),
-    _named("batch norm with stored numbers", _stored),
+    named("layer norm", lambda x: layer_norm(x)),
+    named("root mean square norm", _root_mean_square),
+    named("norm over tokens", _shared(1)),
+    named("norm over a sentence", _shared((1, 2))),
+    named("batch norm with stored numbers", _stored),
 )
 _UNLAWFUL = (
-    _named("batch norm", _shared((0, 1))),
-    _named("norm over sentences", _shared(0)),
-    _named("batch mean taken away", _shared((0, 1), divide=False)),
-    _named("divided by batch spread", _shared((0, 1), centre=False)),
-    _named("mean of sentence 0 for all", _shared((0, 1), only=slice(1))),
-    _named("mean of the last sentence for all", _shared((0, 1), only=slice(-1, None))),
+    named("batch norm", _shared((0, 1))),
+    named("norm over sentences", _shared(0)),
+    named("batch mean taken away", _shared((0, 1), divide=False)),
+    named("divided by batch spread", _shared((0, 1), centre=False)),
+    named("mean of sentence 0 for all", _shared((0, 1), only=slice(1))),
+    named("mean of the last sentence for all", _shared((0, 1), only=slice(-1, None))),
 )
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import each, judged, number, random_arrays, section
+from exercises import each, judged, named, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise
 from mha.masks import masked_softmax
@@ -146,18 +146,13 @@ def _with(visible):
     return attend
 
 
-def _named(name, attend):
-    attend.__name__ = name
-    return attend
-
-
-window_of_3 = _named("window_of_3", _with(lambda offset: abs(offset) < 3))
-causal_window_of_3 = _named(
+window_of_3 = named("window_of_3", _with(lambda offset: abs(offset) < 3))
+causal_window_of_3 = named(
     "causal_window_of_3", _with(lambda offset: (offset >= 0) & (offset < 3))
 )
-window_of_4 = _named("window_of_4", _with(lambda offset: abs(offset) < 4))
-only_backwards = _named("only_the_past_has_a_window", _with(lambda offset: offset < 3))
-only_forwards = _named("only_the_future_has_a_window", _with(lambda o: o > -3))
+window_of_4 = named("window_of_4", _with(lambda offset: abs(offset) < 4))
+only_backwards = named("only_the_past_has_a_window", _with(lambda offset: offset < 3))
+only_forwards = named("only_the_future_has_a_window", _with(lambda o: o > -3))
 
 
 def first_row_alone(Q, K, V):

@@ -18,7 +18,6 @@ import mha
 from _data import (
     cards,
     cost,
-    digits,
     learned,
     masks_elsewhere,
     trained_positions,
@@ -130,13 +129,6 @@ def test_turned_queries_and_keys_meet_by_their_offset_alone():
     S = turn(q.expand(11, 8)) @ turn(k.expand(11, 8)).T
     torch.testing.assert_close(S[1:, 1:], S[:-1, :-1], rtol=0, atol=1e-6)
     assert (S[0, 0] - S[0, 1:]).abs().min() > 1e-3
-
-
-def test_a_digit_that_moves_one_column_a_row_leans_by_one():
-    straight, oblique = np.zeros((8, 8)), np.eye(8)
-    straight[:, 3] = 1
-    lean = digits.lean_of(np.stack([straight, oblique, oblique[:, ::-1]]))
-    assert_close(lean, [0.0, 1.0, -1.0])
 
 
 @pytest.mark.parametrize("way", cost.WAYS)
