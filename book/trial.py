@@ -12,8 +12,8 @@ a way around this, so read the files.
 """
 
 import argparse
+import functools
 import math
-import random
 import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
@@ -60,36 +60,23 @@ def not_allowed(source):
     return f"uses {found[0]}" if found else ""
 
 
-def breaks(path, version):
-    """Return whether a version breaks a law of a file.
-
-    The laws get a plain function, which has no attributes that tell what it is. They
-    are fresh for each version, so they cannot compare it with those before.
-    """
-
-    def attend(Q, K, V, mask=None, is_causal=False):
-        return version(Q, K, V, mask, is_causal)
-
-    laws = runpy.run_path(str(path))["my_laws"]
-    return any(broken_by(law, attend) for law in laws)
-
-
 def tried(orders, ready):
     """Return how many versions the laws of a file detect, and their false alarms."""
     ready()
     path, versions = orders["path"], [hidden(text) for text in orders["hidden"]]
     if why := not_allowed(Path(path).read_text(encoding="utf-8")):
         return {"refused": why}
-    laws = len(runpy.run_path(path)["my_laws"])
+    laws = runpy.run_path(path)["my_laws"]
     right = [subject for subject in subjects() if subject.right]
-    order = [*versions, *right]
-    random.SystemRandom().shuffle(order)  # so that counting the calls tells nothing
-    broken = {version.name for version in order if breaks(path, version)}
-    detected = sum(version.name in broken for version in versions)
-    alarms = sum(subject.name in broken for subject in right)
+
+    def is_broken(version):
+        attend = functools.partial(Subject.__call__, version)  # it tells no name
+        return any(broken_by(law, attend) for law in laws)
+
+    detected, alarms = (sum(map(is_broken, some)) for some in (versions, right))
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
-        "laws": laws,
+        "laws": len(laws),
         "detected": f"{detected} of {len(versions)}",
         "alarms": f"{alarms} of {len(right)}",
         "points": round(POINTS * share, 1),
@@ -103,9 +90,8 @@ def line_of(path, names, seconds):
     if "late" in found:
         found = {"refused": f"did not end within {seconds:g} seconds"}
     elif "points" not in found:
-        found = {
-            "refused": found.get("refused") or found.get("error", "its process ended")
-        }
+        why = found.get("refused") or found.get("error", "its process ended")
+        found = {"refused": why}
     return "  ".join([path.stem, *(f"{name} {fact}" for name, fact in found.items())])
 
 
@@ -113,13 +99,11 @@ def main(arguments=None):
     """Try all files, and print one line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("laws", type=Path, help="a folder of Python files")
-    parser.add_argument("--hidden", nargs="+", required=True, metavar="NAME:SIZE:LIMIT")
+    version = {"type": hidden, "nargs": "+", "required": True}
+    parser.add_argument("--hidden", **version, metavar="NAME:SIZE:LIMIT")
     parser.add_argument("--seconds", type=float, default=60, help="for one file")
     options = parser.parse_args(arguments)
-    try:
-        names = [hidden(text).name for text in options.hidden]
-    except argparse.ArgumentTypeError as why:
-        parser.error(str(why))
+    names = [each.name for each in options.hidden]
     with ThreadPoolExecutor(4) as pool:
         files = sorted(options.laws.glob("*.py"))
         lines = [pool.submit(line_of, path, names, options.seconds) for path in files]
