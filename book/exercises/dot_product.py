@@ -61,6 +61,8 @@ scores = Exercise(
         "pair": lambda Q, K: np.cumsum(Q @ K.T).reshape(len(Q), len(K)),
         "you add up `len(K)` products: the number of positions is the width, "
         "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
+        "you add up `len(Q)` products: the number of positions is the width, "
+        "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(Q))),
         "the first position is missing: Python counts from 0, so use "
         "`range(Q.shape[1])`": lambda Q, K: _over(Q, K, range(1, Q.shape[1])),
         "only the first pair has a score: "
