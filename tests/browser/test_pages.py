@@ -117,7 +117,7 @@ def test_a_keyboard_begins_at_the_text_and_code_can_be_copied(open_page, site):
     assert "Skip to content" in page.evaluate("document.activeElement.innerText")
     host = site.removesuffix(SUBPATH)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=host)
-    cell = page.locator(".cell_input").first
+    cell = page.locator(".cell_input:visible").first
     cell.hover()
     cell.locator("button.copybtn").click()
     copied = page.evaluate("navigator.clipboard.readText()")
