@@ -14,15 +14,6 @@ from mha.laws.stack import reference
 from mha.laws.subject import FOUR, Broke
 from mha.laws.words import NotApplicable
 
-__all__ = [
-    "batch_masks_reach_their_own", "batches_and_heads_stay_apart", "calls_agree",
-    "calls_do_not_remember", "causal_corner", "every_dtype_gives_the_numbers",
-    "every_length_alike", "float_masks_are_added", "gradients_are_slopes",
-    "groups_share_their_keys", "integer_masks_hide", "large_scores_stay_exact",
-    "mask_and_causal_both_hide", "returned_weights_make_the_output",
-    "silent_query_takes_the_mean", "strides_change_nothing",
-]  # fmt: skip
-
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
 LONG = 4099  # the first prime behind a window of 4096
@@ -180,9 +171,9 @@ def gradients_are_slopes(subject, X, hides, seed):
     mask = np.arange(len(X))[None] < len(X) - 1 if hides else None
     direction = rng.standard_normal((len(X), next(iter(given.values())).shape[1]))
     found = subject.backwards(lambda twin: run(twin, given, weights, mask), direction)
-    if not any(found[i].any() for i in range(len(given))):
+    if not any(slope.any() for slope in found[: len(given)]):
         raise NotApplicable("no gradient flows through it at all")
-    for (name, x), got in zip(given.items(), found.values(), strict=False):
+    for (name, x), got in zip(given.items(), found, strict=False):
         # What the laws gave stands first in what was handed over.
         got = got[(0,) * (got.ndim - 2)][: len(X), : x.shape[1]]
         got = got * (subject.said.factor(x.shape[1]) if name == "Q" else 1)
@@ -237,7 +228,7 @@ VIEWS = {
 )
 def strides_change_nothing(subject, X, lies):
     views = {name: VIEWS[lies](x) for name, x in tokens_for(subject, X).items()}
-    weights, lender = weights_for(subject), subject.borrowing()
+    weights, lender = weights_for(subject), subject.but(borrows=True)
     got = unless_refused(f"an array that is {lies}", run, lender, views, weights)
     # Copies lie as they are read.
     return differs(run(subject, views, weights), got, lies)

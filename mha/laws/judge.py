@@ -15,6 +15,7 @@ from mha import zoo
 from mha.laws.adapter import as_subject
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
+from mha.laws.stack import as_settings
 from mha.laws.subject import Broke, Subject
 from mha.laws.words import Conventions, NotApplicable, near
 
@@ -130,7 +131,7 @@ class Law:
             variant.log.clear()
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
-        places = failure.where, "" if everywhere else str(variant.mode)
+        places = failure.where, "" if everywhere else variant.mode
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
@@ -281,17 +282,17 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         kind = "encoder_layer"
     groups = variant.said.n_kv_heads if kind == "layer" else None
     twin = _as_told(member, kind, variant.tensors, causal, groups)
-    twin = twin.but(own=variant.own, hides_future=causal, cast=variant.cast)
+    twin = twin.but(own=variant.own, cast=variant.cast, direction=variant.direction)
+    twin = twin.with_settings(is_causal=True) if causal else twin
     if variant.kind == "encoder":
-        names = "norm_first", "eps", "activation"
-        settings = {name: getattr(variant, name) for name in names}
-        if variant.final_norm and kind == "encoder":
-            settings["final_norm"] = None, None
-        if variant.mode.training is not None:
-            settings["training"] = variant.mode.training
+        settings = as_settings(variant.facts)
+        if kind == "encoder_layer":
+            del settings["final_norm"]
+        if "training" in variant.settings:
+            settings["training"] = variant.settings["training"]
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
     twin.crosses = variant.other_names is not None
-    return twin.but(mode=variant.mode) if variant.mode.gradients else twin
+    return twin
 
 
 def _is_visible(failure, before):

@@ -8,11 +8,6 @@ from mha.laws.draw import SIZES, numbers, rows
 from mha.laws.judge import Failure, differs, law, weights_of
 from mha.laws.words import NotApplicable
 
-__all__ = [
-    "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
-    "padding_changes_nothing", "self_only_mask",
-]  # fmt: skip
-
 
 def among_tokens(subject, X, mask=None, **options):
     """Let tokens attend to each other, with 2 heads where there are as many."""
@@ -81,7 +76,7 @@ def masked_weights_are_zero(subject, Q, K, mask):
 )
 def empty_rows_give_zero(subject, X, mask):
     modes = subject.all_modes()
-    found = [(str(x.mode), _empty_in_one_mode(x, X, mask)) for x in modes]
+    found = [(x.mode, _empty_in_one_mode(x, X, mask)) for x in modes]
     found = [(name or "plain call", failure) for name, failure in found if failure]
     if not found:
         return None
@@ -99,7 +94,7 @@ def _empty_in_one_mode(subject, X, mask):
     lawful = np.nan_to_num(np.where(mask.any(-1, keepdims=True), Y, nothing))
     if failure := differs(lawful, Y):
         return failure
-    if not all(np.isfinite(g).all() for g in subject.gradients):
+    if not all(np.isfinite(slope).all() for slope in subject.slopes):
         return Failure("finite gradients", "NaN")
     return None
 

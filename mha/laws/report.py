@@ -1,6 +1,5 @@
 """What a check found, in words."""
 
-import json
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -230,16 +229,6 @@ class Report:
             parts.append("all of it: print(laws.check(...))")
         return "\n\n".join(filter(None, parts))
 
-    def to_json(self) -> str:
-        """Return what the report says as JSON, numbers as they are printed."""
-        names = "subject", "holds", "seed", "because", "tried", "unread"
-        said = {name: _plain(getattr(self, name)) for name in names}
-        said |= {"laws": [_as_json(f) for f in self.findings], "looks_like": None}
-        if member := self.looks_like:
-            facts = ("name", "wrong", "seen", "link")
-            said["looks_like"] = {name: getattr(member, name) for name in facts}
-        return json.dumps(said, ensure_ascii=False, indent=2)
-
     def _opening(self):
         """Return name and counts, and what one must know who sees no broken law."""
         return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
@@ -322,28 +311,3 @@ def _warning(name):
         f"! the argument {name} looks like a mask and was never handed one, so no law "
         f"was asked about it: say {words}, or give a laws.Adapter without it"
     )
-
-
-def _as_json(finding):
-    law = finding.law
-    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
-    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
-    if finding.holds is False:
-        shown |= {
-            x: _plain(getattr(finding, x)) for x in ("example", "expected", "got")
-        }
-        shown |= {"layer": finding.setup, "because": law.reason}
-    return shown
-
-
-def _plain(x):
-    """Return what JSON has a word for; it has none for NaN."""
-    if isinstance(x, dict):
-        return {str(name): _plain(part) for name, part in x.items()}
-    if isinstance(x, np.ndarray | list | tuple):
-        return [_plain(part) for part in x]
-    if isinstance(x, float | np.floating):
-        return float(x) if np.isfinite(x) else str(x)
-    if isinstance(x, np.bool_ | np.integer):
-        return x.item()
-    return x if isinstance(x, str | int | bool | None) else repr(x)
