@@ -15,7 +15,6 @@ from mha.laws.stack import Stack
 from mha.laws.subject import (
     FOUR,
     OTHER_NAMES,
-    WEIGHTS_NAMES,
     Attention,
     Broke,
     Called,
@@ -24,7 +23,7 @@ from mha.laws.subject import (
     WrongShape,
     results_in,
 )
-from mha.laws.words import BY_NAME, MASK_LIKE, MASK_NAMES, Conventions, NotApplicable
+from mha.laws.words import BY_NAME, MASK_NAMES, Conventions, NotApplicable
 
 __all__ = ["Adapter", "as_subject"]
 
@@ -39,8 +38,6 @@ KINDS: dict[str, Any] = {
     "attention": Attention, "layer": Layer, "encoder_layer": Stack,
     "encoder": functools.partial(Stack, many=True),
 }  # fmt: skip
-# What is handed over by name where there is a place for it, and must have a value.
-HANDED = ("is_causal", "training", "norm_first", *WEIGHTS_NAMES)
 # A layer may be given other tokens to attend to.
 OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
@@ -111,23 +108,8 @@ class Adapter(Conventions):
             raise ValueError(f"kind must be one of {names}, got {self.kind!r}")
         super().__post_init__()
 
-    @functools.cached_property
-    def accepts(self) -> dict[str, bool]:
-        """What `run` has a place for, and whether it must be given: {name: bool}."""
-        known = {*HANDED} | (OTHERS if self.kind == "layer" else set())
-        named = inspect.signature(self.run).parameters.items()
-        return {
-            name: p.default is p.empty
-            for name, p in named
-            if name in known or MASK_LIKE.search(name)
-        }
-
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
-        for name, must in self.accepts.items():
-            if must and name not in options:
-                unsaid = False if name in HANDED else None
-                options[name] = X if name in OTHERS else unsaid
         run = self.run
         if self.batch_first is False:
             asked = options.keys() & OTHERS
@@ -177,9 +159,9 @@ def as_subject(
 
 
 def _as_adapted(adapter):
-    name, lead = adapter.name or _name(adapter.run), adapter.batch_first is not None
-    called = Called(adapter.call, name, frozenset(adapter.accepts))
-    subject = KINDS[adapter.kind](called, lead=int(lead))
+    name = adapter.name or _name(adapter.run)
+    called = _called(adapter.call, adapter.run, name)
+    subject = KINDS[adapter.kind](called, lead=int(adapter.batch_first is not None))
     subject.spreads = True
     if adapter.kind != "attention":
         subject.takes_bias = adapter.biases
@@ -293,11 +275,11 @@ def _parameters(function):
     return named, len(named) < len(parameters)
 
 
-def _called(target, function):
+def _called(target, function, name=""):
     """Return what is called, and what the function that is called takes."""
     named, _ = _parameters(function)
-    must = any(p.default is p.empty and MASK_LIKE.search(x) for x, p in named.items())
-    return Called(target, _name(target), frozenset(named), must)
+    needs = (x for x, p in named.items() if p.default is p.empty)
+    return Called(target, name or _name(target), frozenset(named), frozenset(needs))
 
 
 def _name(target):

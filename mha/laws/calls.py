@@ -5,12 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from mha.attention import scaled_dot_product_attention
 from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
-from mha.laws.judge import Failure, differs, law, weights_of
-from mha.laws.layers import correct_layer, matrices, run, tokens_for, weights_for
+from mha.laws.judge import Failure, differs, law, right, weights_of
+from mha.laws.layers import matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
-from mha.laws.stack import reference
 from mha.laws.subject import FOUR, Broke
 from mha.laws.words import NotApplicable
 
@@ -149,7 +147,7 @@ def causal_corner(subject, Q, K):
         same = [np.array_equal((A > 1e-9)[m.any(1)], m[m.any(1)]) for m in due]
         left = [at for at, alike in zip(left, same, strict=True) if alike]
         if not left:
-            correct = scaled_dot_product_attention(q, k, eye, due[0])
+            correct = right(subject).attend(q, k, eye, due[0])
             return Failure(correct, A, f"weights, {len(q)} queries and {len(k)} keys")
     return None
 
@@ -170,7 +168,8 @@ def gradients_are_slopes(subject, X, hides, seed):
         given = {"X": rng.standard_normal(given["X"].shape)}
     mask = np.arange(len(X))[None] < len(X) - 1 if hides else None
     direction = rng.standard_normal((len(X), next(iter(given.values())).shape[1]))
-    found = subject.backwards(lambda twin: run(twin, given, weights, mask), direction)
+    ask = partial(run, given=given, weights=weights, mask=mask)
+    found = subject.backwards(ask, direction)
     if not any(slope.any() for slope in found[: len(given)]):
         raise NotApplicable("no gradient flows through it at all")
     for (name, x), got in zip(given.items(), found, strict=False):
@@ -186,7 +185,7 @@ def gradients_are_slopes(subject, X, hides, seed):
             step = np.zeros_like(x)
             step[i] = 1e-4
             both = (given | {name: y} for y in (x + step, x - step))
-            ends = (run(subject, more, weights, mask) for more in both)
+            ends = (run(subject, more, weights, mask=mask) for more in both)
             wanted[i] = (np.subtract(*ends) * direction).sum() / 2e-4
         if failure := differs(wanted, got, where, 1e-3):
             return failure
@@ -327,10 +326,11 @@ def asking(subject, numbers, Q, K, V, *opens):
 
 def float_mask_of_encoder(subject, X, bias):
     """Compare with the reference, where it gives its numbers without a mask."""
-    if differs(reference(*subject.tokens(X), subject), subject.attend(X, X, X)):
+    correct = right(subject)
+    if differs(correct.attend(X, X, X), subject.attend(X, X, X)):
         raise NotApplicable("its numbers are others, whatever the mask")
     got = asking(subject, "floats", X, X, X, np.zeros_like(bias))(bias)
-    return differs(reference(*subject.tokens(X), subject, mask=bias), got)
+    return differs(correct.attend(X, X, X, bias), got)
 
 
 @law(
@@ -447,8 +447,7 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
         raise NotApplicable(f"it takes {subject.said.dtype}")
     if dtype == "int64" and (subject.kind != "attention" or subject.said.scale):
         raise NotApplicable("integers are asked of plain attention")
-    causal = subject.always_causal
-    correct = scaled_dot_product_attention(Q, K, V, mask, is_causal=causal)
+    correct = right(subject).attend(Q, K, V, mask)
     # float32 loses a tenth of a millionth, and a design such as soft-capping more.
     near = 5e-6 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V, mask), within=near):
@@ -464,7 +463,7 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
     n=(1, 2, 3),
 )
 def groups_share_their_keys(subject, n, seed):
-    n_kv, sizes, causal = subject.said.n_kv_heads, subject.sizes, subject.always_causal
+    n_kv, sizes, correct = subject.said.n_kv_heads, subject.sizes, right(subject)
     if n_kv is None:
         raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
     if n > 1 and subject.said.positional:
@@ -472,9 +471,8 @@ def groups_share_their_keys(subject, n, seed):
     rng, where = np.random.default_rng(seed), f"{sizes.heads} heads, {n_kv} of keys"
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, 2) for h in (sizes.heads, n_kv, n_kv))
-        three = Q, np.repeat(K, 2, axis=1), np.repeat(V, 2, axis=1)
-        due = scaled_dot_product_attention(*three, is_causal=causal)
+        due = correct.attend(Q, np.repeat(K, 2, axis=1), np.repeat(V, 2, axis=1))
         return differs(due, subject.attend(Q, K, V), where)
-    X, weights = numbers(rng, n, sizes.width), matrices(rng, sizes)
-    correct = correct_layer(X, weights, sizes, is_causal=causal)
-    return differs(correct, subject.layer(X, weights, sizes.heads), where)
+    given, weights = {"X": numbers(rng, n, sizes.width)}, [matrices(rng, sizes)]
+    due, got = (run(x, given, weights) for x in (correct, subject))
+    return differs(due, got, where)

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from mha.encoder import layer_norm
-from mha.laws.judge import Failure, differs, law
+from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import only_these_matter
-from mha.laws.stack import Drawn, reference, silenced
+from mha.laws.stack import Drawn, silenced
 from mha.laws.words import NotApplicable
 
 
@@ -54,7 +54,7 @@ def training_mode_changes_nothing(subject, X, layers):
 )
 def silent_parts_pass_the_input_on(subject, X, layers):
     layers = silenced(layers)
-    due, where = reference(X, layers, subject), "W_O, W_2 and biases 0: the token "
+    due, where = right(subject).encode(X, layers), "W_O, W_2 and biases 0: the token "
     passes = subject.facts.norm_first and not subject.facts.final_norm
     where += "itself is due" if passes else "normalised"
     return differs(due, subject.encode(X, layers), where)
@@ -71,7 +71,7 @@ def both_parts_write_on_one_stream(subject, X, layers):
     loud = [{name: w[name] for name in ("b_O", "b_2")} for w in layers]
     silent = silenced(layers)
     layers = [w | biases for w, biases in zip(silent, loud, strict=True)]
-    due = reference(X, layers, subject)
+    due = right(subject).encode(X, layers)
     return differs(due, subject.encode(X, layers), "W_O and W_2 are 0")
 
 

@@ -191,7 +191,7 @@ def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
         return lent_layer(make(**sizes), said, run, None)
 
     sizes = Sizes(width, heads, groups)
-    return Lent(module, slots, sizes, run(module), make and remade)
+    return Lent(module, slots, sizes, run(module) if run else module, make and remade)
 
 
 def lent_encoder(module: Any, run: Any) -> Lent:
@@ -312,12 +312,7 @@ def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
             "have four torch.nn.Linear named W_Q, W_K, W_V, W_O (or q_proj, k_proj, "
             f"v_proj, o_proj); {name} has no {', '.join(missing)}; {GIVE}"
         )
-    others = Layer(called).other_names or ()
-
-    def run(module):
-        return lambda X, **given: module(X, **dict.fromkeys(others, X) | given)
-
-    lent = lent_layer(target, said, run, make)
+    lent = lent_layer(target, said, None, make)
     if lent.sizes.groups != lent.sizes.heads:
         said = Conventions(n_kv_heads=lent.sizes.groups).joined(said)
     # A batch in front comes first: without it some answer, and mean something else.

@@ -30,6 +30,7 @@ Options = dict[str, Any]
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
 PADDING = "key_padding_mask"
 WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
+SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
 ROUNDING = 1e-13
@@ -111,8 +112,8 @@ class Called(NamedTuple):
     target: Any
     name: str
     accepts: frozenset[str] = frozenset()
-    # Some functions want a mask in every call.
-    needs_mask: bool = False
+    # What has no default value, and so is handed over in every call.
+    needs: frozenset[str] = frozenset()
 
 
 class Sizes(NamedTuple):
@@ -159,7 +160,7 @@ class Subject:
     attend: Callable[..., Array]
 
     def __init__(self, called: Called, lead: int = 0) -> None:
-        self.target, self.name, self.accepts, self.needs_mask = called
+        self.target, self.name, self.accepts, self.needs = called
         # How many axes it wants in front of the tokens.
         self.lead = lead
         # What is handed over in every call.
@@ -183,6 +184,10 @@ class Subject:
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         """Change nothing that stays; a module gets its numbers back afterwards."""
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
+
+    @property
+    def needs_mask(self) -> bool:
+        return any(map(MASK_LIKE.search, self.needs))
 
     @property
     def mask_name(self) -> str | None:
@@ -345,7 +350,7 @@ class Subject:
         self.trace["batches"].add(batch)
         self.trace["lengths"].update((n_q, n_k))
         self.trace["dtypes"].add(self.cast or str(X.dtype))
-        return options | self.settings
+        return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
 
     def _expect_something_left(self, mask, *shape):
         if mask.dtype == bool and self.always_causal:
@@ -584,6 +589,8 @@ class Layer(Subject):
         X, *others = (x[more] for x in (X, *others))
         n_k = (others or [X])[0].shape[-2]
         options = self.options(X, n_k, mask, is_causal, n_heads)
+        if self.needs & {*(self.other_names or ())}:
+            others = others or [X, X]
         options |= zip(self.other_names or (), others, strict=False)
         Y = self.call(self.target, X, weights, n_heads, **options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
