@@ -289,7 +289,8 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         if "training" in variant.settings:
             settings["training"] = variant.settings["training"]
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
-    twin.crosses = variant.other_names is not None
+    if variant.other_names is None:
+        twin.accepts -= {"X_k", "X_v"}
     return twin
 
 

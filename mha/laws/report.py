@@ -115,18 +115,18 @@ def _text(value):
     """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
-    if value.ndim < 2 and value.size <= 200:
-        row = ", ".join(map(_number, value.ravel()))
-        return f"[{row}]" if value.ndim else row
     if value.ndim > 2 and value.size <= 200:
         return "\n".join(map(_text, value))
-    # What shrinking has emptied is read faster in words.
     places = np.argwhere(value)
     if value.size <= 200:
-        rows = [*map(_text, value)]
-        line = f"[{', '.join(rows)}]"
-        if len(line) <= ROW or len(places) > 2:
-            return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
+        form: Any = {"formatter": {"all": _number}, "max_line_width": 10_000}
+        rows = np.array2string(value, separator=", ", **form)
+        line = rows.replace("\n", "")
+        if len(line) <= ROW or value.ndim < 2:
+            return line
+        # What shrinking has emptied is read faster in words.
+        if len(places) > 2:
+            return rows
     if len(places) > 8:
         return f"shape {value.shape}, of which {len(places)} are not 0"
     kept = [f"{_number(value[(*at,)])} at {[*map(int, at)]}" for at in places]

@@ -496,8 +496,6 @@ class Layer(Subject):
     """A function of tokens, a dict of matrices and the number of heads."""
 
     kind = "layer"
-    # Whether other tokens may be attended to.
-    crosses = True
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Let every head attend to the same Q, K, V; return the heads side by side."""
@@ -573,8 +571,7 @@ class Layer(Subject):
     @property
     def other_names(self) -> Any:
         """What it calls the tokens that are asked and those that answer, or None."""
-        named = (pair for pair in OTHER_NAMES if self.accepts >= set(pair))
-        return next(named, None) if self.crosses else None
+        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
     def layer(
         self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
@@ -589,9 +586,10 @@ class Layer(Subject):
         X, *others = (x[more] for x in (X, *others))
         n_k = (others or [X])[0].shape[-2]
         options = self.options(X, n_k, mask, is_causal, n_heads)
-        if self.needs & {*(self.other_names or ())}:
+        names = self.other_names or ()
+        if self.needs & {*names}:
             others = others or [X, X]
-        options |= zip(self.other_names or (), others, strict=False)
+        options |= zip(names, others, strict=False)
         Y = self.call(self.target, X, weights, n_heads, **options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)]
