@@ -22,7 +22,6 @@ BOOK = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
-ASSIGNS = ast.Assign | ast.AnnAssign | ast.AugAssign
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
 
 
@@ -178,25 +177,14 @@ def bound(source):
 
 
 def used(source):
-    """Return the names that a source takes from elsewhere.
+    """Return the names that a source may take from elsewhere.
 
     Examples
     --------
     >>> sorted(used("for k in keys:\\n    total(k)\\nX = 2 * X"))
-    ['X', 'keys', 'total']
+    ['X', 'k', 'keys', 'total']
     """
-    try:
-        statements = ast.parse(plain(source)).body
-    except (SyntaxError, ValueError):
-        return set()
-    needed, known = set(), set()
-    for each in statements:
-        binds, uses = names_of(ast.unparse(each))
-        # An assignment uses names before it binds any; a loop binds its own first.
-        first = set() if isinstance(each, ASSIGNS) else binds
-        needed |= uses - known - first
-        known |= binds
-    return needed
+    return names_of(source)[1]
 
 
 if __name__ == "__main__":

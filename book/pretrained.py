@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ There are two ways to get all-MiniLM-L6-v2, 91 MB:
 N_HEADS = 12
 EPS = 1e-12  # in every norm of this model
 LIMIT = 256  # tokens; the model was trained on no longer sentences
-BATCH = 1024  # tokens that `embed` runs at once, padding included
+BATCH = 32  # sentences that `embed` runs at once
 
 # The names of BERT for the matrices that we write as W_Q, …, with their biases.
 LINEAR = {
@@ -312,16 +312,13 @@ class SentenceEncoder:
         if isinstance(sentences, str):
             return self.embed([sentences])[0]
         several = _as_sentences(sentences)
-        means = np.empty((len(several), self.d_model), self.tables["word"].dtype)
-        if not several:
-            return means
-        tokens = self.tokenize(several)
-        lengths = tokens.mask.sum(-1)
-        for batch in _batches(lengths):
-            n = lengths[batch].max()
-            ids, mask = tokens.ids[batch, :n], tokens.mask[batch, :n]
-            means[batch] = self.encode_ids(ids, mask).mean(-2, where=mask[..., None])
-        return means / np.linalg.norm(means, axis=-1, keepdims=True)
+        E = np.empty((len(several), self.d_model), self.tables["word"].dtype)
+        for first in range(0, len(several), BATCH):
+            batch = slice(first, first + BATCH)
+            tokens = self.tokenize(several[batch])
+            Y = self.encode_ids(tokens.ids, tokens.mask)
+            E[batch] = Y.mean(-2, where=tokens.mask[..., None])
+        return E / np.linalg.norm(E, axis=-1, keepdims=True)
 
     def without_heads(self, heads: Iterable[Sequence[int]]) -> "SentenceEncoder":
         """Return a model in which these heads add nothing.
@@ -375,20 +372,6 @@ def as_ids(ids: ArrayLike, n_words: int, n_positions: int) -> Array:
             f"{outside[0]}"
         )
     return ids
-
-
-def _batches(lengths: Array) -> Iterator[list[Any]]:
-    """Yield the places of sentences that run together, close to each other in length.
-
-    So little of a batch is padding, and what it takes of memory has a bound.
-    """
-    batch: list[Any] = []
-    for i in np.argsort(lengths, kind="stable"):
-        if batch and lengths[i] * (len(batch) + 1) > BATCH:
-            yield batch
-            batch = []
-        batch.append(i)
-    yield batch
 
 
 def _layer(tensors: dict[str, Array], i: int) -> dict[str, Array]:

@@ -7,13 +7,13 @@ Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 15.
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
 zoo computes. The other sizes are `width` and `length`, the number of keys. A file with
-names by which it could compute attention itself, or look behind it, is refused.
+words by which it could compute attention itself is refused; a determined student finds
+a way around this, so read the files.
 """
 
 import argparse
-import ast
+import functools
 import math
-import random
 import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +23,11 @@ from answer import in_a_process
 from exercises.laws import Subject, broken_by, subjects
 
 POINTS = 35
-# Ways to an exponential, and ways to look behind `attend`.
-REFUSED = set(
-    "exp exp2 expm1 softmax power float_power pow logaddexp logaddexp2 sinh cosh tanh "
-    "logspace geomspace eval exec compile open getattr vars globals locals "
-    "f_back sys os".split()
+# Other modules, ways to an exponential, and ways to look behind `attend`.
+REFUSED = re.compile(
+    r"\b(?:(?:import|from) (?!numpy\b)\w+|exp2?|expm1|softmax|power|float_power|pow"
+    r"|logaddexp2?|sinh|cosh|tanh|eval|exec|compile|open|getattr|vars|globals|locals)\b"
+    r"|__\w+"
 )
 SIZES = {
     "width": lambda Q, K: K.shape[-1],
@@ -56,36 +56,8 @@ def hidden(text):
 
 def not_allowed(source):
     """Return what a file of laws should not contain, or an empty text."""
-    if found := set(re.findall(r"__\w+", source)) - {"__name__", "__main__"}:
-        return f"contains {min(found)}"
-    for node in ast.walk(ast.parse(source)):
-        names = {getattr(node, "id", ""), getattr(node, "attr", "")}
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = {each.name for each in node.names}
-            modules = {node.module} if hasattr(node, "module") else names
-            if strangers := {str(m).partition(".")[0] for m in modules} - {"numpy"}:
-                return f"imports {min(strangers)}"
-        if found := REFUSED & names:
-            return f"uses {min(found)}"
-        if isinstance(getattr(node, "op", None), ast.Pow):
-            power = node.right if isinstance(node, ast.BinOp) else node.value
-            if any(isinstance(part, ast.Name) for part in ast.walk(power)):
-                return "has a variable in an exponent"
-    return ""
-
-
-def breaks(path, version):
-    """Return whether a version breaks a law of a file.
-
-    The laws get a plain function, which has no attributes that tell what it is. They
-    are fresh for each version, so they cannot compare it with those before.
-    """
-
-    def attend(Q, K, V, mask=None, is_causal=False):
-        return version(Q, K, V, mask, is_causal)
-
-    laws = runpy.run_path(str(path))["my_laws"]
-    return any(broken_by(law, attend) for law in laws)
+    found = REFUSED.search(source)
+    return f"uses {found[0]}" if found else ""
 
 
 def tried(orders, ready):
@@ -94,16 +66,17 @@ def tried(orders, ready):
     path, versions = orders["path"], [hidden(text) for text in orders["hidden"]]
     if why := not_allowed(Path(path).read_text(encoding="utf-8")):
         return {"refused": why}
-    laws = len(runpy.run_path(path)["my_laws"])
+    laws = runpy.run_path(path)["my_laws"]
     right = [subject for subject in subjects() if subject.right]
-    order = [*versions, *right]
-    random.SystemRandom().shuffle(order)  # so that counting the calls tells nothing
-    broken = {version.name for version in order if breaks(path, version)}
-    detected = sum(version.name in broken for version in versions)
-    alarms = sum(subject.name in broken for subject in right)
+
+    def is_broken(version):
+        attend = functools.partial(Subject.__call__, version)  # it tells no name
+        return any(broken_by(law, attend) for law in laws)
+
+    detected, alarms = (sum(map(is_broken, some)) for some in (versions, right))
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
-        "laws": laws,
+        "laws": len(laws),
         "detected": f"{detected} of {len(versions)}",
         "alarms": f"{alarms} of {len(right)}",
         "points": round(POINTS * share, 1),
@@ -117,9 +90,8 @@ def line_of(path, names, seconds):
     if "late" in found:
         found = {"refused": f"did not end within {seconds:g} seconds"}
     elif "points" not in found:
-        found = {
-            "refused": found.get("refused") or found.get("error", "its process ended")
-        }
+        why = found.get("refused") or found.get("error", "its process ended")
+        found = {"refused": why}
     return "  ".join([path.stem, *(f"{name} {fact}" for name, fact in found.items())])
 
 
@@ -127,13 +99,11 @@ def main(arguments=None):
     """Try all files, and print one line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("laws", type=Path, help="a folder of Python files")
-    parser.add_argument("--hidden", nargs="+", required=True, metavar="NAME:SIZE:LIMIT")
+    version = {"type": hidden, "nargs": "+", "required": True}
+    parser.add_argument("--hidden", **version, metavar="NAME:SIZE:LIMIT")
     parser.add_argument("--seconds", type=float, default=60, help="for one file")
     options = parser.parse_args(arguments)
-    try:
-        names = [hidden(text).name for text in options.hidden]
-    except argparse.ArgumentTypeError as why:
-        parser.error(str(why))
+    names = [each.name for each in options.hidden]
     with ThreadPoolExecutor(4) as pool:
         files = sorted(options.laws.glob("*.py"))
         lines = [pool.submit(line_of, path, names, options.seconds) for path in files]

@@ -9,9 +9,9 @@ from collections import defaultdict
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC
 from torch import nn
 
 from _data.training import Encoder, trained
@@ -23,19 +23,8 @@ HEADS = 1, 2, 4, 8
 PARTS = {"train": 1000, "choose": 297, "test": 500}
 
 
-def lean_of(images):
-    """Return how many columns each digit moves to the right from one row to the next.
-
-    The slope of the straight line through its ink, by weighted least squares.
-    """
-    ink = images / images.sum((1, 2), keepdims=True)
-    row, column = np.indices((ROWS, COLUMNS))
-    row = row - (ink * row).sum((1, 2), keepdims=True)
-    return (ink * row * column).sum((1, 2)) / (ink * row * row).sum((1, 2))
-
-
 def split(seed):
-    """Return {part: (images, classes, lean)} with tensors; parts share no image."""
+    """Return {part: (images, classes)} with tensors; parts share no image."""
     digits = load_digits()
     images, left = digits.images / digits.images.max(), np.arange(len(digits.target))
     found = {}
@@ -45,15 +34,9 @@ def split(seed):
         )
         found[name] = part
     found["train"] = left
-    lean = lean_of(images)
-    return {
-        name: (
-            torch.tensor(images[part], dtype=torch.float32),
-            torch.tensor(digits.target[part]),
-            torch.tensor(lean[part], dtype=torch.float32),
-        )
-        for name, part in found.items()
-    }
+    images = torch.tensor(images, dtype=torch.float32)
+    classes = torch.tensor(digits.target)
+    return {name: (images[part], classes[part]) for name, part in found.items()}
 
 
 class Reader(nn.Module):
@@ -87,10 +70,10 @@ def train(model, images, wanted, loss_of, seed, epochs=30):
     return trained(model, adam, losses, rate).eval()
 
 
-def make(seed, n_heads=4, n_out=10, positions=True, attention=True):
+def make(seed, n_heads=4, positions=True, attention=True):
     """Return a reader; without attention its heads are silent and stay so."""
     torch.manual_seed(seed)
-    model = Reader(n_heads, n_out, positions)
+    model = Reader(n_heads, 10, positions)
     if not attention:
         for layer in model.encoder.layers:
             for parameter in layer.attention.W_O.parameters():
@@ -100,67 +83,42 @@ def make(seed, n_heads=4, n_out=10, positions=True, attention=True):
 
 def classifier(seed, parts, epochs=30, **options):
     """Return a reader that has learned to name digits."""
-    images, classes, _ = parts["train"]
     loss_of, model = nn.functional.cross_entropy, make(seed, **options)
-    return train(model, images, classes, loss_of, seed, epochs)
-
-
-def measurer(seed, parts, epochs=30, **options):
-    """Return a reader that has learned to measure the lean."""
-    images, _, lean = parts["train"]
-    loss_of, model = nn.functional.mse_loss, make(seed, n_out=1, **options)
-    return train(model, images, lean[:, None] / lean.std(), loss_of, seed, epochs)
+    return train(model, *parts["train"], loss_of, seed, epochs)
 
 
 @torch.no_grad()
 def accuracy(model, part):
     """Return the share of digits that are named rightly."""
-    images, classes, _ = part
+    images, classes = part
     return (model(images).argmax(-1) == classes).float().mean().item()
 
 
 @torch.no_grad()
 def loss_on(model, part):
-    images, classes, _ = part
+    images, classes = part
     return nn.functional.cross_entropy(model(images), classes).item()
 
 
-@torch.no_grad()
-def measured(model, parts):
-    """Return R² of the lean on the test images."""
-    images, _, lean = parts["test"]
-    error = model(images)[:, 0] * parts["train"][2].std() - lean
-    return 1 - (error.square().mean() / lean.var(correction=0)).item()
-
-
 def classical(parts):
-    """Return what three models without attention reach on the flat images."""
+    """Return what two models without attention reach on the flat images."""
     train, test = (
-        (images.flatten(1).numpy(), classes.numpy(), lean.numpy())
-        for images, classes, lean in (parts["train"], parts["test"])
+        (images.flatten(1).numpy(), classes.numpy())
+        for images, classes in (parts["train"], parts["test"])
     )
-    namers = {
+    models = {
         "logistic regression": LogisticRegression(max_iter=2000),
         "RBF-SVM": SVC(C=10),
     }
-    measurers = {
-        "lean, linear regression": Ridge(1.0),
-        "lean, RBF-SVM": SVR(C=10, epsilon=0.01),
-    }
-    found = {}
-    for models, wanted in ((namers, 1), (measurers, 2)):
-        for name, model in models.items():
-            fitted = model.fit(train[0], train[wanted])
-            found[name] = fitted.score(test[0], test[wanted])
-    return found
+    return {name: model.fit(*train).score(*test) for name, model in models.items()}
 
 
 def shuffled(part, seed=0):
     """Return the part with the rows of every image in an order of their own."""
-    images, *rest = part
+    images, classes = part
     rng = torch.Generator().manual_seed(seed)
     order = torch.rand(len(images), ROWS, generator=rng).argsort(1)
-    return images.gather(1, order[:, :, None].expand_as(images)), *rest
+    return images.gather(1, order[:, :, None].expand_as(images)), classes
 
 
 @torch.no_grad()
@@ -218,11 +176,7 @@ def run(seed):
             found["rows shuffled"] = round(accuracy(model, mixed), 3)
     silent = classifier(seed, parts, attention=False)
     found["no attention"] = round(accuracy(silent, parts["test"]), 3)
-    found |= without_positions(seed, parts)
-    for name, attention in (("lean, encoder", True), ("lean, no attention", False)):
-        model = measurer(seed, parts, attention=attention)
-        found[name] = round(measured(model, parts), 3)
-    return found
+    return found | without_positions(seed, parts)
 
 
 def without_positions(seed, parts):

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (
@@ -125,22 +124,6 @@ def shared_encoder(mesh):
     return report | dict(zip(names, sums(encoder.layers[0], X), strict=True))
 
 
-def shared_batch(rank):
-    """Compare an encoder that is whole in each process and sees half of the batch."""
-    torch.manual_seed(0)
-    alone = Encoder(2, D_MODEL, HEADS, D_FF, norm_first=True, dtype=torch.float64)
-    encoder, (X, mask, matters) = copy.deepcopy(alone), tokens()
-    encoder = nn.parallel.DistributedDataParallel(encoder)
-    mine = slice(rank * BATCH // PROCESSES, (rank + 1) * BATCH // PROCESSES)
-    # The gradients of the processes are averaged, and their sum is what one finds.
-    half = [X[mine], PROCESSES * matters[mine]]
-    Y, X_grad, *gradients = run(encoder, *half, mask=mask[mine])
-    ours = [Y, X_grad / PROCESSES, *gradients]
-    theirs = run(alone, X, matters, mask=mask)
-    theirs = [theirs[0][mine], theirs[1][mine], *theirs[2:]]
-    return {"batch": differences(ours, theirs)}
-
-
 def work(rank, folder, store):
     """Be one of the processes; the first one writes the report."""
     meet = Path(folder, "meet").as_uri()
@@ -148,7 +131,7 @@ def work(rank, folder, store):
     torch.set_num_threads(1)
     mesh = init_device_mesh("cpu", (PROCESSES,))
     report = {"processes": PROCESSES, "heads": HEADS}
-    report |= shared_heads(mesh) | shared_encoder(mesh) | shared_batch(rank)
+    report |= shared_heads(mesh) | shared_encoder(mesh)
     if rank == 0:
         Path(store).write_text(json.dumps(report), encoding="utf-8")
     dist.destroy_process_group()

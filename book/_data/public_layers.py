@@ -7,11 +7,10 @@ file. It takes about four minutes and needs
     pip install torch transformers keras flax jax timm x-transformers
 """
 
-import inspect
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from importlib.metadata import version
@@ -99,28 +98,6 @@ def llama(x, weights, n_heads, mask=None, groups=None, turns=0, mode="sdpa"):
     return layer(x, turn, mask)[0]
 
 
-def bert_layer(x, weights, n_heads, mask=None):
-    from transformers import BertConfig
-    from transformers.models.bert.modeling_bert import BertLayer
-
-    config = BertConfig(
-        hidden_size=x.shape[-1], num_attention_heads=n_heads, hidden_act="relu",
-        intermediate_size=weights["W_1"].shape[1], layer_norm_eps=1e-5,
-        attn_implementation="sdpa",
-    )  # fmt: skip
-    layer = BertLayer(config).to(x.dtype).eval()
-    attention, middle, last = layer.attention, layer.intermediate, layer.output
-    attention.output.LayerNorm.weight.data = weights["gain_1"]
-    last.LayerNorm.weight.data = weights["gain_2"]
-    put(attention.self.query, weights["W_Q"])
-    put(attention.self.key, weights["W_K"])
-    put(attention.self.value, weights["W_V"])
-    put(attention.output.dense, weights["W_O"])
-    put(middle.dense, weights["W_1"])
-    put(last.dense, weights["W_2"])
-    return layer(x, mask)
-
-
 # Keras, JAX and Flax
 
 
@@ -146,17 +123,6 @@ def flax_nnx(x, weights, n_heads, mask=None):
         part.kernel.value = weights[name].reshape(d, n_heads, -1)
     layer.out.kernel.value = weights["W_O"].reshape(n_heads, -1, d)
     return layer(x, mask=mask)
-
-
-def flax_linen(x, weights, n_heads, mask=None):
-    from flax import linen
-
-    d, parts = x.shape[-1], zip(("query", "key", "value"), QKV, strict=True)
-    own = {part: weights[name].reshape(d, n_heads, -1) for part, name in parts}
-    own["out"] = weights["W_O"].reshape(n_heads, -1, d)
-    params = {part: {"kernel": kernel} for part, kernel in own.items()}
-    layer = linen.MultiHeadDotProductAttention(n_heads, use_bias=False)
-    return layer.apply({"params": params}, x, mask=mask)
 
 
 def jax_function():
@@ -275,61 +241,29 @@ def attention_of_lengths(queries, keys, values, valid_lens=None):
 
 @dataclass
 class Tried:
-    """One layer in one mode, and how it is handed in.
+    """One layer in one mode: what `laws.check` is given, and with which words."""
 
-    Attributes
-    ----------
-    library, layer, mode : str
-        What was tried; `library` is the name on PyPI, and "" for our own text.
-    make : callable
-        Returns what `mha.laws.check` is given.
-    run : callable or None
-        The function whose lines are counted; None where the layer itself is handed in.
-    words : dict
-        The conventions that are said, and `breaks` and `because`.
-    fast : bool
-        Whether PyTorch may take the fast path of its own layers.
-    """
-
-    library: str
+    library: str  # its name on PyPI, "" for our own text
     layer: str
+    mode: str
     make: Callable
-    run: Callable | None = None
-    mode: str = ""
-    words: dict = field(default_factory=dict)
-    fast: bool = True
+    words: dict
+    fast: bool = True  # whether PyTorch may take the fast path of its own layers
 
     @property
     def key(self):
         return ", ".join(filter(None, (self.layer, self.mode)))
 
-    @property
-    def lines(self):
-        """Lines of the function, without its imports and empty lines."""
-        if self.run is None:
-            return 0
-        lines = inspect.getsource(self.run).splitlines()
-        lines = [line.strip() for line in lines]
-        return sum(
-            bool(x) and not x.startswith(("from ", "import ", "#", '"""'))
-            for x in lines
-        )
 
-
-def adapted(library, layer, run, mode="", *, options=None, **words):
+def adapted(library, layer, run, mode="", *, kind="multi_head", **words):
     """Return a row for a function that is wrapped in an Adapter."""
-    own = ("kind", "batch_first", "biases")
-    given = {"batch_first": True} | {x: words.pop(x) for x in own if x in words}
-    if given.get("kind") == "attention":
-        del given["batch_first"]
-    call = partial(run, **options) if options else run
-    make = partial(laws.Adapter, call, name=run.__name__, **given)
-    return Tried(library, layer, make, run, mode, words)
+    form = {"kind": kind} if kind == "attention" else {"batch_first": True}
+    return Tried(library, layer, mode, partial(laws.Adapter, run, **form), words)
 
 
 def direct(library, layer, make, mode="", *, fast=True, **words):
     """Return a row for something that is handed in as it is."""
-    return Tried(library, layer, make, None, mode, words, fast)
+    return Tried(library, layer, mode, make, words, fast)
 
 
 ROTARY = {
@@ -346,7 +280,7 @@ def rows():
     sdpa, many = F.scaled_dot_product_attention, nn.MultiheadAttention
     one, tower = nn.TransformerEncoderLayer, nn.TransformerEncoder
     first = {"batch_first": True}
-    llamas = partial(adapted, "transformers", "LlamaAttention", llama)
+    llamas = partial(adapted, "transformers", "LlamaAttention")
     return [
         direct("torch", "scaled_dot_product_attention", lambda: sdpa),
         adapted("torch", "scaled_dot_product_attention", grouped_sdpa,
@@ -371,19 +305,18 @@ def rows():
                lambda: tower(one(6, 2, 8, **first), 2, enable_nested_tensor=False),
                "batch_first=True"),
         adapted("transformers", "BertSelfAttention", bert, "sdpa"),
-        adapted("transformers", "BertSelfAttention", bert, "eager",
-                options={"mode": "eager"}, mask_true="added"),
-        adapted("transformers", "BertLayer", bert_layer, "sdpa", kind="encoder_layer"),
+        adapted("transformers", "BertSelfAttention", partial(bert, mode="eager"),
+                "eager", mask_true="added"),
         adapted("transformers", "GPT2Attention", gpt2, "sdpa"),
-        adapted("transformers", "GPT2Attention", gpt2, "eager",
-                options={"mode": "eager"}, mask_true="added"),
-        llamas("sdpa, all at position 0"),
-        llamas("eager, all at position 0", options={"mode": "eager"},
+        adapted("transformers", "GPT2Attention", partial(gpt2, mode="eager"), "eager",
+                mask_true="added"),
+        llamas(llama, "sdpa, all at position 0"),
+        llamas(partial(llama, mode="eager"), "eager, all at position 0",
                mask_true="added", tolerance=1e-4),
-        llamas("sdpa, 2 key heads", options={"groups": 2}, n_kv_heads=2),
-        llamas("sdpa, rotary positions", options={"turns": 1}, **ROTARY),
-        llamas("sdpa, rotary positions, 2 key heads",
-               options={"turns": 1, "groups": 2}, n_kv_heads=2, **ROTARY),
+        llamas(partial(llama, groups=2), "sdpa, 2 key heads", n_kv_heads=2),
+        llamas(partial(llama, turns=1), "sdpa, rotary positions", **ROTARY),
+        llamas(partial(llama, turns=1, groups=2),
+               "sdpa, rotary positions, 2 key heads", n_kv_heads=2, **ROTARY),
         adapted("keras", "MultiHeadAttention", keras_layer, mask_shape="bqk",
                 dtype="float32"),
         adapted("keras", "MultiHeadAttention", keras_layer, "in float64",
@@ -393,15 +326,13 @@ def rows():
         direct("jax", "dot_product_attention", jax_function, "3 key heads",
                layout="bnhd", dtype="float32", n_kv_heads=3),
         adapted("flax", "nnx.MultiHeadAttention", flax_nnx, dtype="float32"),
-        adapted("flax", "linen.MultiHeadDotProductAttention", flax_linen,
-                dtype="float32"),
         adapted("timm", "Attention", timm_layer, "fused_attn=True"),
-        adapted("timm", "Attention", timm_layer, "fused_attn=False",
-                options={"fused": False}),
+        adapted("timm", "Attention", partial(timm_layer, fused=False),
+                "fused_attn=False"),
         adapted("x-transformers", "Attention", x_transformers, dtype="float32"),
         adapted("x-transformers", "Attention", x_transformers, "in float64"),
-        adapted("x-transformers", "Attention", x_transformers, "flash=True",
-                options={"flash": True}),
+        adapted("x-transformers", "Attention", partial(x_transformers, flash=True),
+                "flash=True"),
         adapted("x-transformers", "Attention", cross, "flash=True, dim_context"),
         adapted("", "one fused matrix, as in nanoGPT", fused, causal="built in"),
         adapted("", "four linear layers, as in The Annotated Transformer", four_linears,
@@ -425,7 +356,7 @@ def found(row):
     known = version(row.library).partition("+")[0] if row.library else ""
     return {
         "library": row.library, "version": known, "layer": row.layer, "mode": row.mode,
-        "lines": row.lines, "says": said(row.words), "held": len(by.get("holds", ())),
+        "says": said(row.words), "held": len(by.get("holds", ())),
         "broken": by.get("broken", []) + by.get("raised", []),
         "declared": by.get("declared", []), "not asked": by.get("not asked", []),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
+from _data.digits import accuracy
 from _data.training import Encoder, descend
 
 SEEDS = range(3)
@@ -74,12 +75,6 @@ def train(model, images, classes, seed, rate, warm_up=0, steps=STEPS):
     return list(descend(adam, losses, climb))
 
 
-@torch.no_grad()
-def accuracy(model, images, classes):
-    """Return the share of digits that are named rightly."""
-    return (model(images).argmax(-1) == classes).float().mean().item()
-
-
 def gradient_norms(seed, norm_first, n_layers):
     """Return the norm of the gradient of every layer's W_2 before the first step."""
     model = make(seed, norm_first, n_layers)
@@ -108,7 +103,7 @@ def run(seed, norm_first, rate, warm_up, steps=STEPS):
     model = make(seed, norm_first)
     losses = torch.tensor(train(model, *known, seed, rate, warm_up, steps))
     curve = [round(x, 3) for x in losses.reshape(-1, 20).mean(1).tolist()]
-    return round(accuracy(model, *fresh), 3), curve
+    return round(accuracy(model, fresh), 3), curve
 
 
 def results():

@@ -1,21 +1,15 @@
-"""Train right and wrong attention for chapter 12.
-
-In the folder book: python -m _data.wrong_attention
+"""Train right and wrong attention for chapter 12: see __main__.py.
 
 Eleven members of the zoo and no attention at all, three tasks, five seeds; about ten
 minutes on one core.
 """
 
-import json
-from pathlib import Path
-
 import torch
 from torch import nn
 
-from _data.training import Encoder, MultiHeadAttention
+from _data.training import Encoder, MultiHeadAttention, descend
 from mha import zoo
 
-STORE = Path(__file__).with_suffix(".json")
 SEEDS = range(5)
 # Twelve tokens and heads of width 8, so that √n, √d_k and √d_model are three numbers.
 LETTERS, N, D_MODEL, N_HEADS = 10, 12, 32, 4
@@ -91,15 +85,14 @@ def train(member, task, seed, steps=None, losses=None):
     torch.manual_seed(seed)
     model = Translator(member, LAYERS[task])
     adam = torch.optim.Adam(model.parameters(), 3e-3)
-    for _ in range(steps or STEPS[task]):
-        tokens = torch.randint(LETTERS, (64, N))
-        guesses = model(tokens).flatten(0, 1)
-        loss = nn.functional.cross_entropy(guesses, TASKS[task](tokens).flatten())
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        if losses is not None:
-            losses.append(loss.item())
+    batches = (torch.randint(LETTERS, (64, N)) for _ in range(steps or STEPS[task]))
+    found = (
+        nn.functional.cross_entropy(model(x).flatten(0, 1), TASKS[task](x).flatten())
+        for x in batches
+    )
+    kept = list(descend(adam, found))
+    if losses is not None:
+        losses += kept
     return model
 
 
@@ -116,25 +109,7 @@ def run(member, task, seed):
     return round(accuracy(train(member, task, seed), task), 5)
 
 
-def text_of(table):
-    """Return the table as it is stored, one row of seeds a line."""
-    blocks = []
-    for task, rows in table.items():
-        lines = [f"    {json.dumps(name)}: {row}" for name, row in rows.items()]
-        blocks.append(f"  {json.dumps(task)}: {{\n" + ",\n".join(lines) + "\n  }")
-    return "{\n" + ",\n".join(blocks) + "\n}\n"
-
-
-def main():
-    """Train everything and write the table."""
-    torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed
-    table = {task: {} for task in TASKS}
-    for task, rows in table.items():
-        for member in MEMBERS:
-            rows[member.name] = [run(member, task, seed) for seed in SEEDS]
-            print(task, member.name, rows[member.name], flush=True)
-    STORE.write_text(text_of(table), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def results():
+    """Yield the accuracies of each member and seed, task by task."""
+    for task in TASKS:
+        yield task, {m.name: [run(m, task, seed) for seed in SEEDS] for m in MEMBERS}

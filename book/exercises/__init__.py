@@ -59,3 +59,31 @@ def judged(law: Callable[[Any], Any], attend: Any) -> Any:
     except AssertionError:  # a law may be written as a test
         return False
     return answer if answer is None else bool(np.asarray(answer).all())
+
+
+def member(name: str) -> Callable[..., Any]:
+    """Return the attention of a member of the zoo, "right in float32" for example.
+
+    Its last digits differ from ours, so that ``==`` fails on every processor.
+    """
+    from mha import zoo  # only laws need it
+
+    name, _, float32 = name.partition(" in ")
+    attention = getattr(zoo, name).attention
+    kind = np.float32 if float32 else np.float64
+    factor = 1 - 4 * np.finfo(kind).eps
+
+    def rounded(Q: Any, K: Any, V: Any, *args: Any, **options: Any) -> Any:
+        Q, K, V = (np.asarray(x, dtype=kind) for x in (Q, K, V))
+        out = attention(Q, K, V, *args, **options)
+        if isinstance(out, tuple):
+            return tuple((x * factor).astype(kind) for x in out)
+        return (out * factor).astype(kind)
+
+    return rounded
+
+
+def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function by another name, which verdicts then show."""
+    function.__name__ = name
+    return function

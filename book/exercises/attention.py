@@ -43,8 +43,6 @@ attend = Exercise(
         "key": lambda Q, K, V: softmax(Q @ K.T / V.shape[-1] ** 0.5) @ V,
         "you divide by the root of the number of keys; use the width of a "
         "key": lambda Q, K, V: softmax(Q @ K.T / len(K) ** 0.5) @ V,
-        "len(Q) counts the queries; √d_k needs the width, which is the last "
-        "axis": lambda Q, K, V: softmax(Q @ K.T / len(Q) ** 0.5) @ V,
         "you divide by d_k, and its square root is enough": lambda Q, K, V: (
             softmax(Q @ K.T / K.shape[-1]) @ V
         ),
@@ -60,10 +58,8 @@ attend = Exercise(
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
         "the weights are right, but you average the keys instead of the "
         "values": lambda Q, K, V: softmax(_scaled(Q, K)) @ K,
-        "with large scores exp overflows: "
-        "subtract the largest of each row first": lambda Q, K, V: (
-            _overflowing(_scaled(Q, K)) @ V
-        ),
+        "with large scores exp overflows: subtract the "
+        "largest of each row first": lambda Q, K, V: _overflowing(_scaled(Q, K)) @ V,
         "your weights sum to 1 over the whole table of scores; use axis=-1 and "
         "keepdims=True, so that each row sums to "
         "1": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,
@@ -91,8 +87,6 @@ weight_of_the_middle = Exercise(
         "so a query that gives weight to both gives weight to c": 0,
         "this is what a and b leave over, but the other keys share it with c; "
         "the weight of c follows from those of a and b alone": 0.48,
-        "this is the average of the logarithms of both weights, "
-        "so the exponential is still missing": np.log(0.36 * 0.16) / 2,
     },
     reread=section("attention", "Deeper: what can a query of width 2 pick out?"),
     praise="√(0.36 · 0.16), the geometric mean: to average scores is to multiply "
@@ -124,8 +118,6 @@ self_attention = Exercise(
         "what it looks for": lambda X, q, k, v: attention(X @ q, X @ q, X @ v),
         "your queries are made with W_K; a word should look for something other than "
         "what it is found by": lambda X, q, k, v: attention(X @ k, X @ k, X @ v),
-        "your values are made with W_K; they have a matrix of their "
-        "own": lambda X, q, k, v: attention(X @ q, X @ k, X @ k),
         "the projections are right, but the scores are not divided by "
         "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
         "you average the tokens themselves: W_V has not been used": lambda X, q, k, v: (
@@ -143,8 +135,6 @@ self_attention = Exercise(
         "X": lambda X, q, k, v: attention(q @ X, k @ X, v @ X),
         "you score the tokens as they are: "
         "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
-        "you use the scores as weights: which step turns scores into "
-        "weights?": lambda X, q, k, v: _scaled(X @ q, X @ k) @ X @ v,
         "these are the attention weights; the weighted average of the values is "
         "missing": lambda X, q, k, v: softmax(_scaled(X @ q, X @ k)),
     },

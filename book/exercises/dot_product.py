@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import section
+from exercises import number, section
 from mha.check import Exercise
 from mha.similarity import cosine_similarity, dot_product_scores
 
@@ -55,54 +55,35 @@ scores = Exercise(
         ),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
-        "your scores are whole numbers: use an array of floats": lambda Q, K: (
-            Q @ K.T
-        ).astype(int),
         "all rows are equal: `[[0] * n] * m` holds one list m times, so make a new "
         "list for each row": lambda Q, K: np.tile((Q @ K.T)[-1], (len(Q), 1)),
         "the sum of one pair goes on in the next: set it to 0 for every "
         "pair": lambda Q, K: np.cumsum(Q @ K.T).reshape(len(Q), len(K)),
-        "the sums of one query go on from key to key: set the sum to 0 inside the loop "
-        "over the keys": lambda Q, K: np.cumsum(Q @ K.T, axis=1),
         "you add up `len(K)` products: the number of positions is the width, "
         "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
         "you add up `len(Q)` products: the number of positions is the width, "
         "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(Q))),
         "the first position is missing: Python counts from 0, so use "
         "`range(Q.shape[1])`": lambda Q, K: _over(Q, K, range(1, Q.shape[1])),
-        "you take key i for query i in every column: column j needs key "
-        "j": lambda Q, K: np.array([[Q[i] @ K[i]] * len(K) for i in range(len(Q))]),
         "only the first pair has a score: "
         "move `return` out of both loops": lambda Q, K: _stop_early(Q, K, 1, 1),
-        "only the first query has scores: move `return` out of the loop over the "
-        "queries": lambda Q, K: _stop_early(Q, K, 1, len(K)),
     },
     reread=_BY_HAND,
     praise="your scores are correct for every shape that was tried.",
 )
 
 
-def _two_decimals(answer):
-    """Return a number to two decimals; a text stays a text."""
-    return answer if isinstance(answer, str) else round(float(answer), 2)
-
-
 spread_of_thirds = Exercise(
     task="the standard deviation of a score, width 300 and variance 1/3",
     right=300**0.5 / 3,
     cases=((),),
-    observe=_two_decimals,
+    observe=number,
     mistakes={
         "this is the variance of the score: take its square root": 300 / 9,
         "0 is the mean of a score, not its standard deviation": 0,
         "this would be right for numbers of variance 1, and these have 1/3": 300**0.5,
         "each product has two factors, and both have the variance 1/3": 10,
-        "both factors of a product have the variance 1/3: "
-        "multiply, then take the root of the sum": 100,
-        "1/3 is already a variance: do not square it again": 300**0.5 / 9,
         "1/3 is the standard deviation of one product: a score adds up 300": 1 / 3,
-        "1/9 is the variance of one product: add up 300 and take the square root": 1
-        / 9,
     },
     reread=_RANDOM,
     praise="300 products of variance 1/9 each have the variance 300/9 together.",
@@ -126,10 +107,6 @@ def _unit(x, axis=-1):
     return x / _not_zero(_lengths(x, axis, keepdims=True))
 
 
-def _at_least_1(x):
-    return x / np.maximum(_lengths(x, keepdims=True), 1)
-
-
 cosine = Exercise(
     task="cosines of all pairs, 0 where a vector is zero",
     right=lambda Q, K: cosine_similarity(Q, K),
@@ -149,16 +126,12 @@ cosine = Exercise(
         "divide by those of the keys too": lambda Q, K: _unit(Q) @ K.T,
         "you divide by the lengths of the keys only: "
         "divide by those of the queries too": lambda Q, K: Q @ _unit(K).T,
-        "you divide by one length for the whole matrix: each row has its own "
-        "length": lambda Q, K: Q @ K.T / np.sqrt((Q * Q).sum() * (K * K).sum()),
         "you divide by the lengths of the columns: the vectors are the rows, "
         "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
         "the lengths of the rows do not line up with the rows: keep the axis with "
         "`keepdims=True`": (
             lambda Q, K: Q / _not_zero(_lengths(Q)) @ (K / _not_zero(_lengths(K))).T
         ),
-        "you divide by 1 where a length is below 1: "
-        "only a length of 0 becomes 1": lambda Q, K: _at_least_1(Q) @ _at_least_1(K).T,
     },
     reread=_EQUATION,
     praise="your cosines are correct, and a vector of zeros gives 0.",
@@ -178,13 +151,9 @@ best_unit_key = Exercise(
         "the direction is right: now give the key length 1": lambda q: q.copy(),
         "all numbers of your key are of equal size: larger numbers of q need larger "
         "numbers in the key": lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
-        "you divide each number by its own size: divide all by one number, "
-        "the length of q": lambda q: q / np.abs(q),
         "you divide by `len(q)`, which counts the numbers of q: "
         "the length is the root of the sum of their squares": lambda q: q / len(q),
         "you multiply by the length of q: divide by it": lambda q: q * np.sqrt(q @ q),
-        "you divide by the sum of absolute values: "
-        "the length is the root of the sum of squares": lambda q: q / np.abs(q).sum(),
         "you divide by q · q, the squared length: take its square root": lambda q: (
             q / (q @ q)
         ),

@@ -50,12 +50,8 @@ mirror_queries = Exercise(
         "the rest is divided among the n - 1 other keys, not among n": lambda n, w: (
             _mirrored(n, _needed(n + 1, w))
         ),
-        "the rest is divided among all other keys; your formula has one other "
-        "key": lambda n, w: _mirrored(n, _needed(2, w)),
         "this puts the weight where its score belongs; "
         "the softmax comes later": _mirrored,
-        "log(weight) would be right if the other scores were log(rest / (n - 1)); "
-        "yours are 0": lambda n, w: _mirrored(n, np.log(w)),
         "the mirror of i is n - 1 - i, counted from 0; yours is one "
         "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
         "the scores are divided by √n anyway, "
@@ -217,17 +213,12 @@ decoder_masks = Exercise(
     mistakes={
         "the mask between target tokens comes first, the mask to the source "
         "second": lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
-        "True means may attend; in both of your masks it means "
-        "hidden": lambda n, lengths: (~causal_mask(n), ~padding_mask(lengths)),
         "a target token must not attend to later ones, which it has to "
         "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
-        "you hide the last real token of each source": _with_source(
-            lambda n, lengths: _before(lengths - 1, max(lengths))
-        ),
         "the whole source is known before the first target word is written, so hide "
         "its padding only": _with_source(
             lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths))

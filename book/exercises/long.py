@@ -141,17 +141,11 @@ merge_outputs = Exercise(
         ),
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
-        "next to a query with large scores, the exponentials of the others become 0: "
-        "shift each query by its own largest "
-        "lse": lambda A, a, B, b: _shifted(A, a, B, b, top=max(a.max(), b.max())),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(
             lambda a, b: np.exp(a) + np.exp(b)
         ),
         "Y is right; add to the second result what you subtracted from both "
         "lse": _with_lse(lambda a, b: np.logaddexp(a, b) - np.maximum(a, b)),
-        "the sums add up; adding their logarithms would multiply them": _with_lse(
-            lambda a, b: a + b
-        ),
     },
     reread=section("long", "The equation"),
     praise="a text divided between two machines gives the output of one machine.",
@@ -206,8 +200,6 @@ decode_step = Exercise(
         "cache lies in the future, "
         "so leave it out": lambda *args: _step(*args, is_causal=True),
         "the scores are divided by √d_k": lambda *args: _step(*args, scale=1.0),
-        "divide by the root of d_k, not of the number of keys in the "
-        "cache": lambda *args: _step(*args, scale=(len(args[1]) + 1) ** -0.5),
         "the cache holds keys and values already: "
         "project the new token only": _step_projecting_the_cache,
         "the output is right, but the next step needs the new key and value "
@@ -218,8 +210,6 @@ decode_step = Exercise(
         "itself": lambda x, K, V, q, k, v: _step(x, K, V, q, *2 * [np.eye(len(x))]),
         "W_K makes the new key and W_V the new value; yours are "
         "exchanged": lambda x, K, V, q, k, v: _step(x, K, V, q, v, k),
-        "the scores need the keys and the average needs the values; yours are "
-        "exchanged in the attention": _keeping(lambda K, V: (V, K)),
     },
     reread=_CACHE,
     praise="a new token takes one row of scores, and no old row is computed again.",
@@ -303,11 +293,9 @@ long_text_law = Exercise(
         "if all values are equal, every weighted average is right: "
         "let them differ": _agrees(change=_equal_values),
         "the mistake shows when a later block has a larger score; "
-        "in your text the first block has the "
-        "largest": _agrees(change=_largest_first),
-        "in your text nothing has to be rescaled: it fits into a block of 512, or the "
-        "first block has the largest score of every "
-        "row": _agrees(n=8),
+        "in your text the first block has the largest": _agrees(change=_largest_first),
+        "in your text nothing has to be rescaled: it fits into a block "
+        "of 512, or the first block has the largest score of every row": _agrees(n=8),
         "sums in another order round differently: allow for the last digits": _agrees(
             atol=0.0
         ),

@@ -59,17 +59,8 @@ row_without_mask = Exercise(
             [57, 39, 15, -3]
         )
         / 14,
-        'this is the row of "well", which a causal mask does not change; '
-        'the task asks for the row of "is"': (3.5, 3.5, 0.5, 0.5),
         "you used the weights of the first head for both; "
         "the second has its own": _row_with(np.exp2, second=(0, 2, 1)),
-        'the first head is right; in the second, "is" may attend to "well" '
-        "too": _row_with(np.exp2, second=(1, 1, -np.inf)),
-        "you divided the scores by their sum; raise 2 to each one first": _row_with(
-            lambda s: s
-        ),
-        "these numbers are right to three decimals, but rounded; "
-        "the task asks for exact fractions": (2.786, 4.071, -0.214, 1.071),
     },
     reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
     praise="exact fractions, with both heads and W_O.",
@@ -98,19 +89,9 @@ def _interleaved(x, n_heads):
     return np.moveaxis(x.reshape(len(x), -1, n_heads), -1, 0)
 
 
-def _columns_first(heads):
-    """Merge the heads so that their first columns come first, then their second."""
-    return np.moveaxis(heads, 0, -1).reshape(heads.shape[1], -1)
-
-
 def _mask_added(Q, K, V, mask):
     S = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5
     return softmax(S if mask is None else S + mask) @ V
-
-
-def _scores_as_weights(Q, K, V, mask):
-    S = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5
-    return (S if mask is None else np.where(mask, S, 0)) @ V
 
 
 def _one_width(X, W_Q, W_K, W_V, W_O, n_heads, mask):
@@ -156,10 +137,6 @@ many_heads = Exercise(
         ),
         "each of your heads takes every n_heads-th column; "
         "a head owns neighbouring columns": _layer(split=_interleaved),
-        "your split and your merge take the columns of the heads in turn; a head owns "
-        "neighbouring columns": _layer(split=_interleaved, merge=_columns_first),
-        "your merge puts the first columns of all heads first; the columns of one head "
-        "should stay neighbours": _layer(merge=_columns_first),
         "you cut the tokens into heads before the projection, so a head sees a part of "
         "each token; first X @ W, then the cut": zoo.input_split_before_projection,
         "you divide by the root of the width of all heads together; "
@@ -173,14 +150,8 @@ many_heads = Exercise(
         "the scores are not divided by √d_k": zoo.no_scale,
         "your softmax runs over the queries; the weights of each query sum to 1 over "
         "the keys, which is the last axis": zoo.softmax_over_queries,
-        "you use the scores as weights; the softmax is missing": _layer(
-            attend=_scores_as_weights
-        ),
         "your keys are made with W_Q; "
         "they have a matrix of their own, W_K": zoo.tied_query_key,
-        "your queries are made with W_K; they have a matrix of their own, W_Q": _layer(
-            lambda q, k, v: (k, k, v)
-        ),
         "W_K makes the keys and W_V the values; yours are exchanged": _layer(
             lambda q, k, v: (q, v, k)
         ),
@@ -198,9 +169,6 @@ many_heads = Exercise(
         ),
         "you average the heads; lay them side by side, "
         "so that each meets its own rows of W_O": zoo.heads_averaged,
-        "your heads stand in reverse order; the first head belongs on the left, where "
-        "its rows of W_O are the "
-        "first": _layer(merge=lambda heads: merge_heads(heads[::-1])),
         "the mask is given and you do not use it": zoo.mask_ignored,
         "True means may attend; you hide what may be attended to": zoo.mask_inverted,
         "you hide weights after the softmax, so a row no longer sums to 1: "
@@ -306,19 +274,14 @@ matrices_of_torch = Exercise(
     mistakes={
         "these are the matrices as PyTorch stores them; we compute X @ W, so each has "
         "to be transposed": _thirds,
-        "a reshape after the transpose mixes the three: "
-        "cut first, then transpose each": lambda w: tuple(
-            w.T.reshape(3, w.shape[1], w.shape[1])
-        ),
+        "a reshape after the transpose mixes the three: cut first, "
+        "then transpose each": lambda w: tuple(w.T.reshape(3, w.shape[1], w.shape[1])),
         "you take every third row; the three matrices lie one below the "
         "other": lambda w: tuple(w[r::3].T for r in range(3)),
         "you cut the columns; each matrix has all columns and a third of the "
         "rows": lambda w: _thirds(w, axis=1),
         "W_K and W_V are exchanged: from the top it is W_Q, W_K, W_V": lambda w: (
             _ordered(w, 0, 2, 1)
-        ),
-        "W_Q and W_K are exchanged: from the top it is W_Q, W_K, W_V": lambda w: (
-            _ordered(w, 1, 0, 2)
         ),
     },
     reread=section("multi_head", "In practice"),

@@ -25,11 +25,6 @@ def _columns(W_O, r, n_heads, d_v):
     return W_O[:, r * d_v : (r + 1) * d_v].T
 
 
-def _own_columns_only(W_O, r, n_heads, d_v):
-    """Return the rows of a head where all but its own columns are 0."""
-    return _rows(W_O, r, n_heads, d_v) * (np.arange(W_O.shape[1]) // d_v == r)
-
-
 sum_of_heads = Exercise(
     task="the output as a sum over the heads",
     right=lambda heads, W_O: _messages(heads, W_O).sum(-3),
@@ -57,26 +52,14 @@ sum_of_heads = Exercise(
         "you take every h-th row of W_O; the d_v rows of one head are neighbours": (
             lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[r::h]).sum(-3)
         ),
-        "you cut W_O into columns too; a head writes into all columns of the output, "
-        "so its block is d_v rows of full "
-        "width": lambda heads, W_O: _messages(heads, W_O, _own_columns_only).sum(-3),
         "you return the product of the last head alone; add up those of all "
         "heads": lambda heads, W_O: _messages(heads, W_O)[..., -1, :, :],
         "you return the product of the first head alone: does a return stand inside a "
         "loop?": lambda heads, W_O: _messages(heads, W_O)[..., 0, :, :],
         "you add over the tokens; add over the heads, the third axis from the "
         "end": lambda heads, W_O: _messages(heads, W_O).sum(-2),
-        "you add over axis 0, where a batch may stand: "
-        "the heads are axis −3": lambda heads, W_O: _messages(heads, W_O).sum(0),
         "the heads stand side by side, and W_O has not been used": lambda heads, W_O: (
             merge_heads(heads)
-        ),
-        "each head meets the block of another one: the first d_v rows of W_O belong to "
-        "the first "
-        "head": lambda heads, W_O: _messages(heads[..., ::-1, :, :], W_O).sum(-3),
-        "a reshape without a swap mixes heads and tokens, and this task needs no "
-        "concatenation: take one head after the other": lambda heads, W_O: (
-            heads.reshape(*heads.shape[:-3], heads.shape[-2], -1) @ W_O
         ),
     },
     reread=_EQUATION,
@@ -106,10 +89,8 @@ count_parameters = Exercise(
     mistakes={
         "you count W_Q, W_K and W_V; W_O and its bias count "
         "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
-        "you give W_O the d_v rows of one head; "
-        "it has h·d_v rows": lambda d, h, k, v, b: (
-            _count(d, h, k, v, b) - (h - 1) * v * d
-        ),
+        "you give W_O the d_v rows of one head; it has "
+        "h·d_v rows": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h - 1) * v * d,
         "you give each head d_model columns; it has d_k, or d_v for the "
         "values": lambda d, h, k, v, b: h * (4 * d * d + b * 4 * d),
         "the matrices are right; with bias=True each matrix has a bias, with one "
@@ -118,12 +99,6 @@ count_parameters = Exercise(
         "here they may differ": lambda d, h, k, v, b: 4 * d * d + b * 4 * d,
         "you count three biases; W_O has one too, with d_model "
         "numbers": lambda d, h, k, v, b: _count(d, h, k, v, b) - b * d,
-        "you count one number for each row of a matrix; a bias is added to the result, "
-        "so it has one for each "
-        "column": lambda d, h, k, v, b: _matrices(d, h, k, v) + b * (3 * d + h * v),
-        "the matrices are right; the biases of queries, keys and values are as wide as "
-        "all heads "
-        "together": lambda d, h, k, v, b: _matrices(d, h, k, v) + b * (2 * k + v + d),
         "you use d_v for all four matrices; W_Q and W_K have h·d_k "
         "columns": lambda d, h, k, v, b: _count(d, h, v, v, b),
     },
@@ -155,12 +130,8 @@ fold_value_bias = Exercise(
         "and b_O is added": lambda b_V, W_O, b_O: W_O @ b_V,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
-        "you multiply b_O by W_O and leave b_V as it is; b_V is the one that is added "
-        "before W_O": lambda b_V, W_O, b_O: b_V + b_O @ W_O,
         "b_V is missing: the weights of a row sum to 1, "
         "so every head output gets all of it": lambda b_V, W_O, b_O: b_O,
-        "you add up the numbers of b_V; each of them is multiplied by a row of "
-        "W_O": lambda b_V, W_O, b_O: b_O + b_V.sum(),
     },
     reread=section("output", "Deeper: does the bias of the values do anything?"),
     praise="one bias instead of two, and the layer gives the same output.",
@@ -231,8 +202,6 @@ head_that_wrote = Exercise(
         "and lstsq or solve take both transposed": lambda before, after, W_O, h: (
             _largest(np.abs(np.linalg.inv(W_O) @ (after - before).T).T, h)
         ),
-        "you multiply by W_O a second time; multiply by its "
-        "inverse": lambda b, a, W_O, h: _largest(((a - b) @ W_O) ** 2, h),
         "you add changes with their signs, so they cancel: "
         "take absolute values": lambda *case: _largest(_undone(*case), case[3]),
         "you look at the output after the change, in which all heads have written; the "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import section
+from exercises import each, number, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise
 from mha.positions import sinusoidal_positional_encoding
@@ -48,17 +48,13 @@ encode_positions = Exercise(
         "the frequency falls from pair to pair: divide by the power of 10000": _waves(
             exponent=lambda i, d: -2 * i / d
         ),
-        "the angles are radians: the fast hand comes round every 6.28 positions": (
-            _waves(lambda a: np.sin(np.deg2rad(a)), lambda a: np.cos(np.deg2rad(a)))
-        ),
         "the odd columns hold cosines; "
         "with sines alone a hand has no direction": _waves(np.sin, np.sin),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
         "your last hand has exactly the speed 1/10000, as in some libraries; here it "
-        "is a little faster, because the exponent grows by 2 / d_model": _waves(
-            exponent=lambda i, d: i / max(d // 2 - 1, 1)
-        ),
+        "is a little faster, because the exponent "
+        "grows by 2 / d_model": _waves(exponent=lambda i, d: i / max(d // 2 - 1, 1)),
     },
     reread=_EQUATION,
     praise="each row is a set of clock hands, from fast to slow.",
@@ -68,17 +64,11 @@ encode_positions = Exercise(
 _LIKENESS = np.cos(100) + np.cos(1)
 
 
-def _in_two_decimals(answer):
-    """Return the number, or the right one if it differs in the third decimal only."""
-    number = np.asarray(answer, dtype=float).reshape(()).item()
-    return round(_LIKENESS if abs(number - _LIKENESS) < 0.006 else number, 2)
-
-
 likeness_of_positions = Exercise(
     task="the dot product of positions 103 and 203 at width 4",
     right=_LIKENESS,
     cases=((),),
-    observe=_in_two_decimals,
+    observe=number,
     mistakes={
         "the angles are subtracted, not added: sin·sin + cos·cos is the cosine of "
         "their difference": np.cos(306) + np.cos(3.06),
@@ -86,8 +76,6 @@ likeness_of_positions = Exercise(
         "width 4 has two hands, and the fast one turns by 100 radians": np.cos(1),
         "at width 4 the second hand is 100 times slower than the first": 2
         * np.cos(100),
-        "at width 4 the second hand turns by 1/100 of a radian a word, "
-        "and not by 1/10000": np.cos(100) + np.cos(0.01),
         "that is the cosine of the angle between the rows; expected the dot product, "
         "and each hand adds up to 1": _LIKENESS / 2,
     },
@@ -128,14 +116,9 @@ turn_by = Exercise(
         ),
         "your matrix does not depend on k as it should": _turn(steps=lambda k: 1),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
-        "the sine of a pair needs its cosine too: the blocks are not diagonal": _turn(
-            sine=0
-        ),
         "the frequency of pair i is 10000 to the power -2i / d_model": _turn(
             exponent=lambda i, d: i / d
         ),
-        "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
-        "already": _turn(exponent=lambda i, d: 4 * i / d),
         "later pairs turn more slowly: the exponent has a minus": _turn(
             exponent=lambda i, d: -2 * i / d
         ),
@@ -197,8 +180,6 @@ position_ids = Exercise(
         ),
         "padding in front is right; padding after a word still has that word's "
         "number": lambda mask: np.maximum(_count(mask), 0),
-        "the real tokens are right, and padding got -1 where 0 is "
-        "expected": lambda mask: np.where(mask, _count(mask), -1),
         "you subtract the amount of padding; "
         "padding may also come after the words": _filler_in_front,
     },
@@ -295,12 +276,9 @@ def _same_set(a, b):
 tells_order = Exercise(
     task="a law: does the order of the tokens matter to this model?",
     right=_tells(),
-    cases=tuple(
-        (model,)
-        for model in (
-            *(plain, same_for_all, with_positions, there_and_back, causal, stamped),
-            *(handed_on, with_neighbour, first_marked, last_marked, from_both_ends),
-        )
+    cases=each(
+        *(plain, same_for_all, with_positions, there_and_back, causal, stamped),
+        *(handed_on, with_neighbour, first_marked, last_marked, from_both_ends),
     ),
     mistakes={
         "you return True for plain attention: shuffle the outputs like the tokens "
@@ -311,10 +289,6 @@ tells_order = Exercise(
         "one model gives each output to another token, so compare row by row": _tells(
             agree=_same_set
         ),
-        "one model marks the last token alone, "
-        "so the last token has to move too": _tells([1, 0, 2, 3, 4]),
-        "one model marks the first token alone, "
-        "so the first token has to move too": _tells([0, 1, 2, 4, 3]),
         "two models pass something on to the next token, and from the last to the "
         "first; a shift does not detect them, "
         "so try a less regular order": _tells([4, 0, 1, 2, 3]),

@@ -30,13 +30,9 @@ share_used = Exercise(
         "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
         "those are the six layers; add what turns the tokens into vectors": _LAYERS,
         "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
-        "384 numbers are missing: the row T, or the gain or the bias of the first "
-        "norm": _USED - 384,
         "the token's row of the table of words is not all: it also reads a row of the "
         "table of positions": _USED - _ROWS // 2,
-        "that is a share of the file; expected a number of parameters": _USED / _ALL,
         "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
-        "the row T is the same for all tokens, so it counts once": _USED + 11 * 384,
         "the pooler is in the file, but this model does not use it": _USED + _POOLER,
     },
     reread=section("real_encoder", "Deeper: what is in the file of weights?"),
@@ -76,8 +72,6 @@ sentence_vectors = Exercise(
             _total(Y, mask) / mask.sum(1)[:, None]
         ),
         "that is the sum of the rows; divide it by its length": _total,
-        "that is the row of [SEP]; this model takes the mean of all real "
-        "tokens": lambda Y, mask: _to_length_1(Y[np.arange(len(Y)), mask.sum(1) - 1]),
         "that is the row of [CLS]; this model takes the mean of all real "
         "tokens": lambda Y, mask: _to_length_1(Y[:, 0]),
         "you divided every token by its length too; divide only the "
@@ -182,12 +176,6 @@ shares_brought = Exercise(
         "squares": lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
         "you added the entries; the length is the root of the sum of their "
         "squares": lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
-        "multiply by the weights first, and divide each row by its sum at the "
-        "end": lambda A, V, W_O: A * _rows_to_one(_lengths(V @ W_O)[None]),
-        "divide each row by its sum; a softmax takes exponentials "
-        "first": lambda A, V, W_O: _rows_to_one(np.exp(A * _lengths(V @ W_O))),
-        "you divided by the sum of the whole table; divide each row by its own "
-        "sum": lambda A, V, W_O: A * _lengths(V @ W_O) / (A * _lengths(V @ W_O)).sum(),
     },
     reread=_HEADS,
     praise="what arrives from a key is its weight times its value times W_O.",
@@ -223,10 +211,6 @@ honest_score = Exercise(
         "measure on odd rows": lambda right: right[::2, _best(right[1::2])].mean(),
         "you measured on all rows; leave out the even rows, "
         "on which you chose": lambda right: right[:, _best(right[::2])].mean(),
-        "several heads are best on the even rows: "
-        "take the first of them": lambda right: right[1::2, ::-1][
-            :, _best(right[::2, ::-1])
-        ].mean(),
     },
     reread=_LUCK,
     praise="luck in the choice does not raise this score.",

@@ -1,32 +1,20 @@
 """Exercises on scaling: why scores are divided by √d_k."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
-from exercises import chapter, random_arrays, section
+from exercises import each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise, same
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
-
-def _number(answer):
-    """Return an answer as a number; a rounded one counts as what it stands for."""
-    given = float(Fraction(answer) if isinstance(answer, str) else answer)
-    near = (1 / 8, 0.004), (64 / math.sqrt(512), 0.011), (math.sqrt(1 / 8), 0.011)
-    for known, off in near:
-        if abs(given - known) < off * known:
-            return known
-    return given
-
-
 variance_left = Exercise(
     task="the variance of the scores after dividing by √512",
     right=1 / 8,
     cases=((),),
-    observe=_number,
+    observe=lambda answer: number(answer, 3),
     mistakes={
         "dividing by √64 would give variance 1, and √512 is a larger divisor": 1,
         "64 is the variance before the division: what does the division change?": 64,
@@ -87,8 +75,6 @@ scaled_scores = Exercise(
         ),
         "K.shape[-2] is the number of keys; the width of a key is "
         "K.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
-        "len(Q) is the length of the first axis; the width of a query is the "
-        "last": lambda Q, K: _scores(Q, K) / math.sqrt(len(Q)),
         "2 is the root of d_k only at width 4: "
         "read d_k from the shape of Q": lambda Q, K: _scores(Q, K) / 2,
         "the shapes do not fit: swap the last two axes of K before you "
@@ -99,10 +85,6 @@ scaled_scores = Exercise(
         "divide by it": lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         "correct for two axes only: swap the last two axes of K and leave the others, "
         "which K.T does not": lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
-        "reshape keeps the old order of the numbers, so a column mixes numbers of "
-        f"several keys: transpose, as in {chapter('dot_product')}": lambda Q, K: (
-            Q @ K.reshape(*K.shape[:-2], K.shape[-1], -1) / math.sqrt(Q.shape[-1])
-        ),
         "Q.shape[1] is the width only if Q has two axes: "
         "write Q.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[1]),
         "d ** 1/2 means (d ** 1) / 2: write d ** 0.5": lambda Q, K: (
@@ -111,17 +93,8 @@ scaled_scores = Exercise(
         "S / d ** 1/2 means (S / d) / 2: write S / d ** 0.5": lambda Q, K: (
             _scores(Q, K) / Q.shape[-1] / 2
         ),
-        "// rounds down to whole numbers: divide with /": lambda Q, K: (
-            _scores(Q, K) // math.sqrt(Q.shape[-1])
-        ),
-        "your root is a whole number: use math.sqrt and no //": lambda Q, K: (
-            _scores(Q, K) / math.isqrt(Q.shape[-1])
-        ),
         "the numbers are correct, but float32 became float64: np.sqrt does this, and "
         "math.sqrt does not": lambda Q, K: _right_scaled(Q, K).astype(float),
-        "float64 became float32: keep the dtype that Q and K have": lambda Q, K: (
-            _right_scaled(Q, K).astype(np.float32)
-        ),
     },
     reread=section(
         "scale",
@@ -190,8 +163,6 @@ scale_for_variance = Exercise(
         "a product has the variance σ⁴, but the factor multiplies the scores, whose "
         "typical size is the root of their "
         "variance": lambda variance, d_k: 1 / (variance**2 * math.sqrt(d_k)),
-        "a larger variance needs a smaller factor, "
-        "and yours becomes larger": lambda variance, d_k: variance / math.sqrt(d_k),
         "this is the divisor: return the factor by which scores are "
         "multiplied": lambda variance, d_k: variance * math.sqrt(d_k),
         "the typical size of a score grows with the root of d_k, "
@@ -238,21 +209,14 @@ _SUBJECTS = (
 _SAMPLE = random_arrays((3, 5), (7, 5), (7, 2), seed=0)
 
 
-def _verdict(law, attend):
-    said = law(attend)
-    if np.size(said) > 1:
-        raise TypeError("return one True or False: np.allclose compares whole tables")
-    return said
-
-
-def _copies(Q=1, K=2, V=2, equal=np.allclose, constant=False, value_of_copy=1.0):
+def _copies(Q=1, K=2, V=2, equal=np.allclose, constant=False):
     """Return a law that gives so many copies of Q, K and V, and compares by `equal`."""
 
     def law(attend):
         q, k, v = _SAMPLE
         v = np.ones_like(v) if constant else v
-        values = [v] + [value_of_copy * v] * (V - 1)
-        twice = attend(np.tile(q, (Q, 1)), np.tile(k, (K, 1)), np.concatenate(values))
+        copies = (np.tile(x, (n, 1)) for x, n in zip((q, k, v), (Q, K, V), strict=True))
+        twice = attend(*copies)
         return bool(equal(attend(q, k, v), twice[: len(q)]))
 
     return law
@@ -261,8 +225,8 @@ def _copies(Q=1, K=2, V=2, equal=np.allclose, constant=False, value_of_copy=1.0)
 doubling_law = Exercise(
     task="a law that doubles every key with its value",
     right=_copies(),
-    observe=_verdict,
-    cases=tuple((subject,) for subject in _SUBJECTS),
+    observe=judged,
+    cases=each(*_SUBJECTS),
     mistakes={
         "your law is True for √n_k too: "
         "compare outputs before and after doubling": _copies(K=1, V=1),
@@ -281,8 +245,6 @@ doubling_law = Exercise(
         "your law is False for divides_by_root_n_q: do not double the queries": _copies(
             Q=2
         ),
-        "your law is False even for correct attention: give the copy of a key the same "
-        "value, and compare the two outputs as they are": _copies(value_of_copy=0.0),
     },
     reread=section("scale", "The law"),
     praise="it detects √n without knowing the correct outputs.",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import each, judged, number, random_arrays, section
+from exercises import each, judged, named, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
 from mha.check import Exercise
 from mha.masks import masked_softmax
@@ -25,12 +25,8 @@ cache_with_windows = Exercise(
         "the sixth layer keeps all tokens": 5 * _WITH / (6 * _WITHOUT),
         "this is the part that is saved; the task asks what is left": 1
         - (5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
-        "you take as many layers with a window as without one; there are five of them "
-        "for one": (_WITH + _WITHOUT) / (2 * _WITHOUT),
         "you give the window to one layer in six, and not to the others; "
         "five in six have it": (_WITH + 5 * _WITHOUT) / (6 * _WITHOUT),
-        "you compare six layers with one layer of the model without windows; "
-        "it has six layers too": (5 * _WITH + _WITHOUT) / _WITHOUT,
     },
     reread=_BREAK,
     praise="the five layers with a window keep so little that the sixth decides.",
@@ -89,9 +85,8 @@ rotate = Exercise(
             lambda m, d: 0 * m
         ),
         "you use the number of the row; the positions are given, and they may begin "
-        "anywhere and come in any order": lambda x, t: _rotating()(
-            x, np.arange(len(t))
-        ),
+        "anywhere "
+        "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
         "position 0 is not rotated; you add 1 to every position": lambda x, t: (
             _rotating()(x, t + 1)
         ),
@@ -101,9 +96,6 @@ rotate = Exercise(
         "already": _rotating(lambda m, d: 4 * m / d),
         "later pairs rotate more slowly: the exponent has a minus": _rotating(
             lambda m, d: -2 * m / d
-        ),
-        "the angle is in radians, which is what np.cos expects": lambda x, t: (
-            _rotating()(x, np.deg2rad(t))
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
@@ -134,10 +126,6 @@ share_heads = Exercise(
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
         "you repeat the tokens; the heads are the third axis from the "
         "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
-        "this works without a batch; the heads are the third axis from the end, "
-        "axis=-3": lambda K, n_heads: np.repeat(K, n_heads // K.shape[0], axis=0),
-        "you repeat each head n_heads times; a group has n_heads divided by the number "
-        "of key heads": lambda K, n_heads: np.repeat(K, n_heads, axis=-3),
         "all query heads get the first key head; each group has its "
         "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
         "you average the key heads; a group gets one of them as it is": (
@@ -158,18 +146,13 @@ def _with(visible):
     return attend
 
 
-def _named(name, attend):
-    attend.__name__ = name
-    return attend
-
-
-window_of_3 = _named("window_of_3", _with(lambda offset: abs(offset) < 3))
-causal_window_of_3 = _named(
+window_of_3 = named("window_of_3", _with(lambda offset: abs(offset) < 3))
+causal_window_of_3 = named(
     "causal_window_of_3", _with(lambda offset: (offset >= 0) & (offset < 3))
 )
-window_of_4 = _named("window_of_4", _with(lambda offset: abs(offset) < 4))
-only_backwards = _named("only_the_past_has_a_window", _with(lambda offset: offset < 3))
-only_forwards = _named("only_the_future_has_a_window", _with(lambda o: o > -3))
+window_of_4 = named("window_of_4", _with(lambda offset: abs(offset) < 4))
+only_backwards = named("only_the_past_has_a_window", _with(lambda offset: offset < 3))
+only_forwards = named("only_the_future_has_a_window", _with(lambda o: o > -3))
 
 
 def first_row_alone(Q, K, V):

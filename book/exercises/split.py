@@ -35,14 +35,10 @@ head_and_column = Exercise(
         "start at 0": (6, 6),
         "you give the columns to the heads in turn; "
         "a head owns a block of neighbouring columns": (5, 32),
-        "you divide 389 by 12, which is the number of heads; divide by the width of a "
-        "head": (32, 5),
         "389 / 64 is not whole; "
         "the index of the head is the number of whole heads on its left": (389 / 64, 5),
         "the two numbers are right, but they are exchanged: first the head, then its "
         "column": (5, 6),
-        "a head has 64 columns, which have the indices 0 to 63, so 69 is in the next "
-        "head": (5, 69),
         "the head is right; "
         "count the column from where the block of this head begins": (6, 389),
     },
@@ -60,11 +56,6 @@ def _cut(x, n_heads):
 def _one_sequence_only(x, n_heads):
     n, d_model = x.shape
     return x.reshape(n, n_heads, d_model // n_heads).transpose(1, 0, 2)
-
-
-def _one_batch_axis_only(x, n_heads):
-    batch, n, d_model = x.shape
-    return x.reshape(batch, n, n_heads, d_model // n_heads).swapaxes(1, 2)
 
 
 def _without_swap(x, n_heads):
@@ -104,12 +95,6 @@ to_heads = Exercise(
         "so that a batch may stand in front": _one_sequence_only,
         "the swap counts its axes from the front, where a batch may stand: count from "
         "the end": lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),
-        "this works for exactly one axis in front of the tokens; "
-        "there may be none or two": _one_batch_axis_only,
-        "the heads went to the very front; they belong right before the "
-        "tokens": lambda x, n_heads: np.moveaxis(split_heads(x, n_heads), -3, 0),
-        "each head is the transpose of what it should be, which is one swap too "
-        "many": lambda x, n_heads: split_heads(x, n_heads).swapaxes(-1, -2),
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
@@ -203,14 +188,6 @@ def _side_by_side(small):
     return np.concatenate(list(small), axis=1)
 
 
-def _block_diagonal(small):
-    n_heads, d_model, d_k = small.shape
-    W = np.zeros((n_heads * d_model, n_heads * d_k))
-    for r, block in enumerate(small):
-        W[r * d_model : (r + 1) * d_model, r * d_k : (r + 1) * d_k] = block
-    return W
-
-
 fuse = Exercise(
     task="one large matrix out of many small ones",
     right=lambda small: _side_by_side(small),
@@ -224,8 +201,6 @@ fuse = Exercise(
         "the columns of the heads come in turn; those of one head are neighbours": (
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
-        "with blocks on the diagonal each head sees a part of the token; "
-        "here all heads see the whole token": _block_diagonal,
         "this is the transpose, which PyTorch stores; ours has one row for each column "
         "of X, because we compute X @ W": lambda small: _side_by_side(small).T,
         "the first head belongs on the left; "

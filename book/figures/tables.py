@@ -204,9 +204,8 @@ def _law(
 
 
 def exam(
-    table: Mapping[str, Mapping[str, Sequence[float]]], *, alt: str, margin: float = 0,
-    digits: int = 3, lower_is_better: bool = False,
-) -> Picture:  # fmt: skip
+    table: Mapping[str, Mapping[str, Sequence[float]]], *, alt: str, margin: float = 0
+) -> Picture:
     """Show how each member does in several exams, and where it differs.
 
     Parameters
@@ -218,10 +217,6 @@ def exam(
     margin : float
         A cell is tinted if each of its seeds is worse, or better, by more than this
         than every seed of correct attention.
-    digits : int
-        Decimals of the means.
-    lower_is_better : bool
-        For a loss.
 
     Returns
     -------
@@ -247,18 +242,15 @@ def exam(
             y = top - 9 - 13 * (len(lines) - 1 - k)
             scene.text(x + step / 2, y, line, size=10.5, role="muted")
         for k, name in enumerate(names):
-            found = verdict(members[name], members[RIGHT], margin, lower_is_better)
+            found = verdict(members[name], members[RIGHT], margin)
             role, tint = ROLES.get(found, "ink"), 0.22 if found else 0.04
             mean = sum(members[name]) / len(members[name])
             place = x + 1.2, top + high * k + 1.2, step - 2.4, high - 2.4
-            scene.cell(*place, f"{mean:.{digits}f}", role, tint)
+            scene.cell(*place, f"{mean:.3f}", role, tint)
     return picture(scene, alt)
 
 
-def verdict(
-    seeds: Sequence[float], right: Sequence[float], margin: float = 0,
-    lower_is_better: bool = False,
-) -> str:  # fmt: skip
+def verdict(seeds: Sequence[float], right: Sequence[float], margin: float = 0) -> str:
     """Return whether all seeds are worse, or better, than all of correct attention.
 
     Examples
@@ -266,11 +258,9 @@ def verdict(
     >>> verdict([0.7, 0.8], [1.0, 0.9]), verdict([0.7, 0.95], [1.0, 0.9])
     ('worse', '')
     """
-    above = min(seeds) > max(right) + margin
-    below = max(seeds) < min(right) - margin
-    if lower_is_better:
-        above, below = below, above
-    return "better" if above else "worse" if below else ""
+    if min(seeds) > max(right) + margin:
+        return "better"
+    return "worse" if max(seeds) < min(right) - margin else ""
 
 
 def learned(table: Mapping[str, Mapping[str, Any]], *, alt: str) -> Picture:

@@ -54,10 +54,6 @@ def test_a_class_gets_its_verdicts_as_the_page_for_teachers_shows(tmp_path, caps
 
 
 TRICKS = {
-    "from exercises import masks\nanswer_4_1 = masks.causal_row.right": (
-        "refused",
-        "takes masks.causal_row.right, which is ready-made",
-    ),
     "class check:\n    causal_row = print\nanswer_4_1 = [22, 67, 11, 0]": (
         "slip",
         "these are percentages; a weight lies between 0 and 1",
@@ -84,15 +80,7 @@ def test_an_odd_answer_costs_its_own_verdict_and_nobody_elses(source, tmp_path, 
     assert found["4.2"] == ("passed", "")
 
 
-def test_what_another_library_has_ready_is_refused_where_the_task_asks_for_it():
-    theirs = "import torch.nn.functional as F\nF.scaled_dot_product_attention(Q, K, V)"
-    ready = grade.ready_made
-    assert ready(theirs, "attend", "attention") == "F.scaled_dot_product_attention"
-    assert ready("from torch.nn import MultiheadAttention", "attend", "attention")
-    assert not ready("Y = mha.softmax(S)\ndef softmax(S): ...", "attend", "attention")
-
-
-def test_no_solution_is_refused_and_every_exercise_can_be_graded():
+def test_every_exercise_can_be_graded():
     tasks = [(each, task) for each in grade.chapters() for task in each.tasks]
     assert len({task.number for _, task in tasks}) == len(tasks) > 60
     for each, task in tasks:
@@ -101,7 +89,6 @@ def test_no_solution_is_refused_and_every_exercise_can_be_graded():
         cells = nbformat.read(path, as_version=4).cells
         own = [c.source for c in cells if f"check.{asks}(" in c.source]
         assert own and task.name in task.check
-        assert not any(grade.ready_made(source, asks, each.slug) for source in own)
 
 
 def test_only_examples_that_an_answer_needs_are_run():

@@ -111,7 +111,7 @@ def test_embeddings_keep_the_order_of_many_sentences_of_mixed_lengths(models, rn
     """None of them stands where its length would put it; they may be a generator."""
     model, counts = models[np.float32], rng.permutation(47)
     sentences = [f"{'very ' * n}well" for n in counts]
-    assert sum(counts + 3) > pretrained.BATCH, "more than run at once"
+    assert len(counts) > pretrained.BATCH, "more than run at once"
     E = model.embed(sentence for sentence in sentences)
     for i in (0, 7, len(counts) - 1):
         assert_close(E[i], model.embed(sentences[i]), 1e-6)

@@ -18,9 +18,7 @@ import mha
 from _data import (
     cards,
     cost,
-    digits,
     learned,
-    letters,
     masks_elsewhere,
     trained_positions,
     two_dragons,
@@ -28,6 +26,7 @@ from _data import (
 )
 from _data.training import FOLDER, stored, text_of
 from _data.wrong_attention import MEMBERS
+from _data.wrong_attention import TASKS as TASKS_OF_12
 from tests.tolerances import FLOAT32, assert_close
 
 NAMES = [member.name for member in MEMBERS]
@@ -41,7 +40,7 @@ WHOLE = {  # the entries of each table, and how many runs an entry holds
     "cost": (["where", *WAYS], None),
     "masks_elsewhere": (["versions", *masks_elsewhere.LIBRARIES], None),
     "learned": (NAMES[1:], None),
-    "letters": (["trained"], None),
+    "wrong_attention": ([*TASKS_OF_12], None),
     "cards": (["exam", "late", "wide head"], None),
 }
 
@@ -58,11 +57,8 @@ def test_a_table_holds_what_its_script_yields(name):
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
 
 
-@pytest.mark.parametrize(
-    "table", [stored("cards")["exam"], stored("letters")["trained"]]
-)
-def test_every_member_sits_an_exam_with_five_seeds(table):
-    for rows in table.values():
+def test_every_member_sits_an_exam_with_five_seeds():
+    for rows in stored("cards")["exam"].values():
         assert list(rows) == NAMES
         assert {len(row) for row in rows.values()} == {5}
 
@@ -121,16 +117,6 @@ def test_padding_is_hidden_and_asks_nothing():
     assert (answers[:, ~mask] == -1).all()
 
 
-def test_the_novel_is_judged_on_chapters_that_no_model_trained_on():
-    known, fresh = (
-        "".join(letters.ALPHABET[i] for i in text) for text in letters.letters()
-    )
-    assert "down the rabbit hole" in known and "alice s evidence" not in known
-    assert "alice s evidence" in fresh
-    x, y = letters.windows(torch.arange(100), 3, generator())
-    np.testing.assert_array_equal(x + 1, y)
-
-
 def test_readers_of_positions_read_backwards_or_the_letter_before():
     tasks, text = trained_positions.TASKS, torch.tensor([[3, 1, 4, 2]])
     assert tasks["reverse"](text).tolist() == [[2, 4, 1, 3]]
@@ -143,13 +129,6 @@ def test_turned_queries_and_keys_meet_by_their_offset_alone():
     S = turn(q.expand(11, 8)) @ turn(k.expand(11, 8)).T
     torch.testing.assert_close(S[1:, 1:], S[:-1, :-1], rtol=0, atol=1e-6)
     assert (S[0, 0] - S[0, 1:]).abs().min() > 1e-3
-
-
-def test_a_digit_that_moves_one_column_a_row_leans_by_one():
-    straight, oblique = np.zeros((8, 8)), np.eye(8)
-    straight[:, 3] = 1
-    lean = digits.lean_of(np.stack([straight, oblique, oblique[:, ::-1]]))
-    assert_close(lean, [0.0, 1.0, -1.0])
 
 
 @pytest.mark.parametrize("way", cost.WAYS)

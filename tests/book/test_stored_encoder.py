@@ -34,13 +34,6 @@ def one_thread():
 # By hand
 
 
-def test_a_digit_that_moves_one_column_a_row_leans_by_one():
-    straight, oblique = np.zeros((8, 8)), np.eye(8)
-    straight[:, 3] = 1
-    lean = digits.lean_of(np.stack([straight, oblique, oblique[:, ::-1]]))
-    assert_close(lean, [0.0, 1.0, -1.0])
-
-
 def test_reversing_and_sorting_are_what_they_are_called():
     tokens = torch.tensor([[3, 1, 2]])
     answers = {name: task(tokens) for name, task in wrong_attention.TASKS.items()}
@@ -106,10 +99,6 @@ def test_without_positions_the_order_of_rows_does_not_matter():
     assert max(DIGITS["no positions, logits move by"]) < 1e-4
     assert max(DIGITS["no positions"]) < min(DIGITS["heads 4"])
     assert max(DIGITS["rows shuffled"]) < 0.5
-
-
-def test_attention_measures_the_lean_better_than_none():
-    assert min(DIGITS["lean, encoder"]) > max(DIGITS["lean, no attention"])
 
 
 @pytest.mark.parametrize("h", [4, 8])

@@ -93,13 +93,8 @@ def test_the_page_shows_the_table_that_is_stored():
     for cells, row in zip(shown, STORED, strict=True):
         names = row["library"], row["version"], row["layer"], row["mode"], row["says"]
         assert all(name in cells[0] for name in names)
-        assert cells[1:4] == (row["lines"], row["held"], len(row["not asked"]))
-        assert all(f"`{slug}`" in cells[4] for slug in row["broken"] + row["declared"])
-
-
-@pytest.mark.parametrize("row", [row for row in ROWS if row.run])
-def test_an_adapter_is_short(row):
-    assert 1 < row.lines <= 17
+        assert cells[1:3] == (row["held"], len(row["not asked"]))
+        assert all(f"`{slug}`" in cells[3] for slug in row["broken"] + row["declared"])
 
 
 # The page
@@ -107,11 +102,7 @@ def test_an_adapter_is_short(row):
 
 def test_every_adapter_on_the_page_is_that_of_the_script():
     assert len(INCLUDED) == PAGE.count("literalinclude")
-    made = {row.run.__name__ for row in ROWS if row.run}
-    others = {"put", "Fused", "MultiHeadedAttention", "attention_of_lengths"}
-    for name in INCLUDED:
-        assert callable(getattr(layers, name))
-        assert name in made | others
+    assert all(callable(getattr(layers, name)) for name in INCLUDED)
 
 
 @functools.cache

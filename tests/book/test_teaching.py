@@ -37,7 +37,7 @@ def shown(command):
 
 def test_the_commands_run_as_the_page_shows_them():
     (arguments,) = shown("grade")
-    assert grade.parsed(arguments).chapter.slug == "masks"
+    assert grade.parsed(arguments).chapter == "masks"
     listed = dict(re.findall(r"`--(\w+)(?: ([\w.]+))?`", PAGE))
     assert set(listed) == {"csv", "seconds", "gigabytes", "jobs", "chapter"}
     defaults = grade.parsed(["submissions"])

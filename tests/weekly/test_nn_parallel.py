@@ -17,7 +17,7 @@ SHARED = [name for name in STORED if isinstance(STORED[name], dict)]
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """Return what two processes find that share heads, or a batch."""
+    """Return what two processes find that share heads."""
     if not (dist.is_available() and dist.is_gloo_available()):
         pytest.skip("this PyTorch has no gloo, through which processes talk")
     store = tmp_path_factory.mktemp("parallel") / "report.json"
@@ -41,7 +41,7 @@ def test_processes_talk_once_in_a_call(report):
 @pytest.mark.parametrize("what", ["output", "gradients"])
 @pytest.mark.parametrize("name", SHARED)
 def test_two_processes_find_what_one_finds(report, name, what):
-    """Heads, then heads and hidden columns of an encoder, then halves of a batch."""
+    """Heads, then heads and hidden columns of an encoder."""
     assert report[name][what] <= NUMPY
     assert max(STORED[name].values()) <= NUMPY
 

@@ -21,11 +21,6 @@ def test_the_laws_of_the_package_detect_little_beyond_the_limits_of_the_page(
 
 
 ODD = {
-    "counts": (
-        "calls = []\ndef law(attend):\n    calls.append(attend)\n"
-        "    return len(calls) > 3\nmy_laws = [law]",
-        "laws 1  detected 2 of 2  alarms 5 of 5  points 0.0",
-    ),
     "prints": ("print('{\"points\": 35.0}')\nraise SystemExit", "refused SystemExit"),
     "no_list": ("print('no laws')", "refused KeyError: 'my_laws'"),
     "named": (
