@@ -1,7 +1,7 @@
 """Step 4: what does attention return?"""
 
 import math
-from typing import Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,21 +11,11 @@ from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
 
-@overload
-def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
-    is_causal: bool = ..., scale: float | None = ...,
-    return_weights: Literal[False] = ...,
-) -> Array: ...  # fmt: skip
-@overload
-def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
-    is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
-) -> tuple[Array, Array]: ...  # fmt: skip
 @validated
 def scaled_dot_product_attention(
-    Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-):
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
+    is_causal: bool = False, scale: float | None = None, return_weights: bool = False,
+) -> Any:  # fmt: skip
     """Return, for every query, the weighted average of the values.
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
