@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, Maybe, validated
+from mha._doors import Maybe, validated
 from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
