@@ -13,14 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mha._extras import needs
-
-with needs("mha.plot", "plot"):
+try:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
     from PIL import Image  # comes with matplotlib
+except ModuleNotFoundError as error:
+    text = f'mha.plot needs matplotlib ({error}): pip install "matplotlib>=3.9"'
+    raise ModuleNotFoundError(text, name=error.name) from error
 
 __all__ = ["COLOURS", "Picture", "heatmap", "heatmaps"]
 
