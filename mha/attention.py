@@ -46,7 +46,7 @@ def scaled_dot_product_attention(
     -------
     Y : ndarray of shape (..., n_q, d_v)
         Each row lies in the convex hull of the value rows; a query whose keys are all
-        masked gets zeros. Same dtype as the inputs; float16 is summed in float32.
+        masked gets zeros.
     A : ndarray of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 

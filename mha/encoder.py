@@ -38,8 +38,7 @@ def layer_norm(
     -------
     y : ndarray of the shape of `x`
         Without gain and bias each row has mean 0 and variance σ² / (σ² + ε), a little
-        below 1. A row of equal numbers becomes `bias`. The dtype is the one that NumPy
-        gives all arguments together; float16 is summed in float32.
+        below 1. A row of equal numbers becomes `bias`.
 
     Raises
     ------
@@ -100,8 +99,7 @@ def feed_forward(
     Returns
     -------
     y : ndarray of shape (..., n, d_model)
-        Row ``i`` depends on row ``i`` of `x` only. The dtype is the one that NumPy
-        gives all arguments together; float16 is summed in float32.
+        Row ``i`` depends on row ``i`` of `x` only.
 
     Raises
     ------
@@ -183,11 +181,8 @@ def encoder_layer(
         b_1, b_2            one number per column        feed-forward
         gain_2, bias_2      (d_model,)                   the norm of feed-forward
         ==================  ===========================  ============================
-    n_heads : int
-        Number of heads.
-    mask : ndarray, optional
-        Broadcasts to (..., n_heads, n, n). bool: True = may attend. float: added
-        to the scores. On a batch, write ``mask[:, None]`` for one mask per sequence.
+    n_heads, mask, is_causal, return_weights : optional but `n_heads`
+        As in `multi_head_attention`; `mask` broadcasts to (..., n_heads, n, n).
     activation : {"relu", "gelu"}, default "relu"
         Between the two maps of the feed-forward part, see `feed_forward`.
     norm_first : bool, default False
@@ -195,17 +190,12 @@ def encoder_layer(
         (post-norm, as in the paper).
     eps : float, default 1e-5
         See `layer_norm`.
-    is_causal : bool, default False
-        Token ``i`` attends to the tokens ``j <= i`` only; `mask` still applies.
-    return_weights : bool, default False
-        Return the weights of every head too, never averaged.
 
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
         The tokens after one layer. A token whose keys are all masked stays finite,
-        because the residual connection passes it on. The dtype is the one that
-        NumPy gives all arguments together; a float16 layer is computed in float32.
+        because the residual connection passes it on.
     A : ndarray of shape (..., n_heads, n, n)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
@@ -278,9 +268,7 @@ def encoder(
     layers : sequence of dict
         The weights of each layer, as `encoder_layer` takes them. Without layers `X`
         is returned unchanged.
-    n_heads : int
-        Number of heads, the same in each layer.
-    mask, activation, norm_first, eps, is_causal : optional
+    n_heads, mask, activation, norm_first, eps, is_causal : optional but `n_heads`
         The same for each layer, see `encoder_layer`.
     final_norm : (gain, bias), optional
         Normalise once more at the end, as pre-norm stacks do. Either may be None, see
@@ -292,8 +280,7 @@ def encoder(
     -------
     Y : ndarray of shape (..., n, d_model)
         The tokens after the last layer, finite even where all keys are masked. Without
-        positions, permuting the tokens permutes the rows. The dtype is the one that
-        NumPy gives all arguments together.
+        positions, permuting the tokens permutes the rows.
     A : list of ndarray, each of shape (..., n_heads, n, n)
         Only with `return_weights`. One entry for each layer, the first layer first.
 

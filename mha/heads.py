@@ -26,8 +26,7 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     Returns
     -------
     y : ndarray of shape (..., d_out)
-        The dtype is the one that NumPy gives all arguments together; float16 is summed
-        in float32.
+        One vector per row.
 
     Raises
     ------
@@ -156,8 +155,7 @@ def multi_head_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_out)
-        The mixed output for every token. The dtype is the one that NumPy gives all
-        arguments together; float16 is summed in float32.
+        The mixed output for every token.
     A : ndarray of shape (..., n_heads, n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 

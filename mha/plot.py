@@ -205,9 +205,8 @@ def heatmaps(
                 ax.vlines(range(1, len(across)), 0, len(down), **thin)
                 ax.hlines(range(1, len(down)), 0, len(across), **thin)
         if kind == "mask":
-            tints = {"may attend": {"fc": "none"}}
-            tints["masked"] = {"fc": "none", "hatch": "////"}
-            _legend(figure, tints, "")
+            hatched = {"fc": "none", "hatch": "////"}
+            _legend(figure, {"may attend": {"fc": "none"}, "masked": hatched}, "")
         elif not numbered:
             shares = np.linspace(-1 if low < 0 else 0, 1, 5)
             tints = {_written(x * most, 2): {"fc": _tint(colour, x)} for x in shares}
@@ -231,9 +230,7 @@ def _matrices(panels: Sequence[ArrayLike], kind: Kind) -> list[Array]:
 
 def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
     """Return the cells to hatch."""
-    if kind == "mask":
-        return ~A
-    mask = np.asarray(True if mask is None else mask)
+    mask = A if kind == "mask" else np.asarray(True if mask is None else mask)
     if mask.dtype != bool:
         raise ValueError(f"mask must be boolean, got {mask.dtype}")
     try:

@@ -193,7 +193,7 @@ WRONG = {
     ],
     "dot_product_scores": [
         (dict(K=np.eye(3)), ValueError, "Q has 2 columns and K has 3 columns; they"),
-        (dict(K=COLUMN), ValueError, "Q and K must have .* d_k, got 2 and 1"),
+        (dict(K=COLUMN), ValueError, "Q has 2 columns and K has 1 columns"),
         (
             dict(Q=[1, 2]),
             ValueError,
@@ -378,7 +378,7 @@ OF_WEIGHTS = [
     ({"W_2": None}, ValueError, "{0} lacks W_2$"),
     ({"W_1": None, "W_K": None}, ValueError, "{0} lacks W_K, W_1$"),
     ({"w_q": EYE}, ValueError, "{0} holds w_q; the names are W_Q, W_K, .*bias_2$"),
-    ({"W_O": COLUMN}, ValueError, r"X and {0}\['W_O'\] .* d_model, got 2 and 1"),
+    ({"W_O": COLUMN}, ValueError, r"X has 2 columns and {0}\['W_O'\] has 1 columns"),
     ({"W_2": np.ones((2, 3))}, ValueError, r"{0}\['W_2'\] .* d_model, got 2 and 3"),
     ({"gain_1": np.ones(3)}, ValueError, r"{0}\['gain_1'\] .*\(2,\), got \(3,\)"),
     ({"bias_2": 1.0}, ValueError, r"{0}\['bias_2'\] must .*\(d_model,\), got \(\)"),
