@@ -133,9 +133,8 @@ class Exercise:
             return Verdict("not yet", f"{step}\n  reread    {self.reread}")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                slip, here = self._recognise(outcomes)
-                hint = slip and here + slip
-                lines = [hint or general_hint(got, want, outcomes, wanted)]
+                slip = self._recognise(outcomes)
+                lines = [slip or general_hint(got, want, outcomes, wanted)]
                 for name, value in zip(self._names(), case, strict=False):
                     lines.append(f"  {name + ' =':<10}{show(value, 12)}")
                 digits = 3 if show(got) != show(want) else 8
@@ -216,27 +215,22 @@ class Exercise:
 
         return note if codes and isinstance(called, list) else None
 
-    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, str]:
-        """Return the mistake that comes closest, and what to say before its hint.
+    def _recognise(self, outcomes: list[Any]) -> str | None:
+        """Return what is said to the mistake that gives the same, if there is one.
 
-        Best is one with the same outcomes, then one that differs only where either
-        stops with an error, then one that agrees where the answer first fails.
+        If none does, it may be the one mistake that differs only where either stops
+        with an error.
         """
-        closest: str | None = None
-        most = False, 0
-        first = list(map(same, outcomes, self._wanted)).index(False)
-        for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
+        rows = [*zip(self.mistakes, self._theirs, strict=True)]
+        for hint, theirs in rows:
             if all(map(same, outcomes, theirs)):
-                return hint, ""
-            if same(theirs[first], self._wanted[first]):
-                continue
-            found = _outcomes.shared_results(outcomes, theirs, self._wanted)
-            told = found[0] or _outcomes.telling(outcomes[first], theirs[first])
-            if told and found == most:
-                closest = None
-            elif told and found > most:
-                closest, most = hint, found
-        return closest, "" if most[0] else "on this input it looks like this slip: "
+                return hint
+        near = [
+            hint
+            for hint, theirs in rows
+            if _outcomes.same_slip(outcomes, theirs, self._wanted)
+        ]
+        return near[0] if len(near) == 1 else None
 
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):

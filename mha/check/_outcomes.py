@@ -96,27 +96,13 @@ def _smallest(a: np.ndarray, b: np.ndarray) -> float:
     return max(ATOL, 1e-6 * float(sizes[np.isfinite(sizes)].max(initial=0)))
 
 
-def shared_results(
-    outcomes: Sequence[Any], theirs: Sequence[Any], wanted: Sequence[Any]
-) -> tuple[bool, int]:
-    """Return whether no results differ, and how many wrong ones come before they do."""
-    shared = 0
-    for a, b, want in zip(outcomes, theirs, wanted, strict=True):
-        if isinstance(a, Raised) or isinstance(b, Raised):
-            continue
-        if not same(a, b):
-            return False, shared
-        shared += not same(a, want)
-    return shared > 0, shared
-
-
-def telling(a: Any, b: Any) -> bool:
-    """Tell whether two results agree in more than one whole number, or in a part."""
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return same(a, b) and any(map(telling, a, b))
-    if not isinstance(a, np.ndarray) or a.dtype.kind not in "iuf" or not same(a, b):
-        return False
-    return len(np.unique(a)) > 1 or bool(np.nan_to_num(np.modf(a)[0]).any())
+def same_slip(a: Sequence[Any], b: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Tell whether two answers fail first in one way, and agree where neither stops."""
+    first = next(k for k, want in enumerate(wanted) if not same(a[k], want))
+    pairs = [*zip(a, b, strict=True)]
+    stops = [any(isinstance(x, Raised) for x in pair) for pair in pairs]
+    agree = all(stop or same(*pair) for stop, pair in zip(stops, pairs, strict=True))
+    return agree and not stops[first]
 
 
 def general_hint(

@@ -168,42 +168,22 @@ def test_an_answer_in_float32_is_right_where_its_rounding_meets_a_zero():
     assert not exact(lambda x: x - 7 + 5e-7 * np.array([1.0, 0.0])).passed
 
 
-def test_a_mistake_that_agrees_on_the_first_failing_input_only_may_be_it():
-    def squares_the_second_case_only(x):
-        return x * x if x.shape == (2,) else np.sin(x)
-
-    verdict = DOUBLED(squares_the_second_case_only)
-    assert verdict.mistake == "that is the square"
-    hint = "not yet: on this input it looks like this slip: that is the square\n"
-    assert str(verdict).startswith(hint)
+def test_a_mistake_is_also_known_where_the_answer_stops_on_some_inputs():
+    assert DOUBLED(lambda x: x * x if x.ndim == 1 else 1 / 0).mistake == (
+        "that is the square"
+    )
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda x: x * x if x.ndim == 2 else np.sin(x),  # agrees later only
+        lambda x: x * x if x.shape == (2,) else np.sin(x),  # agrees on one input only
         lambda x: np.full(2, np.inf),
         lambda x: x * x if len(x) == 1 else 1 / 0,  # right, and then an error
     ],
 )
 def test_a_mistake_that_does_not_explain_the_failure_is_not_named(answer):
     assert DOUBLED(answer).mistake is None
-
-
-def test_of_two_mistakes_the_one_that_agrees_longer_is_named_and_none_if_both_do():
-    inputs = ([3.0, 4.0], [1.0, 5.0], [4.0, 2.0], [7.0, 2.0])
-    exercise = Exercise(
-        task="twice a number",
-        right=lambda x: 2 * x,
-        cases=tuple((np.array(x),) for x in inputs),
-        mistakes={
-            "a square": lambda x: x * x,
-            "half": lambda x: x * x if x[0] != 1 else x / 3,
-        },
-        reread="page 1",
-    )
-    assert exercise(lambda x: x * x if x[1] > 2 else x).mistake == "a square"
-    assert exercise(lambda x: x * x if x[0] == 3 else x).mistake is None
 
 
 def test_where_an_error_is_asked_for_silence_fails():

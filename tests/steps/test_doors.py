@@ -379,7 +379,7 @@ OF_WEIGHTS = [
     ({"W_1": None, "W_K": None}, ValueError, "{0} lacks W_K, W_1$"),
     ({"w_q": EYE}, ValueError, "{0} holds w_q; the names are W_Q, W_K, .*bias_2$"),
     ({"W_O": COLUMN}, ValueError, r"X has 2 columns and {0}\['W_O'\] has 1 columns"),
-    ({"W_2": np.ones((2, 3))}, ValueError, r"{0}\['W_2'\] .* d_model, got 2 and 3"),
+    ({"W_2": np.ones((2, 3))}, ValueError, r"and {0}\['W_2'\] has 3 columns"),
     ({"gain_1": np.ones(3)}, ValueError, r"{0}\['gain_1'\] .*\(2,\), got \(3,\)"),
     ({"bias_2": 1.0}, ValueError, r"{0}\['bias_2'\] must .*\(d_model,\), got \(\)"),
     ({"b_1": ["a", "b"]}, TypeError, r"{0}\['b_1'\] must hold real numbers"),
