@@ -57,10 +57,6 @@ def scaled_dot_product_attention(
     TypeError
         If an argument does not hold real numbers, or `mask` holds integers.
 
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.2.1.
-
     Examples
     --------
     The query scores ln 3 with the first key and 0 with the second, so its output is

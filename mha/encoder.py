@@ -48,10 +48,6 @@ def layer_norm(
     TypeError
         If an argument does not hold real numbers.
 
-    References
-    ----------
-    Ba, Kiros and Hinton 2016, *Layer normalization*.
-
     Examples
     --------
     The first row has mean 5 and variance 16, the second mean 30 and variance 100.
@@ -107,11 +103,6 @@ def feed_forward(
         If shapes do not fit, with both numbers, or `activation` is not known.
     TypeError
         If an argument does not hold real numbers.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.3. Hendrycks and Gimpel
-    2016, *Gaussian error linear units*.
 
     Examples
     --------
@@ -208,11 +199,6 @@ def encoder_layer(
         If `weights` is not a dict, an argument does not hold real numbers, `n_heads` is
         not an integer, or `mask` holds integers.
 
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.1. Xiong et al. 2020,
-    *On layer normalization in the transformer architecture*, for `norm_first`.
-
     Examples
     --------
     Matrices of zeros add nothing, so only the two norms are left.
@@ -290,10 +276,6 @@ def encoder(
         As in `encoder_layer`.
     TypeError
         As there, and if `layers` is not a sequence of dicts or `final_norm` not a pair.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.1.
 
     Examples
     --------

@@ -167,10 +167,6 @@ def multi_head_attention(
         If an argument does not hold real numbers, `n_heads` is not an integer, or
         `mask` holds integers.
 
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.2.2.
-
     Examples
     --------
     Two heads with identity projections. The keys of the second are equal, so its output

@@ -281,24 +281,12 @@ class MultiHeadAttention(_Layer):
         self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
         mask: Mask = None, *, is_causal: bool = False, return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-        """Return the mixed answer for every token of `query`.
+        """Return the mixed answer for every token of `query`, of the same shape.
 
-        Parameters
-        ----------
-        query, key, value : Tensor of shapes (..., n_q, d_model) and (..., n_k, d_model)
-            The tokens that ask, that are asked, by default `query`, and that answer, by
-            default `key`.
-        mask, is_causal, return_weights : optional
-            As in `scaled_dot_product_attention`, for scores of shape (..., n_heads,
-            n_q, n_k). For a batch write ``mask[:, None]`` to give each sequence its
-            own and ``mask[None]`` to give each head its own; three axes are refused.
-
-        Returns
-        -------
-        Y : Tensor of shape (..., n_q, d_model)
-            The bias of W_O for a token whose keys are all masked.
-        A : Tensor of shape (..., n_heads, n_q, n_k)
-            Only with `return_weights`, for every head, never averaged.
+        `key` is `query` by default, and `value` is `key`. The other arguments, the
+        weights that are returned and the errors are those of `mha.multi_head_attention`
+        with tensors of shapes (..., n_q, d_model) and (..., n_k, d_model). A token
+        whose keys are all masked gets the bias of W_O.
         """
         key = query if key is None else key
         value = key if value is None else value
