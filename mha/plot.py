@@ -209,8 +209,8 @@ def heatmaps(
             _legend(figure, {"may attend": {"fc": "none"}, "masked": hatched}, "")
         elif not numbered:
             shares = np.linspace(-1 if low < 0 else 0, 1, 5)
-            tints = {_written(x * most, 2): {"fc": _tint(colour, x)} for x in shares}
-            _legend(figure, tints, unit or kind.removesuffix("s"))
+            marks = {_written(x * most, 2): {"fc": _tint(colour, x)} for x in shares}
+            _legend(figure, marks, unit or kind.removesuffix("s"))
         return Picture(figure, alt)
 
 
@@ -281,8 +281,8 @@ def _frames(
     quiet = {"color": COLOURS["muted"]}
     for k, words in enumerate(below):
         line, column = divmod(k, beside)
-        place = column * (wide + GAP), -line * down, wide, high
-        ax: Any = figure.add_axes([x / 72 for x in place], fc="none")
+        x, y = column * (wide + GAP) / 72, -line * down / 72
+        ax: Any = figure.add_axes((x, y, wide / 72, high / 72), fc="none")
         ax.set(xlim=(0, len(cols)), ylim=(len(rows), 0))
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
@@ -347,19 +347,19 @@ def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
         ax.add_patch(PathPatch(path, clip_on=False, **look))
 
 
-def _legend(figure: Figure, tints: dict[str, Any], title: str) -> None:
+def _legend(figure: Figure, marks: dict[str, Any], title: str) -> None:
     """Say below the panels what the tints mean, where no number does."""
     boxes = [
         Rectangle(
             (0, 0), 1, 1, ec=COLOURS["muted" if "hatch" in fill else "rest"], **fill
         )
-        for fill in tints.values()
+        for fill in marks.values()
     ]
     places = [ax.get_position() for ax in figure.axes]
     middle = (min(p.x0 for p in places) + max(p.x1 for p in places)) / 2
     words = min(len(ax.texts[0].get_text()) for ax in figure.axes) > 0
     legend = figure.legend(
-        boxes, tints, loc="upper center", ncols=len(boxes), title=title, frameon=False,
+        boxes, marks, loc="upper center", ncols=len(boxes), title=title, frameon=False,
         bbox_to_anchor=(middle, min(p.y0 for p in places) - 0.35 * words),
         fontsize=9, title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
         handletextpad=0.4, labelcolor=COLOURS["ink"],

@@ -149,6 +149,7 @@ class Member:
     ) -> None:  # fmt: skip
         self.name, self.steps = name, dict(steps)
         vars(self).update(facts, __module__="mha.zoo")
+        part: Any
         self._whole, part = (with_steps(door, **steps) for door in doors)
         self.__signature__, part.__signature__ = map(_signature, doors)
         part.__self__, part.__name__ = self, doors[1].__name__[1:]
