@@ -145,9 +145,10 @@ class Member:
 
     def __init__(
         self, name: str, steps: Mapping[str, Step],
-        doors: tuple[Step, Step] = (_multi_head, _attention), **facts: Any,
+        doors: tuple[Step, Step] | None = None, **facts: Any,
     ) -> None:  # fmt: skip
         self.name, self.steps = name, dict(steps)
+        doors = doors or (_multi_head, _attention)
         vars(self).update(facts, __module__="mha.zoo")
         part: Any
         self._whole, part = (with_steps(door, **steps) for door in doors)
