@@ -15,10 +15,8 @@ import math
 import numpy as np
 
 import mha
-from mha.zoo._member import EncoderMember as EncoderMember
-from mha.zoo._member import Exhibit as Exhibit
+from mha.zoo._member import ENCODER, bug, layer_through, seen, train_mode
 from mha.zoo._member import Member as Member
-from mha.zoo._member import bug, layer_through, seen, training
 from mha.zoo._steps import with_steps as with_steps
 
 right = Member("right", {}, seen="")
@@ -435,7 +433,7 @@ ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
 WRONG = ALL[1:]
 
 
-right_encoder = EncoderMember("right_encoder", {}, seen="")
+right_encoder = Member("right_encoder", {}, ENCODER, seen="")
 
 
 def stretched(y, gain, bias):
@@ -450,7 +448,7 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5):
     """Batch norm: each feature is normalised over all tokens of the batch."""
     # Fresh running statistics are mean 0 and variance 1.
     tokens = x.reshape(-1, x.shape[-1])
-    y = mha.layer_norm(tokens.T, eps=eps).T.reshape(x.shape) if training.get() else x
+    y = mha.layer_norm(tokens.T, eps=eps).T.reshape(x.shape) if train_mode.get() else x
     return stretched(y, gain, bias)
 
 
@@ -564,4 +562,6 @@ def only_last_layer(X, layers, *args, **options):
     return mha.encoder(X, layers[-1:], *args, **options)
 
 
-ENCODERS = tuple(x for x in list(globals().values()) if isinstance(x, EncoderMember))
+ENCODERS = tuple(
+    x for x in list(globals().values()) if isinstance(x, Member) and x not in ALL
+)
