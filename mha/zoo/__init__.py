@@ -61,7 +61,7 @@ def scale_by_d_k(Q, K, V, mask=None, *, scale=None, **options):
 
 
 @bug("scaled_dot_product_attention", "FrancescoSaverioZuppichini/ViT/issues/2")
-@seen("A vision transformer tutorial; one of its three copies was mended.")
+@seen("A vision transformer tutorial; one of its five copies was mended.")
 def scale_after_softmax(Q, K, V, mask=None, *, return_weights=False, **options):
     """The weights are divided by √d_k, after the softmax."""
     options = {**options, "scale": 1.0, "return_weights": True}
@@ -85,7 +85,7 @@ def softmax_over_queries(x, axis=-1):
 
 
 @bug("softmax", "CAMMA-public/rendezvous/issues/10")
-@seen("A network for videos of surgery; its author calls the axis a typo.")
+@seen("The PyTorch version of a network for videos; its author says: a typo.")
 def softmax_over_heads(x, axis=-1):
     """The softmax runs over the heads, the axis in front of the tokens."""
     return mha.softmax(x if x.ndim > 2 else x[None], axis=-3).reshape(x.shape)
@@ -123,8 +123,7 @@ def mask_inverted(S, mask=None, axis=-1):
     return mha.masked_softmax(S, mask, axis)
 
 
-@bug("masked_softmax", "lucidrains/memory-compressed-attention/issues/2")
-@seen("A library masked after the softmax until a reader asked.")
+@bug("masked_softmax")
 def mask_after_softmax(S, mask=None, axis=-1):
     """The weights are multiplied by the mask, after the softmax."""
     A = mha.softmax(S, axis)
@@ -453,7 +452,7 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5):
 
 
 @bug("layer_norm", "jadore801120/attention-is-all-you-need-pytorch/issues/19")
-@seen("98 % accuracy on a translation task: the norm let the future in.")
+@seen("98 % accuracy, reported in 2017; its norm let the future in.")
 def norm_over_tokens(x, gain=None, bias=None, eps=1e-5):
     """Each feature is normalised over the tokens of the sequence."""
     y = mha.layer_norm(x.swapaxes(-1, -2), eps=eps).swapaxes(-1, -2)
@@ -524,7 +523,7 @@ def residual_from_the_input(X, norm_first, attend, feed, norm_1, norm_2):
 
 
 @bug("encoder_layer", "Howuhh/faster-trajectory-transformer/issues/3")
-@seen("The author found it; old checkpoints would not have survived the repair.")
+@seen("The author found it; the repair came ten months later.")
 @layer_through
 def residual_after_norm(X, norm_first, attend, feed, norm_1, norm_2):
     """Pre-norm adds to the normalised token; it must add to the token itself."""
