@@ -1,6 +1,8 @@
 """mha: multi-head attention, one small step at a time.
 
-The functions here need NumPy only. `mha.nn` holds the same steps as PyTorch layers,
+The functions here need NumPy only. Their results have the dtype that NumPy gives all
+arguments together, lists and integers count as float64, and float16 is summed in
+float32. `mha.nn` holds the same steps as PyTorch layers,
 `mha.laws` what must be true of any attention, `mha.zoo` the wrong versions.
 """
 

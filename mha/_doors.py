@@ -91,9 +91,8 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(step)
     def door(*args: P.args, **kwargs: P.kwargs) -> R:
         given = dict(zip(by_place, args, strict=False)) | kwargs
-        fits = len(given) == len(args) + len(kwargs) and required <= given.keys()
-        arguments = defaults | given
-        if not fits or len(arguments) > len(defaults):
+        twice = len(given) < len(args) + len(kwargs)
+        if twice or not required <= given.keys() <= defaults.keys():
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as misfit:
@@ -101,7 +100,7 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
         if not names:  # at the first call, when all steps are there
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
-        arguments = _checked(arguments, axes, checks, not keeps_dtype)
+        arguments = _checked(defaults | given, axes, checks, not keeps_dtype)
         dtypes = _dtypes(arguments.values())
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
             return bare(**arguments)
@@ -262,17 +261,13 @@ def _misfit(
     if axes[name][-1] == ",":
         return f"{name} must have shape ({size},), got ({n},)"
     other = next(a for a in axes if symbol in _symbols(axes[a]))
-    first, second = (axes[a].endswith(symbol) for a in (other, name))
-    if name[:2] == "X_":  # it may be X, under the name of what was not given
-        name = next(a for a in axes if given[a] is given[name])
-    if other[:2] == "X_":
-        other = next(a for a in axes if given[a] is given[other])
-    if first == second:
-        same = f"last axis {symbol}" if first else f"length {symbol}"
-        return f"{other} and {name} must have the same {same}, got {size} and {n}"
-    if second:
-        other, size, name, n = name, n, other, size
-    return f"{other} has {size} columns and {name} {n} rows; they must be equal"
+    parts = []
+    for array, size_here in ((other, size), (name, n)):
+        side = "columns" if axes[array].endswith(symbol) else "rows"
+        if array[:2] == "X_":  # it may be X, under the name of what was not given
+            array = next(a for a in axes if given[a] is given[array])
+        parts.append(f"{array} has {size_here} {side}")
+    return f"{' and '.join(parts)}; they must be equal"
 
 
 def broadcast_leading(

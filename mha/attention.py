@@ -1,31 +1,21 @@
 """Step 4: what does attention return?"""
 
 import math
-from typing import Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, Maybe, validated
+from mha._doors import Maybe, validated
 from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
 
-@overload
-def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
-    is_causal: bool = ..., scale: float | None = ...,
-    return_weights: Literal[False] = ...,
-) -> Array: ...  # fmt: skip
-@overload
-def scaled_dot_product_attention(
-    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = ..., *,
-    is_causal: bool = ..., scale: float | None = ..., return_weights: Literal[True],
-) -> tuple[Array, Array]: ...  # fmt: skip
 @validated
 def scaled_dot_product_attention(
-    Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-):
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
+    is_causal: bool = False, scale: float | None = None, return_weights: bool = False,
+) -> Any:  # fmt: skip
     """Return, for every query, the weighted average of the values.
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
@@ -56,7 +46,7 @@ def scaled_dot_product_attention(
     -------
     Y : ndarray of shape (..., n_q, d_v)
         Each row lies in the convex hull of the value rows; a query whose keys are all
-        masked gets zeros. Same dtype as the inputs; float16 is summed in float32.
+        masked gets zeros.
     A : ndarray of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
@@ -66,10 +56,6 @@ def scaled_dot_product_attention(
         If shapes do not fit, with both numbers; if a float mask holds NaN or +inf.
     TypeError
         If an argument does not hold real numbers, or `mask` holds integers.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.2.1.
 
     Examples
     --------

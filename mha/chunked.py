@@ -54,11 +54,6 @@ def chunked_attention(
     TypeError
         As there, and if `block_size` is not an integer.
 
-    References
-    ----------
-    Milakov and Gimelshein 2018, *Online normalizer calculation for softmax*. Dao et al.
-    2022, *FlashAttention*, section 3.1.
-
     Examples
     --------
     The query scores ln 3 with the first key and 0 with the second, and the keys come

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,8 +38,7 @@ def layer_norm(
     -------
     y : ndarray of the shape of `x`
         Without gain and bias each row has mean 0 and variance σ² / (σ² + ε), a little
-        below 1. A row of equal numbers becomes `bias`. The dtype is the one that NumPy
-        gives all arguments together; float16 is summed in float32.
+        below 1. A row of equal numbers becomes `bias`.
 
     Raises
     ------
@@ -48,10 +47,6 @@ def layer_norm(
         or `eps` is negative.
     TypeError
         If an argument does not hold real numbers.
-
-    References
-    ----------
-    Ba, Kiros and Hinton 2016, *Layer normalization*.
 
     Examples
     --------
@@ -100,8 +95,7 @@ def feed_forward(
     Returns
     -------
     y : ndarray of shape (..., n, d_model)
-        Row ``i`` depends on row ``i`` of `x` only. The dtype is the one that NumPy
-        gives all arguments together; float16 is summed in float32.
+        Row ``i`` depends on row ``i`` of `x` only.
 
     Raises
     ------
@@ -109,11 +103,6 @@ def feed_forward(
         If shapes do not fit, with both numbers, or `activation` is not known.
     TypeError
         If an argument does not hold real numbers.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.3. Hendrycks and Gimpel
-    2016, *Gaussian error linear units*.
 
     Examples
     --------
@@ -152,23 +141,12 @@ def gelu(z: Array) -> Array:
     return z * below.astype(z.dtype)
 
 
-@overload
-def encoder_layer(
-    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = ..., *,
-    activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
-    is_causal: bool = ..., return_weights: Literal[False] = ...,
-) -> Array: ...  # fmt: skip
-@overload
-def encoder_layer(
-    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = ..., *,
-    activation: Activation = ..., norm_first: bool = ..., eps: float = ...,
-    is_causal: bool = ..., return_weights: Literal[True],
-) -> tuple[Array, Array]: ...  # fmt: skip
 @validated
 def encoder_layer(
-    X, weights, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
-    is_causal=False, return_weights=False,
-):  # fmt: skip
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    is_causal: bool = False, return_weights: bool = False,
+) -> Any:  # fmt: skip
     """Let the tokens attend to each other, then transform each on its own.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
@@ -194,11 +172,8 @@ def encoder_layer(
         b_1, b_2            one number per column        feed-forward
         gain_2, bias_2      (d_model,)                   the norm of feed-forward
         ==================  ===========================  ============================
-    n_heads : int
-        Number of heads.
-    mask : ndarray, optional
-        Broadcasts to (..., n_heads, n, n). bool: True = may attend. float: added
-        to the scores. On a batch, write ``mask[:, None]`` for one mask per sequence.
+    n_heads, mask, is_causal, return_weights : optional but `n_heads`
+        As in `multi_head_attention`; `mask` broadcasts to (..., n_heads, n, n).
     activation : {"relu", "gelu"}, default "relu"
         Between the two maps of the feed-forward part, see `feed_forward`.
     norm_first : bool, default False
@@ -206,17 +181,12 @@ def encoder_layer(
         (post-norm, as in the paper).
     eps : float, default 1e-5
         See `layer_norm`.
-    is_causal : bool, default False
-        Token ``i`` attends to the tokens ``j <= i`` only; `mask` still applies.
-    return_weights : bool, default False
-        Return the weights of every head too, never averaged.
 
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
         The tokens after one layer. A token whose keys are all masked stays finite,
-        because the residual connection passes it on. The dtype is the one that
-        NumPy gives all arguments together; a float16 layer is computed in float32.
+        because the residual connection passes it on.
     A : ndarray of shape (..., n_heads, n, n)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
@@ -228,11 +198,6 @@ def encoder_layer(
     TypeError
         If `weights` is not a dict, an argument does not hold real numbers, `n_heads` is
         not an integer, or `mask` holds integers.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.1. Xiong et al. 2020,
-    *On layer normalization in the transformer architecture*, for `norm_first`.
 
     Examples
     --------
@@ -270,25 +235,13 @@ def encoder_layer(
     return (Y, A) if return_weights else Y
 
 
-@overload
-def encoder(
-    X: ArrayLike, layers: Sequence[Weights], n_heads: int,
-    mask: Maybe = ..., *, activation: Activation = ..., norm_first: bool = ...,
-    eps: float = ..., final_norm: tuple[Maybe, Maybe] | None = ...,
-    is_causal: bool = ..., return_weights: Literal[False] = ...,
-) -> Array: ...  # fmt: skip
-@overload
-def encoder(
-    X: ArrayLike, layers: Sequence[Weights], n_heads: int,
-    mask: Maybe = ..., *, activation: Activation = ..., norm_first: bool = ...,
-    eps: float = ..., final_norm: tuple[Maybe, Maybe] | None = ...,
-    is_causal: bool = ..., return_weights: Literal[True],
-) -> tuple[Array, list[Array]]: ...  # fmt: skip
 @validated
 def encoder(
-    X, layers, n_heads, mask=None, *, activation="relu", norm_first=False, eps=1e-5,
-    final_norm=None, is_causal=False, return_weights=False,
-):  # fmt: skip
+    X: ArrayLike, layers: Sequence[Weights], n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    final_norm: tuple[Maybe, Maybe] | None = None, is_causal: bool = False,
+    return_weights: bool = False,
+) -> Any:  # fmt: skip
     """Send the tokens through one layer after the other.
 
     Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)
@@ -301,9 +254,7 @@ def encoder(
     layers : sequence of dict
         The weights of each layer, as `encoder_layer` takes them. Without layers `X`
         is returned unchanged.
-    n_heads : int
-        Number of heads, the same in each layer.
-    mask, activation, norm_first, eps, is_causal : optional
+    n_heads, mask, activation, norm_first, eps, is_causal : optional but `n_heads`
         The same for each layer, see `encoder_layer`.
     final_norm : (gain, bias), optional
         Normalise once more at the end, as pre-norm stacks do. Either may be None, see
@@ -315,8 +266,7 @@ def encoder(
     -------
     Y : ndarray of shape (..., n, d_model)
         The tokens after the last layer, finite even where all keys are masked. Without
-        positions, permuting the tokens permutes the rows. The dtype is the one that
-        NumPy gives all arguments together.
+        positions, permuting the tokens permutes the rows.
     A : list of ndarray, each of shape (..., n_heads, n, n)
         Only with `return_weights`. One entry for each layer, the first layer first.
 
@@ -326,10 +276,6 @@ def encoder(
         As in `encoder_layer`.
     TypeError
         As there, and if `layers` is not a sequence of dicts or `final_norm` not a pair.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.1.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Step 5: how do many heads attend at once?"""
 
-from typing import Literal, overload
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -26,8 +26,7 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     Returns
     -------
     y : ndarray of shape (..., d_out)
-        The dtype is the one that NumPy gives all arguments together; float16 is summed
-        in float32.
+        One vector per row.
 
     Raises
     ------
@@ -115,25 +114,13 @@ def merge_heads(heads: ArrayLike) -> Array:
     return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
 
-@overload
-def multi_head_attention(
-    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
-    n_heads: int, mask: Maybe = ..., *, X_k: Maybe = ..., X_v: Maybe = ...,
-    b_Q: Maybe = ..., b_K: Maybe = ..., b_V: Maybe = ..., b_O: Maybe = ...,
-    is_causal: bool = ..., return_weights: Literal[False] = ...,
-) -> Array: ...  # fmt: skip
-@overload
-def multi_head_attention(
-    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
-    n_heads: int, mask: Maybe = ..., *, X_k: Maybe = ..., X_v: Maybe = ...,
-    b_Q: Maybe = ..., b_K: Maybe = ..., b_V: Maybe = ..., b_O: Maybe = ...,
-    is_causal: bool = ..., return_weights: Literal[True],
-) -> tuple[Array, Array]: ...  # fmt: skip
 @validated
 def multi_head_attention(
-    X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
-    b_Q=None, b_K=None, b_V=None, b_O=None, is_causal=False, return_weights=False,
-):  # fmt: skip
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: Maybe = None, *, X_k: Maybe = None, X_v: Maybe = None,
+    b_Q: Maybe = None, b_K: Maybe = None, b_V: Maybe = None, b_O: Maybe = None,
+    is_causal: bool = False, return_weights: bool = False,
+) -> Any:  # fmt: skip
     """Let several heads attend, each in its own columns, and mix their outputs.
 
     Equation: Concat(head_1, …, head_h) W_O with
@@ -168,8 +155,7 @@ def multi_head_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_out)
-        The mixed output for every token. The dtype is the one that NumPy gives all
-        arguments together; float16 is summed in float32.
+        The mixed output for every token.
     A : ndarray of shape (..., n_heads, n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
@@ -180,10 +166,6 @@ def multi_head_attention(
     TypeError
         If an argument does not hold real numbers, `n_heads` is not an integer, or
         `mask` holds integers.
-
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.2.2.
 
     Examples
     --------

@@ -10,12 +10,14 @@ from functools import partial
 from typing import Any, Literal
 
 from mha import _doors as doors
-from mha._extras import needs
 
-with needs("mha.nn", "torch"):
+try:
     import torch
     import torch.nn.functional as F
     from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    text = f'mha.nn needs torch ({error}): pip install "torch>=2.6"'
+    raise ModuleNotFoundError(text, name=error.name) from error
 
 __all__ = [
     "Encoder", "EncoderLayer", "MultiHeadAttention", "from_torch",
@@ -279,24 +281,12 @@ class MultiHeadAttention(_Layer):
         self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
         mask: Mask = None, *, is_causal: bool = False, return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-        """Return the mixed answer for every token of `query`.
+        """Return the mixed answer for every token of `query`, of the same shape.
 
-        Parameters
-        ----------
-        query, key, value : Tensor of shapes (..., n_q, d_model) and (..., n_k, d_model)
-            The tokens that ask, that are asked, by default `query`, and that answer, by
-            default `key`.
-        mask, is_causal, return_weights : optional
-            As in `scaled_dot_product_attention`, for scores of shape (..., n_heads,
-            n_q, n_k). For a batch write ``mask[:, None]`` to give each sequence its
-            own and ``mask[None]`` to give each head its own; three axes are refused.
-
-        Returns
-        -------
-        Y : Tensor of shape (..., n_q, d_model)
-            The bias of W_O for a token whose keys are all masked.
-        A : Tensor of shape (..., n_heads, n_q, n_k)
-            Only with `return_weights`, for every head, never averaged.
+        `key` is `query` by default, and `value` is `key`. The other arguments, the
+        weights that are returned and the errors are those of `mha.multi_head_attention`
+        with tensors of shapes (..., n_q, d_model) and (..., n_k, d_model). A token
+        whose keys are all masked gets the bias of W_O.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -378,11 +368,6 @@ class EncoderLayer(_Layer):
         self.norm_1 = nn.LayerNorm(d_model, eps=self.eps, **kind)
         self.norm_2 = nn.LayerNorm(d_model, eps=self.eps, **kind)
 
-    def reset_parameters(self) -> None:
-        """Draw new weights, as `torch.nn.TransformerEncoderLayer` draws its own."""
-        for part in (self.attention, self.W_1, self.W_2, self.norm_1, self.norm_2):
-            part.reset_parameters()
-
     def forward(
         self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
         return_weights: bool = False,
@@ -453,12 +438,6 @@ class Encoder(nn.Module):
         ]
         self.layers = nn.ModuleList(layers)
         self.final_norm = deepcopy(layers[0].norm_2) if final_norm else None
-
-    def reset_parameters(self) -> None:
-        """Draw new weights for each layer; the final norm gets gain 1 and bias 0."""
-        norms = [] if self.final_norm is None else [self.final_norm]
-        for part in (*self.layers, *norms):
-            part.reset_parameters()
 
     def forward(
         self, X: Tensor, mask: Mask = None, *, is_causal: bool = False,
@@ -574,12 +553,10 @@ def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
             "eps and dropout must be the same in all parts, "
             f"got {sorted(eps)} and {sorted(drops)}"
         )
-    relu = module.activation is F.relu or isinstance(module.activation, nn.ReLU)
-    if not relu and module.activation is not F.gelu:
-        if getattr(module.activation, "approximate", None) != "none":  # of nn.GELU
-            raise ValueError(
-                f"activation must be relu or exact gelu, got {module.activation}"
-            )
+    bend = module.activation
+    relu = bend is F.relu or isinstance(bend, nn.ReLU)
+    if not (relu or bend is F.gelu or getattr(bend, "approximate", "") == "none"):
+        raise ValueError(f"activation must be relu or exact gelu, got {bend}")
     layer = EncoderLayer(
         attention.d_model, attention.n_heads, module.linear1.out_features,
         activation="relu" if relu else "gelu", norm_first=module.norm_first,

@@ -8,19 +8,20 @@ import textwrap
 from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mha._extras import needs
-
-with needs("mha.plot", "plot"):
+try:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
     from PIL import Image  # comes with matplotlib
+except ModuleNotFoundError as error:
+    text = f'mha.plot needs matplotlib ({error}): pip install "matplotlib>=3.9"'
+    raise ModuleNotFoundError(text, name=error.name) from error
 
 __all__ = ["COLOURS", "Picture", "heatmap", "heatmaps"]
 
@@ -34,7 +35,8 @@ COLOURS = {  # of the roles; a page may name its own, as --mha-query and so on
 }  # fmt: skip
 SHADES = 20
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
-WIDEST, LETTER = 366, 5.9  # points: of a picture on a phone, and a typical letter
+# Points: a picture on a phone, a typical letter, and the room between two panels.
+WIDEST, LETTER, GAP = 366, 5.9, 16
 WIDEST_ON_PAGE = 736  # pixels of a column
 STYLE: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
 LOOK = (  # in a notebook the picture is an image of its own, which needs a ground
@@ -175,50 +177,41 @@ def heatmaps(
     blocked = [_blocked(A, M, kind) for A, M in zip(matrices, masks, strict=True)]
     down = _names("rows", rows, matrices[0].shape[0])
     across = _names("cols", cols, matrices[0].shape[1])
-    values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
-    look = _look(values, kind)
+    low, most, digits = _range(matrices, kind)
     numbered = kind != "mask" and max(len(down), len(across)) <= NUMBERS_UP_TO
-    smallest = look.room if numbered else 10 if cols is not None else 0
-    below = [words for _, words in panels]
-    grid = _grid(below, down, across, (xlabel, ylabel), smallest)
+    smallest: float = 10 if cols is not None else 0
+    if numbered:
+        longest = max(len(_written(x, digits)) for x in (low, most))
+        smallest = 20 if kind == "weights" else max(20, 4 + 5.3 * longest)
+    colour = "weight" if kind == "weights" else "ink"
     with rc_context(STYLE):
-        figure, cells = _figure(grid, below, down, across, (xlabel, ylabel), look)
-        for ax, A, hidden in zip(cells, matrices, blocked, strict=True):
-            _hatch(ax, hidden, A if numbered else None, grid.cell)
+        figure = Figure((1, 1))  # inches; what is drawn around them is shown too
+        below = [words for _, words in panels]
+        labels = xlabel, ylabel
+        frames, cell = _frames(figure, below, down, across, labels, smallest)
+        for ax, A, hidden in zip(frames, matrices, blocked, strict=True):
+            ax.spines[:].set(color=COLOURS[colour], linewidth=1.1)
+            tints = np.where(np.isfinite(A), A, 0) / most
+            _hatch(ax, hidden, A if numbered else None, cell)
             if numbered:
-                _numbers(ax, A, hidden, look, grid.cell)
+                # Of a score the sign is written; its tint leaves the number readable.
+                tints = tints if colour == "weight" else 0.3 * np.abs(tints)
+                _shades(ax, tints, colour, 100)
+                _numbers(ax, A, hidden, tints, digits, cell)
             elif kind != "mask":
-                _shades(ax, np.where(hidden, 0, A), look)
-            elif grid.cell > 10:
+                _shades(ax, np.where(hidden, 0, tints), colour, SHADES)
+            elif cell > 10:
                 thin = {"colors": COLOURS["rest"], "lw": 0.8, "zorder": 0}
                 ax.vlines(range(1, len(across)), 0, len(down), **thin)
                 ax.hlines(range(1, len(down)), 0, len(across), **thin)
-        if not numbered:
-            _legend(figure, look, kind, unit)
+        if kind == "mask":
+            hatched = {"fc": "none", "hatch": "////"}
+            _legend(figure, {"may attend": {"fc": "none"}, "masked": hatched}, "")
+        elif not numbered:
+            shares = np.linspace(-1 if low < 0 else 0, 1, 5)
+            marks = {_written(x * most, 2): {"fc": _tint(colour, x)} for x in shares}
+            _legend(figure, marks, unit or kind.removesuffix("s"))
         return Picture(figure, alt)
-
-
-class Look(NamedTuple):
-    """How numbers become tints, and how they are written."""
-
-    colour: str
-    low: float
-    most: float  # what has the darkest tint
-    digits: int
-    room: float  # points that a cell needs for its number
-
-
-class Grid(NamedTuple):
-    """Where the panels are; lengths are in points."""
-
-    beside: int  # panels side by side
-    lines: int  # of panels
-    cell: float
-    gap: float  # between two panels
-    left: float  # of the first panel
-    top: float  # above a panel
-    low: float  # below a panel
-    turn: int  # of the names of columns, in degrees
 
 
 def _matrices(panels: Sequence[ArrayLike], kind: Kind) -> list[Array]:
@@ -237,9 +230,7 @@ def _matrices(panels: Sequence[ArrayLike], kind: Kind) -> list[Array]:
 
 def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
     """Return the cells to hatch."""
-    if kind == "mask":
-        return ~A
-    mask = np.asarray(True if mask is None else mask)
+    mask = A if kind == "mask" else np.asarray(True if mask is None else mask)
     if mask.dtype != bool:
         raise ValueError(f"mask must be boolean, got {mask.dtype}")
     try:
@@ -255,72 +246,43 @@ def _names(argument: str, names: Sequence[object] | None, count: int) -> list[st
     return [str(name) for name in names]
 
 
-def _look(values: Array, kind: Kind) -> Look:
-    """Return how these numbers are shown."""
+def _range(matrices: Sequence[Array], kind: Kind) -> tuple[float, float, int]:
+    """Return the least number, what has the darkest tint, and digits to write."""
+    values = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
     low, high = values.min(initial=0), values.max(initial=0)
-    if kind == "weights":
-        if low < -1e-6 or high > 1 + 1e-6:
-            raise ValueError(
-                f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}; "
-                'use kind="scores" for signed numbers'
-            )
-        return Look(COLOURS["weight"], 0, 1, 2, 20)
-    digits = 2 if np.any(values % 1) else 0
-    longest = max((len(_written(x, digits)) for x in values), default=1)
-    room, most = max(20, 4 + 5.3 * longest), max(-low, high) or 1
-    return Look(COLOURS["ink"], low, most, digits, room)
+    if kind != "weights":
+        return low, max(-low, high) or 1, 2 if np.any(values % 1) else 0
+    if low < -1e-6 or high > 1 + 1e-6:
+        raise ValueError(
+            f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}; "
+            'use kind="scores" for signed numbers'
+        )
+    return 0, 1, 2
 
 
-def _grid(
-    below: Sequence[str], rows: list[str], cols: list[str], labels: tuple[str, str],
-    smallest: float,
-) -> Grid:  # fmt: skip
-    """Return the largest cells that fit, and what stands around them."""
-    left = LETTER * max(map(len, rows)) + 8 + 15 * bool(labels[1])
-    longest = LETTER * max(map(len, cols))
+def _frames(
+    figure: Figure, below: Sequence[str], rows: list[str], cols: list[str],
+    labels: tuple[str, str], smallest: float,
+) -> tuple[list[Any], float]:  # fmt: skip
+    """Return an empty frame for each panel, and how wide a cell is, in points."""
+    left, longest = (LETTER * max(map(len, names)) for names in (rows, cols))
 
-    def largest(beside: int, gap: float = 16) -> float:
-        return min(((WIDEST - left) / beside - gap) / len(cols), 40, 260 / len(rows))
+    def largest(beside: int) -> float:
+        room = (WIDEST - left - 23) / beside - GAP
+        return min(room / len(cols), 40, 260 / len(rows))
 
     beside = max((m for m in (2, 3, 4) if largest(m) > smallest), default=1)
-    lines = -(-len(below) // beside)
-    beside = -(-len(below) // lines)
-    cell = largest(beside)
-    turn = 90 if cell < 16 else 55
-    turn *= longest > cell * _step(cell) - 2
-    angle = math.radians(turn)
-    gap = max(16, math.cos(angle) * longest - cell / 2 + 6 if turn else 0)
-    cell = largest(beside, gap)  # the last name may need more room than there was
-    top = 10 + (math.sin(angle) * longest if turn else 8) + 14 * bool(labels[0])
-    under = max(len(_wrapped(words, cell * len(cols) + gap)) for words in below)
-    return Grid(beside, lines, cell, gap, left, top, 9 + 13 * under, turn)
-
-
-def _step(cell: float) -> int:
-    """Return how many names of rows or columns share one place."""
-    return 1 if cell > 10 else math.ceil(20 / cell)
-
-
-def _wrapped(words: str, width: float) -> list[str]:
-    return textwrap.wrap(words, max(8, int(width / 5.2)))
-
-
-def _figure(
-    grid: Grid, below: Sequence[str], rows: list[str], cols: list[str],
-    labels: tuple[str, str], look: Look,
-) -> tuple[Figure, list[Any]]:  # fmt: skip
-    """Return a figure with an empty frame for each panel, and what stands around it."""
-    wide, high = grid.cell * len(cols), grid.cell * len(rows)
-    across, down = wide + grid.gap, high + grid.top + grid.low
-    size = grid.left + grid.beside * across, grid.lines * down
-    figure, frames = Figure((size[0] / 72, size[1] / 72)), []
-    step = _step(grid.cell)
+    beside = math.ceil(len(below) / math.ceil(len(below) / beside))
+    cell, frames = largest(beside), []
+    step = 1 if cell > 10 else math.ceil(20 / cell)  # names that share one place
+    turned = longest > cell * step - 2
+    wide, high = cell * len(cols), cell * len(rows)
+    down = high + 60 + turned * longest  # what stands above and below a panel too
     quiet = {"color": COLOURS["muted"]}
     for k, words in enumerate(below):
-        line, column = divmod(k, grid.beside)
-        x, y = grid.left + column * across, line * down + grid.top + high
-        place = x / size[0], 1 - y / size[1], wide / size[0], high / size[1]
-        ax: Any = figure.add_axes(place, fc="none")
+        line, column = divmod(k, beside)
+        x, y = column * (wide + GAP) / 72, -line * down / 72
+        ax: Any = figure.add_axes((x, y, wide / 72, high / 72), fc="none")
         ax.set(xlim=(0, len(cols)), ylim=(len(rows), 0))
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
@@ -330,51 +292,45 @@ def _figure(
         ticks = np.arange(0, len(rows), step) + 0.5
         ax.set_yticks(ticks, [""] * len(ticks) if column else rows[::step])
         ax.tick_params(length=0, pad=3, labelcolor=COLOURS["ink"])
-        ax.spines[:].set(color=look.colour, linewidth=1.1)
-        for name in ax.get_xticklabels() if grid.turn else ():
-            turned = {"rotation": grid.turn, "rotation_mode": "anchor"}
-            name.set(ha="left", va="center", **turned)
+        ax.tick_params(axis="x", rotation=90 * turned)
+        lines = textwrap.wrap(words, max(8, int((wide + GAP) / 5.2)))
         title = {"ha": "center", "va": "top", "color": COLOURS["ink"]}
-        ax.annotate(
-            "\n".join(_wrapped(words, across)), (0.5, 0), (0, -5), **title,
-            xycoords="axes fraction", textcoords="offset points",
-        )  # fmt: skip
+        ax.text(len(cols) / 2, len(rows) + 5 / cell, "\n".join(lines), **title)
         frames.append(ax)
-    return figure, frames
+    return frames, cell
 
 
-def _numbers(ax: Any, A: Array, hidden: Array, look: Look, cell: float) -> None:
-    """Fill each cell and write its number; a masked one has a number if a weight."""
-    gap = min(1.25, cell / 16) / cell
-    weights, side = look.colour == COLOURS["weight"], 1 - 2 * gap
-    letters = 3 + (cell >= 26) if weights else (look.room - 4) / 5.3
-    size = 0.92 * min(11, max(9.5, 0.36 * cell), (cell - 3) / (0.58 * letters))
-    for (i, j), value in np.ndenumerate(A):
-        if hidden[i, j] and value in (0, -np.inf):
-            continue
-        share = min(abs(value) / look.most, 1.0) if np.isfinite(value) else 0.0
-        alpha = share if weights else 0.05 + 0.27 * share
-        place = (j + gap, i + gap), side, side
-        ax.add_patch(Rectangle(*place, fc=(look.colour, alpha), lw=0, clip_on=False))
-        words = _written(value, look.digits)
-        if cell < 26:
-            words = words.removesuffix(".00").replace("0.", ".", 1)
-        ink = "ink" if alpha < 0.475 else "on1" if alpha < 0.635 else "on2"
-        style = {"color": COLOURS[ink], "fontsize": size, "ha": "center"}
-        ax.text(j + 0.5, i + 0.5, words, va="center_baseline", **style)
+def _tint(colour: str, share: float) -> tuple[str, float]:
+    """Return a role's colour, as dense as this; amber for what is negative."""
+    return COLOURS["amber" if share < 0 else colour], abs(share)
 
 
-def _shades(ax: Any, A: Array, look: Look) -> None:
-    """Fill cells without numbers, one path for each shade; negative ones in amber."""
-    levels = np.rint(np.where(np.isfinite(A), A, 0) * (SHADES / look.most)).astype(int)
+def _shades(ax: Any, tints: Array, colour: str, shades: int) -> None:
+    """Fill the cells, with one path for each shade."""
+    levels = np.rint(tints * shades).astype(int)
     square = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
     for level in np.unique(levels[levels != 0]).tolist():
         places = np.argwhere(levels == level)[:, ::-1]
         squares = (Path(place + square, closed=True) for place in places)
+        fill = {"fc": _tint(colour, level / shades), "lw": 0, "aa": False}
         path = Path.make_compound_path(*squares)
-        colour = look.colour if level > 0 else COLOURS["amber"]
-        fill = {"fc": (colour, abs(level) / SHADES), "lw": 0, "aa": False}
         ax.add_patch(PathPatch(path, clip_on=False, **fill))
+
+
+def _numbers(
+    ax: Any, A: Array, hidden: Array, tints: Array, digits: int, cell: float
+) -> None:
+    """Write the number of each cell; a masked one has a number if a weight."""
+    for (i, j), value in np.ndenumerate(A):
+        if hidden[i, j] and value in (0, -np.inf):
+            continue
+        words, tint = _written(value, digits), tints[i, j]
+        if cell < 26:
+            words = words.removesuffix(".00").replace("0.", ".", 1)
+        ink = "ink" if tint < 0.475 else "on1" if tint < 0.635 else "on2"
+        size = min(10, (cell - 3) / (0.62 * len(words)))
+        style = {"color": COLOURS[ink], "fontsize": size, "ha": "center"}
+        ax.text(j + 0.5, i + 0.5, words, va="center_baseline", **style)
 
 
 def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
@@ -391,25 +347,21 @@ def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
         ax.add_patch(PathPatch(path, clip_on=False, **look))
 
 
-def _legend(figure: Figure, look: Look, kind: Kind, unit: str | None) -> None:
-    """Say what the tints mean, where no number does."""
-    title = {"weights": unit or "weight", "scores": unit or "score", "mask": ""}[kind]
-    fills: list[Any] = [{"fc": "none"}, {"fc": "none", "hatch": "////"}]
-    names, edges = ["may attend", "masked"], ["rest", "muted"]
-    if kind != "mask":
-        shares = (-1, -0.5, 0, 0.5, 1) if look.low < 0 else (0, 0.25, 0.5, 0.75, 1)
-        colours = [COLOURS["amber"] if share < 0 else look.colour for share in shares]
-        fills = [{"fc": (c, abs(s))} for c, s in zip(colours, shares, strict=True)]
-        names = [_written(share * look.most, 2) for share in shares]
-        edges = ["rest"] * len(names)
+def _legend(figure: Figure, marks: dict[str, Any], title: str) -> None:
+    """Say below the panels what the tints mean, where no number does."""
     boxes = [
-        Rectangle((0, 0), 1, 1, ec=COLOURS[edge], lw=0.8, **fill)
-        for fill, edge in zip(fills, edges, strict=True)
+        Rectangle(
+            (0, 0), 1, 1, ec=COLOURS["muted" if "hatch" in fill else "rest"], **fill
+        )
+        for fill in marks.values()
     ]
+    places = [ax.get_position() for ax in figure.axes]
+    middle = (min(p.x0 for p in places) + max(p.x1 for p in places)) / 2
+    words = min(len(ax.texts[0].get_text()) for ax in figure.axes) > 0
     legend = figure.legend(
-        boxes, names, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(names),
-        title=title, frameon=False, fontsize=9,
-        title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
+        boxes, marks, loc="upper center", ncols=len(boxes), title=title, frameon=False,
+        bbox_to_anchor=(middle, min(p.y0 for p in places) - 0.35 * words),
+        fontsize=9, title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
         handletextpad=0.4, labelcolor=COLOURS["ink"],
     )  # fmt: skip
     legend.get_title().set_color(COLOURS["muted"])

@@ -33,10 +33,6 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
     TypeError
         If one of them is not an integer.
 
-    References
-    ----------
-    Vaswani et al. 2017, *Attention is all you need*, section 3.5.
-
     Examples
     --------
     The first pair of columns turns by 1 radian per step, the second by 1/100.

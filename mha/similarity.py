@@ -23,8 +23,7 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     -------
     S : ndarray of shape (..., n_q, n_k)
         ``S[..., i, j]`` is query ``i`` dot key ``j``. For entries of unit variance
-        its typical size is √d_k. The dtype is that of the inputs; float16 is summed
-        in float32.
+        its typical size is √d_k.
 
     Raises
     ------

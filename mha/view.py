@@ -14,7 +14,6 @@ import numpy as np
 __all__ = ["View", "attention"]
 
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
-SIGNS = {"\n": "⏎", "\r": "⏎", "\t": "⇥"} | {chr(c): "�" for c in (0, *range(14, 32))}
 # VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
 FIND = (
     'document.currentScript?.closest(".mha-view") ?? '
@@ -149,6 +148,6 @@ def _as_array(values: Any) -> Any:
 
 def _visible(token: object) -> str:
     """Return a token as text in which space, line break and nothing are signs."""
-    word = str(token).encode("utf-8", "replace").decode()  # half a character of two
-    word = "".join(SIGNS.get(c, c) for c in word)
+    word = str(token)
+    word = word if word.isprintable() else repr(word)[1:-1]
     return word if word.strip() else "␣" * len(word) or "∅"

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable
 
 from exercises import section
-from mha.check import Exercise, Mistake, Verdict
+from mha.check import Exercise, Verdict
 
 MANY = 6  # more lines than this are a guess
 
@@ -153,7 +153,7 @@ class Review(Exercise):
         if missing := len(_REPAIRS) - hits:
             lines.append(f"wrong lines not found yet: {missing}")
         lines.append(f"  reread    {self.reread}")
-        correct = next((f"line {k} is correct" for k in named if k in _CORRECT), None)
+        correct = next((_reply(k) for k in named if k in _CORRECT), None)
         return Verdict("not yet", "\n".join(lines), correct)
 
 
@@ -169,10 +169,7 @@ code_review = Review(
     task="the numbers of the three lines that are wrong",
     right=tuple(_REPAIRS),
     cases=((),),
-    mistakes=tuple(
-        Mistake(f"line {line} is correct", reason, (6, 10, line))
-        for line, reason in _CORRECT.items()
-    ),
+    mistakes={_reply(line): (6, 10, line) for line in _CORRECT},
     reread=section("laws", "The law"),
     praise="these three lines are wrong, and the others are correct.",
 )

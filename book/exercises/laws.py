@@ -293,11 +293,14 @@ class Grading(Exercise):
         found = tuple(any(row) for row in table)
         if all(dead != s.right for dead, s in zip(found, subjects(), strict=True)):
             return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
-        mistake = next((m for m in self.mistakes if found == _pattern(m.answer)), None)
-        lines = [_score(table), *([mistake.hint] if mistake else [])]
+        slips = (
+            hint for hint, slip in self.mistakes.items() if found == _pattern(slip)
+        )
+        slip = next(slips, None)
+        lines = [_score(table), *([slip] if slip else [])]
         lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
-        return Verdict("not yet", "\n".join(lines), mistake.name if mistake else None)
+        return Verdict("not yet", "\n".join(lines), slip)
 
 
 @functools.cache

@@ -417,7 +417,7 @@ bug_hunt = Hunt(
     task="six suspects and what each did wrong",
     right=_GUILTY,
     cases=((),),
-    mistakes=(),  # each suspect has its own: see suspect_exercise
+    mistakes={},  # each suspect has its own: see suspect_exercise
     reread=section("multi_head", "The law"),
     praise="all six are right.",
 )

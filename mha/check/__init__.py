@@ -49,7 +49,7 @@ not yet: these are sums: divide them
   reread    lecture 2, page 5
 """
 
-from mha.check._engine import Exercise, Mistake, Verdict, is_stub
+from mha.check._engine import Exercise, Verdict, is_stub
 from mha.check._outcomes import same
 
-__all__ = ["Exercise", "Mistake", "Verdict", "is_stub", "same"]
+__all__ = ["Exercise", "Verdict", "is_stub", "same"]

@@ -1,11 +1,8 @@
 """What an answer gave: how it is read, compared, described and shown."""
 
-import inspect
-import numbers
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,6 @@ class Raised:
     """The outcome of an answer that stopped with an error."""
 
     error: BaseException
-    by_answer: bool = True
 
     def __str__(self) -> str:
         kind, text = type(self.error).__name__, printed(self.error, str)
@@ -35,10 +31,9 @@ class Raised:
 
 @dataclass(frozen=True, eq=False)
 class Other:
-    """A result that is neither numbers nor text, and what it is in words."""
+    """A result that is neither numbers nor text."""
 
     value: Any
-    what: str
 
 
 def as_plain(result: Any) -> Any:
@@ -47,21 +42,15 @@ def as_plain(result: Any) -> Any:
         return tuple(as_plain(each) for each in result)
     if isinstance(result, str):
         return result.strip().lower()
-    if inspect.iscoroutine(result):
-        result.close()  # else Python complains that nobody waited for it
     try:
         array = np.asarray(without_torch(result))
-    except ValueError:
-        return Other(result, f"{a(result)} whose rows differ in length")
-    items = array.ravel().tolist() if array.dtype.kind == "O" else []
-    if items and all(isinstance(x, numbers.Real | Decimal) for x in items):
-        return array.astype(np.float64)
-    if array.dtype.kind != "O":
-        return array
-    if array.shape == ():
-        return Other(items[0], a(items[0]))
-    kinds = sorted({type(item).__name__ for item in items})
-    return Other(array, f"an array of objects ({', '.join(kinds)})")
+        if array.dtype.kind != "O":
+            return array
+        if None not in array.ravel().tolist():
+            return array.astype(np.float64)  # of fractions, for example
+    except (TypeError, ValueError):  # other things, or rows that differ in length
+        pass
+    return Other(result)
 
 
 def without_torch(result: Any) -> Any:
@@ -93,9 +82,7 @@ def same(a: Any, b: Any) -> bool:
         if isinstance(a, tuple):
             return len(a) == len(b) and all(map(same, a, b))
         if isinstance(a, Other):
-            x, y = a.value, b.value
-            alike = type(x) is type(y) and np.shape(x) == np.shape(y)
-            return alike and bool(np.all(x == y))
+            return type(a.value) is type(b.value) and bool(a.value == b.value)
         return bool(a == b)
     except Exception:  # what cannot be compared does not agree
         return False
@@ -109,27 +96,13 @@ def _smallest(a: np.ndarray, b: np.ndarray) -> float:
     return max(ATOL, 1e-6 * float(sizes[np.isfinite(sizes)].max(initial=0)))
 
 
-def shared_results(
-    outcomes: Sequence[Any], theirs: Sequence[Any], wanted: Sequence[Any]
-) -> tuple[bool, int]:
-    """Return whether no results differ, and how many wrong ones come before they do."""
-    shared = 0
-    for a, b, want in zip(outcomes, theirs, wanted, strict=True):
-        if isinstance(a, Raised) or isinstance(b, Raised):
-            continue
-        if not same(a, b):
-            return False, shared
-        shared += not same(a, want)
-    return shared > 0, shared
-
-
-def telling(a: Any, b: Any) -> bool:
-    """Tell whether two results agree in more than one whole number, or in a part."""
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return same(a, b) and any(map(telling, a, b))
-    if not isinstance(a, np.ndarray) or a.dtype.kind not in "iuf" or not same(a, b):
-        return False
-    return len(np.unique(a)) > 1 or bool(np.nan_to_num(np.modf(a)[0]).any())
+def same_slip(a: Sequence[Any], b: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Tell whether two answers fail first in one way, and agree where neither stops."""
+    first = next(k for k, want in enumerate(wanted) if not same(a[k], want))
+    pairs = [*zip(a, b, strict=True)]
+    stops = [any(isinstance(x, Raised) for x in pair) for pair in pairs]
+    agree = all(stop or same(*pair) for stop, pair in zip(stops, pairs, strict=True))
+    return agree and not stops[first]
 
 
 def general_hint(
@@ -143,7 +116,7 @@ def general_hint(
         if unfit:
             sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
-        return f"your answer {'raises' if got.by_answer else 'cannot be read:'} {got}"
+        return f"your answer ends in {got}"
     if isinstance(want, Raised):
         kind = type(want.error).__name__
         return f"expected an error here ({kind}), and none was raised"
@@ -216,7 +189,7 @@ def _in_one_row(results: Sequence[Any], one: np.ndarray) -> np.ndarray:
 def _what(outcome: Any) -> str:
     """Return in a few words what kind of thing an outcome is."""
     if isinstance(outcome, Other):
-        return outcome.what
+        return _a(outcome.value)
     if isinstance(outcome, tuple):
         return f"a tuple of {len(outcome)} results"
     if isinstance(outcome, str):
@@ -237,18 +210,15 @@ def show(value: Any, indent: int = 0, digits: int = 3) -> str:
     margin = "\n" + " " * indent
     if isinstance(value, tuple):
         return margin.join(show(v, indent, digits) for v in value)
-    if isinstance(value, Raised):
-        return str(value)
     if isinstance(value, Other):
         return show(value.value, indent)
     if callable(value):
         return str(getattr(value, "slug", getattr(value, "__name__", printed(value))))
     if not isinstance(value, np.ndarray | np.generic | bool | int | float):
-        return printed(value).replace("\n", margin)
+        return printed(value, str if isinstance(value, Raised) else repr)
     array = np.asarray(value)
     text = np.array2string(array, precision=digits, suppress_small=True, threshold=60)
-    numeric = array.dtype.kind in "biufc"
-    return (text if numeric else _cut(text)).replace("\n", margin)
+    return text.replace("\n", margin)
 
 
 def printed(value: Any, how: Any = repr) -> str:
@@ -258,17 +228,13 @@ def printed(value: Any, how: Any = repr) -> str:
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return f"{a(value)} that cannot be printed"
-    return _cut(text)
-
-
-def _cut(text: str) -> str:
+        return f"{_a(value)} that cannot be printed"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-def a(value: Any) -> str:
+def _a(value: Any) -> str:
     """Return the type of a value with its article, such as "a dict"."""
     if value is None or isinstance(value, type):
         return "None" if value is None else "a class"
-    name = type(value).__name__
+    name = type(value).__name__.removeprefix("nd")  # NumPy's is an array
     return f"an {name}" if name[0] in "aeiouAEIO" else f"a {name}"

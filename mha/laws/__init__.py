@@ -1,4 +1,4 @@
-# ruff: noqa: F403 - each module says in its __all__ what is public
+# ruff: noqa: F403, F405 - each module says in its __all__ what is public
 """What must be true of any attention: laws that a wrong version breaks.
 
 Wrong attention trains to 100 %, so a loss curve proves nothing. A law is a short
@@ -16,14 +16,18 @@ What `check` cannot know is said in a word of `Conventions`, and `Adapter` makes
 checkable what `check` does not know.
 """
 
+from typing import Any
+
 from mha.laws.adapter import *
-from mha.laws.calls import *
-from mha.laws.encoders import *
 from mha.laws.judge import *
-from mha.laws.layers import *
-from mha.laws.masks import *
 from mha.laws.report import *
 from mha.laws.stack import *
 from mha.laws.trial import *
-from mha.laws.weights import *
 from mha.laws.words import *
+
+# Each law stands in its module, and goes by its own name here.
+globals().update({law.slug: law for law in (*ALL, *ENCODER)})
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"no law is called {name!r}; mha.laws.ALL lists them")

@@ -6,10 +6,8 @@ import importlib
 import io
 import runpy
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from mha import laws
@@ -17,7 +15,7 @@ from mha.laws.trial import asked_of
 from mha.laws.words import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
-TYPES = {"n_heads": int, "n_kv_heads": int, "scale": float, "tolerance": float}
+NUMBERS = {"n_heads": int, "n_kv_heads": int, "scale": float, "tolerance": float}
 WORDS = [field.name for field in dataclasses.fields(Conventions)]
 EPILOG = """\
 examples:
@@ -40,39 +38,22 @@ def arguments() -> argparse.ArgumentParser:
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add = parser.add_argument
-    slugs: dict[str, Any] = {"metavar": "LAW,LAW", "type": _slugs}
     add("target", nargs="?", help="package.module:name or path/to/file.py:name")
     made = "makes what is checked, out of `it`, which was named, and of `laws`"
     add("--factory", metavar="EXPRESSION", help=made)
     add("--list", action="store_true", help="print all laws, and check nothing")
-    add("--json", action="store_true", help="print JSON, not text")
     add("--seed", type=int, default=0, help="fixes the inputs that are tried")
-    add("--only", **slugs, help="ask these laws alone")
-    add("--except", **slugs, default=(), help="leave these out")
-    add("--breaks", **slugs, default=(), help="laws that the design breaks on purpose")
+    add("--only", metavar="LAW,LAW", help="ask these laws alone")
+    add("--except", metavar="LAW,LAW", help="leave these out")
+    add("--breaks", metavar="LAW,LAW", help="laws that the design breaks on purpose")
     add("--because", default="", metavar="DESIGN", help="the design, in words")
     for name in WORDS:
         option, rule = f"--{name.replace('_', '-')}", RULES.get(name, [None])[0]
         if rule == "True or False":
             add(option, action="store_true", default=None)
         else:
-            add(option, type=TYPES.get(name, str), metavar="WORD", help=rule)
+            add(option, type=NUMBERS.get(name, str), metavar="WORD", help=rule)
     return parser
-
-
-def _slugs(text):
-    return [slug.strip() for slug in text.split(",") if slug.strip()]
-
-
-def listed() -> str:
-    """Return every law: its name and the sentence."""
-    lines = ["asked of everything that attends:"]
-    for law in (*laws.ALL, *laws.ENCODER):
-        if law is laws.ENCODER[0]:
-            lines += ["", "asked of encoders only:"]
-        sentence = textwrap.wrap(law.name, 80, initial_indent=" " * 6)
-        lines += [f"  {law.slug}", *sentence]
-    return "\n".join(lines)
 
 
 def find(target: str, factory: str | None = None) -> Any:
@@ -84,9 +65,9 @@ def find(target: str, factory: str | None = None) -> Any:
     if not (name or factory):
         raise CouldNotRun(f"say what to check in it: {home}:name")
     names = _attempt(f"import {home}", _names_in, home)
-    found = SimpleNamespace(**names)
-    for part in name.split(".") if name else ():
-        found = _attempt(f"find {name!r} in {home}", getattr, found, part)
+    if name not in {"", *names}:
+        raise CouldNotRun(f"cannot find {name!r} in {home}")
+    found = names.get(name)
     if factory:
         names = names | {"it": found, "laws": laws}
         return _attempt(f"run --factory {factory!r}", eval, factory, names)
@@ -104,22 +85,26 @@ def _names_in(home):
     return runpy.run_path(home)
 
 
-def _attempt(what, function, *args):
+def _attempt(what, function, *args, **options):
     try:
-        return function(*args)
+        return function(*args, **options)
     except Exception as error:
         raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
 
 
 def judge(options: dict[str, Any]) -> laws.Report:
     """Return the report on what was asked for."""
-    subject = find(options["target"], options["factory"])
+    target = find(options["target"], options["factory"])
     said = {name: options[name] for name in WORDS if options[name] is not None}
-    given = {name: options[name] for name in ("seed", "breaks", "because")}
+    only, without, breaks = (
+        x and [slug.strip() for slug in x.split(",")]
+        for x in (options["only"], options["except"], options["breaks"])
+    )
+    given = {"seed": options["seed"], "because": options["because"]}
     try:
-        subject = laws.as_subject(subject, Conventions(**said))
-        asked = asked_of(subject, options["only"], options["except"])
-        report = laws.check(subject, asked, **given)
+        subject = laws.as_subject(target, Conventions(**said))
+        asked = asked_of(subject, only, without or ())
+        report = laws.check(subject, asked, breaks=breaks or (), **given)
     except Exception as error:
         raise CouldNotRun(str(error)) from error
     if not any(f.holds is not None for f in report.findings):
@@ -132,7 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments()
     options = vars(parser.parse_args(argv))
     if options["list"]:
-        print(listed())
+        for law in (*laws.ALL, *laws.ENCODER):
+            print(f"  {law.slug}\n      {law.name}")
         return LAWFUL
     if options["target"] is None:
         parser.error("say what to check, or --list; --help shows examples")
@@ -141,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CouldNotRun as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
-    print(report.to_json() if options["json"] else report)
+    print(report)
     return BROKEN if report.complaint else LAWFUL
 
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from mha.laws import module
-from mha.laws.stack import StackFunction
+from mha.laws.stack import Stack
 from mha.laws.subject import (
+    FOUR,
     OTHER_NAMES,
-    WEIGHTS_NAMES,
     Attention,
     Broke,
+    Called,
     Layer,
-    LayerFunction,
     Subject,
     WrongShape,
     results_in,
 )
-from mha.laws.words import BY_NAME, MASK_LIKE, MASK_NAMES, Conventions, NotApplicable
+from mha.laws.words import BY_NAME, MASK_NAMES, Conventions, NotApplicable
 
 __all__ = ["Adapter", "as_subject"]
 
@@ -35,11 +35,9 @@ ACCEPTED = (
     "a member of mha.zoo, or a laws.Adapter around anything else"
 )
 KINDS: dict[str, Any] = {
-    "attention": Attention, "layer": Layer, "encoder_layer": StackFunction,
-    "encoder": functools.partial(StackFunction, many=True),
+    "attention": Attention, "layer": Layer, "encoder_layer": Stack,
+    "encoder": functools.partial(Stack, many=True),
 }  # fmt: skip
-# What is handed over by name where there is a place for it, and must have a value.
-HANDED = ("is_causal", "training", "norm_first", *WEIGHTS_NAMES)
 # A layer may be given other tokens to attend to.
 OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
@@ -110,23 +108,8 @@ class Adapter(Conventions):
             raise ValueError(f"kind must be one of {names}, got {self.kind!r}")
         super().__post_init__()
 
-    @functools.cached_property
-    def accepts(self) -> dict[str, bool]:
-        """What `run` has a place for, and whether it must be given: {name: bool}."""
-        known = {*HANDED} | (OTHERS if self.kind == "layer" else set())
-        named = inspect.signature(self.run).parameters.items()
-        return {
-            name: p.default is p.empty
-            for name, p in named
-            if name in known or MASK_LIKE.search(name)
-        }
-
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
-        for name, must in self.accepts.items():
-            if must and name not in options:
-                unsaid = False if name in HANDED else None
-                options[name] = X if name in OTHERS else unsaid
         run = self.run
         if self.batch_first is False:
             asked = options.keys() & OTHERS
@@ -169,15 +152,16 @@ def as_subject(
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is None or not isinstance(target, torch.nn.Module):
         found = _first_that_runs(_as_functions(target), said)
-        return _with_mask_among(found) if _parameters(target)[2] else found
-    accepts, needs_mask, _ = _parameters(target.forward)
-    found = module.as_module(target, _name(target), accepts, needs_mask, said, make)
+        return _with_mask_among(found) if _parameters(target)[1] else found
+    called = _called(target, target.forward)
+    found = module.as_module(called, said, make)
     return _first_that_runs(found, found[0].said)
 
 
 def _as_adapted(adapter):
-    name, lead = adapter.name or _name(adapter.run), adapter.batch_first is not None
-    subject = KINDS[adapter.kind](adapter.call, name, adapter.accepts, lead=int(lead))
+    name = adapter.name or _name(adapter.run)
+    called = _called(adapter.call, adapter.run, name)
+    subject = KINDS[adapter.kind](called, lead=int(adapter.batch_first is not None))
     subject.spreads = True
     if adapter.kind != "attention":
         subject.takes_bias = adapter.biases
@@ -189,18 +173,31 @@ def _as_adapted(adapter):
 
 def _as_functions(target):
     """Return the readings of a function, with more or less axes in front."""
-    name, (accepts, needs_mask, _) = _name(target), _parameters(target)
-    kind, least, leads = Attention, 3, (0, 2, 1)
-    if {*accepts} & {"W_Q", "W_q", "w_q", "Wq", "wq"}:
-        kind, least, leads = LayerFunction, 6, (0, 1)
-    if accepts[1:2] in (("weights",), ("layers",)) and len(accepts) > 2:
-        kind = KINDS["encoder" if accepts[1] == "layers" else "encoder_layer"]
-        leads = (0, 1)
-    if len(accepts) < least:
-        raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
-    found = [kind(target, name, accepts, needs_mask, lead) for lead in leads]
+    called, names = _called(target, target), [*_parameters(target)[0]]
+    kind, least, leads, takes_bias = Attention, 3, (0, 2, 1), False
+    if {*names} & {"W_Q", "W_q", "w_q", "Wq", "wq"}:
+        kind, least, leads, takes_bias = Layer, 6, (0, 1), "b_Q" in names
+        called = called._replace(target=_with_matrices(target))
+    if names[1:2] in (["weights"], ["layers"]) and len(names) > 2:
+        kind = KINDS["encoder" if names[1] == "layers" else "encoder_layer"]
+        leads, takes_bias = (0, 1), True
+    if len(names) < least:
+        got = f"{called.name}({', '.join(names)})"
+        raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     on_tensors = getattr(target, "on_tensors", False) and "torch" in sys.modules
-    return [x.but(tensors=True) for x in found] if on_tensors else found
+    facts = {"takes_bias": takes_bias, "tensors": on_tensors}
+    return [kind(called, lead=lead).but(**facts) for lead in leads]
+
+
+def _with_matrices(function):
+    """Return it as it is called with a dict of matrices and biases."""
+
+    def run(X, weights, n_heads, **options):
+        four = [weights[name] for name in FOUR]
+        biases = {name: b for name, b in weights.items() if name not in FOUR}
+        return function(X, *four, n_heads, **biases, **options)
+
+    return run
 
 
 def _with_mask_among(subject):
@@ -262,26 +259,27 @@ def _first_that_runs(subjects, said):
 
 def _furthest(errors):
     """Return the text of the error that happened in the latest line; raising none."""
-    last = max(errors, key=_line, default="")
+    last = max(errors, key=lambda error: error.line, default="")
     return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
 
 
-def _line(error):
-    # Where nothing was raised, it came to its end.
-    line = getattr(error, "where", "").rpartition(":")[2]
-    return sys.maxsize if error.__cause__ is None else int(line or 0)
-
-
 def _parameters(function):
-    """Return its arguments, whether there must be a mask, and whether it takes all."""
+    """Return its arguments by name, and whether it takes any others."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
         # torch's own function is written in C++ and does not tell.
-        return ("query", "key", "value", "attn_mask", "is_causal"), False, False
+        names = "query", "key", "value", "attn_mask", "is_causal"
+        return {x: inspect.Parameter(x, 1, default=None) for x in names}, False
     named = {name: p for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
-    must = [p.default is p.empty for name, p in named.items() if MASK_LIKE.search(name)]
-    return tuple(named), any(must), len(named) < len(parameters)
+    return named, len(named) < len(parameters)
+
+
+def _called(target, function, name=""):
+    """Return what is called, and what the function that is called takes."""
+    named, _ = _parameters(function)
+    needs = (x for x, p in named.items() if p.default is p.empty)
+    return Called(target, name or _name(target), frozenset(named), frozenset(needs))
 
 
 def _name(target):

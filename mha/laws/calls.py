@@ -5,23 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from mha.attention import scaled_dot_product_attention
 from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
-from mha.laws.judge import Failure, differs, law, weights_of
-from mha.laws.layers import correct_layer, matrices, run, tokens_for, weights_for
+from mha.laws.judge import Failure, differs, law, right, weights_of
+from mha.laws.layers import matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
-from mha.laws.stack import reference
 from mha.laws.subject import FOUR, Broke
 from mha.laws.words import NotApplicable
-
-__all__ = [
-    "batch_masks_reach_their_own", "batches_and_heads_stay_apart", "calls_agree",
-    "calls_do_not_remember", "causal_corner", "every_dtype_gives_the_numbers",
-    "every_length_alike", "float_masks_are_added", "gradients_are_slopes",
-    "groups_share_their_keys", "integer_masks_hide", "large_scores_stay_exact",
-    "mask_and_causal_both_hide", "returned_weights_make_the_output",
-    "silent_query_takes_the_mean", "strides_change_nothing",
-]  # fmt: skip
 
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
@@ -158,7 +147,7 @@ def causal_corner(subject, Q, K):
         same = [np.array_equal((A > 1e-9)[m.any(1)], m[m.any(1)]) for m in due]
         left = [at for at, alike in zip(left, same, strict=True) if alike]
         if not left:
-            correct = scaled_dot_product_attention(q, k, eye, due[0])
+            correct = right(subject).attend(q, k, eye, due[0])
             return Failure(correct, A, f"weights, {len(q)} queries and {len(k)} keys")
     return None
 
@@ -179,10 +168,11 @@ def gradients_are_slopes(subject, X, hides, seed):
         given = {"X": rng.standard_normal(given["X"].shape)}
     mask = np.arange(len(X))[None] < len(X) - 1 if hides else None
     direction = rng.standard_normal((len(X), next(iter(given.values())).shape[1]))
-    found = subject.backwards(lambda twin: run(twin, given, weights, mask), direction)
-    if not any(found[i].any() for i in range(len(given))):
+    ask = partial(run, given=given, weights=weights, mask=mask)
+    found = subject.backwards(ask, direction)
+    if not any(slope.any() for slope in found[: len(given)]):
         raise NotApplicable("no gradient flows through it at all")
-    for (name, x), got in zip(given.items(), found.values(), strict=False):
+    for (name, x), got in zip(given.items(), found, strict=False):
         # What the laws gave stands first in what was handed over.
         got = got[(0,) * (got.ndim - 2)][: len(X), : x.shape[1]]
         got = got * (subject.said.factor(x.shape[1]) if name == "Q" else 1)
@@ -195,7 +185,7 @@ def gradients_are_slopes(subject, X, hides, seed):
             step = np.zeros_like(x)
             step[i] = 1e-4
             both = (given | {name: y} for y in (x + step, x - step))
-            ends = (run(subject, more, weights, mask) for more in both)
+            ends = (run(subject, more, weights, mask=mask) for more in both)
             wanted[i] = (np.subtract(*ends) * direction).sum() / 2e-4
         if failure := differs(wanted, got, where, 1e-3):
             return failure
@@ -237,7 +227,7 @@ VIEWS = {
 )
 def strides_change_nothing(subject, X, lies):
     views = {name: VIEWS[lies](x) for name, x in tokens_for(subject, X).items()}
-    weights, lender = weights_for(subject), subject.borrowing()
+    weights, lender = weights_for(subject), subject.but(borrows=True)
     got = unless_refused(f"an array that is {lies}", run, lender, views, weights)
     # Copies lie as they are read.
     return differs(run(subject, views, weights), got, lies)
@@ -336,10 +326,11 @@ def asking(subject, numbers, Q, K, V, *opens):
 
 def float_mask_of_encoder(subject, X, bias):
     """Compare with the reference, where it gives its numbers without a mask."""
-    if differs(reference(*subject.tokens(X), subject), subject.attend(X, X, X)):
+    correct = right(subject)
+    if differs(correct.attend(X, X, X), subject.attend(X, X, X)):
         raise NotApplicable("its numbers are others, whatever the mask")
     got = asking(subject, "floats", X, X, X, np.zeros_like(bias))(bias)
-    return differs(reference(*subject.tokens(X), subject, mask=bias), got)
+    return differs(correct.attend(X, X, X, bias), got)
 
 
 @law(
@@ -456,8 +447,7 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
         raise NotApplicable(f"it takes {subject.said.dtype}")
     if dtype == "int64" and (subject.kind != "attention" or subject.said.scale):
         raise NotApplicable("integers are asked of plain attention")
-    causal = subject.always_causal
-    correct = scaled_dot_product_attention(Q, K, V, mask, is_causal=causal)
+    correct = right(subject).attend(Q, K, V, mask)
     # float32 loses a tenth of a millionth, and a design such as soft-capping more.
     near = 5e-6 + PRECISION.get(subject.said.dtype, 0)
     if differs(correct, subject.attend(Q, K, V, mask), within=near):
@@ -473,7 +463,7 @@ def every_dtype_gives_the_numbers(subject, Q, K, V, dtype, mask=None):
     n=(1, 2, 3),
 )
 def groups_share_their_keys(subject, n, seed):
-    n_kv, sizes, causal = subject.said.n_kv_heads, subject.sizes, subject.always_causal
+    n_kv, sizes, correct = subject.said.n_kv_heads, subject.sizes, right(subject)
     if n_kv is None:
         raise NotApplicable("nobody said n_kv_heads, so each head has its own keys")
     if n > 1 and subject.said.positional:
@@ -481,9 +471,8 @@ def groups_share_their_keys(subject, n, seed):
     rng, where = np.random.default_rng(seed), f"{sizes.heads} heads, {n_kv} of keys"
     if subject.kind == "attention":
         Q, K, V = (numbers(rng, 1, h, n, 2) for h in (sizes.heads, n_kv, n_kv))
-        three = Q, np.repeat(K, 2, axis=1), np.repeat(V, 2, axis=1)
-        due = scaled_dot_product_attention(*three, is_causal=causal)
+        due = correct.attend(Q, np.repeat(K, 2, axis=1), np.repeat(V, 2, axis=1))
         return differs(due, subject.attend(Q, K, V), where)
-    X, weights = numbers(rng, n, sizes.width), matrices(rng, sizes)
-    correct = correct_layer(X, weights, sizes, is_causal=causal)
-    return differs(correct, subject.layer(X, weights, sizes.heads), where)
+    given, weights = {"X": numbers(rng, n, sizes.width)}, [matrices(rng, sizes)]
+    due, got = (run(x, given, weights) for x in (correct, subject))
+    return differs(due, got, where)

@@ -5,17 +5,10 @@ from functools import partial
 import numpy as np
 
 from mha.encoder import layer_norm
-from mha.laws.judge import Failure, differs, law
+from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import only_these_matter
-from mha.laws.stack import Drawn, reference, silenced
+from mha.laws.stack import Drawn, silenced
 from mha.laws.words import NotApplicable
-
-__all__ = [
-    "batch_changes_nothing", "both_parts_write_on_one_stream",
-    "layers_follow_each_other", "post_norm_normalises_rows",
-    "silent_parts_pass_the_input_on", "tokens_meet_in_attention_only",
-    "training_mode_changes_nothing",
-]  # fmt: skip
 
 
 def stacks(rng, subject):
@@ -39,7 +32,7 @@ encoder_law = partial(law, cases=stacks, level="encoder")
 def batch_changes_nothing(subject, X, layers):
     if not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
-    layers, both = layers.draw(), np.stack([X, 3 - X])
+    both = np.stack([X, 3 - X])
     alone = [subject.encode(x[None], layers)[0] for x in both]
     return differs(alone, subject.encode(both, layers), "X and 3 - X, alone and as two")
 
@@ -50,8 +43,7 @@ def batch_changes_nothing(subject, X, layers):
     "layer norm keeps no statistics from training",
 )
 def training_mode_changes_nothing(subject, X, layers):
-    modes, layers = subject.trained_and_not(), layers.draw()
-    got, expected = (mode.encode(X, layers) for mode in modes)
+    got, expected = (x.encode(X, layers) for x in subject.trained_and_not())
     return differs(expected, got, "eval mode, then train mode")
 
 
@@ -61,9 +53,9 @@ def training_mode_changes_nothing(subject, X, layers):
     "each part adds to the token, and 0 adds nothing",
 )
 def silent_parts_pass_the_input_on(subject, X, layers):
-    layers = silenced(layers.draw())
-    due, where = reference(X, layers, subject), "W_O, W_2 and biases 0: the token "
-    passes = subject.norm_first and not subject.final_norm
+    layers = silenced(layers)
+    due, where = right(subject).encode(X, layers), "W_O, W_2 and biases 0: the token "
+    passes = subject.facts.norm_first and not subject.facts.final_norm
     where += "itself is due" if passes else "normalised"
     return differs(due, subject.encode(X, layers), where)
 
@@ -76,10 +68,10 @@ def silent_parts_pass_the_input_on(subject, X, layers):
 def both_parts_write_on_one_stream(subject, X, layers):
     if not subject.takes_bias:
         raise NotApplicable("it has no biases to write with")
-    loud = [{name: w[name] for name in ("b_O", "b_2")} for w in layers.draw()]
-    silent = silenced(layers.draw())
+    loud = [{name: w[name] for name in ("b_O", "b_2")} for w in layers]
+    silent = silenced(layers)
     layers = [w | biases for w, biases in zip(silent, loud, strict=True)]
-    due = reference(X, layers, subject)
+    due = right(subject).encode(X, layers)
     return differs(due, subject.encode(X, layers), "W_O and W_2 are 0")
 
 
@@ -89,7 +81,7 @@ def both_parts_write_on_one_stream(subject, X, layers):
     "norm and feed-forward work row by row",
 )
 def tokens_meet_in_attention_only(subject, X, layers):
-    layers = [w | {"W_O": 0 * w["W_O"]} for w in layers.draw()]
+    layers = [w | {"W_O": 0 * w["W_O"]} for w in layers]
     ask, each = partial(subject.encode, layers=layers), np.eye(len(X), dtype=bool)
     return only_these_matter(ask, X, 3 - X, each, " to 3 - X, W_O is 0")
 
@@ -100,11 +92,11 @@ def tokens_meet_in_attention_only(subject, X, layers):
     "the last step of the layer is a norm",
 )
 def post_norm_normalises_rows(subject, X, layers):
-    if subject.norm_first and not subject.final_norm:
+    if subject.facts.norm_first and not subject.facts.final_norm:
         raise NotApplicable("pre-norm ends with a sum")
     one = np.ones(subject.sizes.width)
     plain = {f"gain_{i}": one for i in (1, 2)} | {f"bias_{i}": 0 * one for i in (1, 2)}
-    Y = subject.encode(X, [w | plain for w in layers.draw()])
+    Y = subject.encode(X, [w | plain for w in layers])
     got = np.stack([Y.mean(-1), Y.var(-1)], -1)
     lawful = np.tile([0.0, 1.0], (len(X), 1))
     # ε keeps the variance a little below 1.
@@ -119,12 +111,11 @@ def post_norm_normalises_rows(subject, X, layers):
     "layer l + 1 reads the output of layer l, with weights of its own",
 )
 def layers_follow_each_other(subject, X, layers):
-    layers = layers.draw()
     if len(layers) == 1:
         raise NotApplicable("it is one layer")
-    if subject.final_norm and subject.own is None:
+    if subject.facts.final_norm and subject.own is None:
         raise NotApplicable("its last norm hides what is between the layers")
     expected = subject.one_by_one(X, layers)
-    if subject.final_norm:
-        expected = layer_norm(expected, eps=subject.eps)
+    if subject.facts.final_norm:
+        expected = layer_norm(expected, eps=subject.facts.eps)
     return differs(expected, subject.encode(X, layers))

@@ -15,6 +15,7 @@ from mha import zoo
 from mha.laws.adapter import as_subject
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
+from mha.laws.stack import as_settings
 from mha.laws.subject import Broke, Subject
 from mha.laws.words import Conventions, NotApplicable, near
 
@@ -124,13 +125,12 @@ class Law:
                 return replace(finding, holds=None, why=str(why))
             if found is None:
                 return finding
-            right = right_one(found[0])
-            variant, case, failure = self.shrink(*found, right)
-            failure = self.with_correct(right, case, failure).in_few_rows()
+            variant, case, failure = self.shrink(*found)
+            failure = self.with_correct(variant, case, failure).in_few_rows()
             variant.log.clear()
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
-        places = failure.where, "" if everywhere else str(variant.mode)
+        places = failure.where, "" if everywhere else variant.mode
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
@@ -164,26 +164,26 @@ class Law:
             return self.search(subject) is not None
         return False
 
-    def with_correct(self, right: Any, case: Case, failure: Failure) -> Failure:
+    def with_correct(self, subject: Subject, case: Case, failure: Failure) -> Failure:
         """Return a failure that expects what correct attention gives."""
-        if right is None or not self.correct:
+        if not self.correct:
             return failure
         COMPARED.clear()
-        passes = self.ask(right, case) is None
+        passes = self.ask(right(subject), case) is None
         correct = COMPARED.get(failure.where) if passes else None
         if correct is None or np.shape(correct) != np.shape(failure.expected):
             return failure
         return differs(correct, failure.got, failure.where) or failure
 
-    def shrink(
-        self, subject: Subject, case: Case, failure: Failure, right: Any
-    ) -> Breach:
+    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
         What is left is a failure of the same kind that three decimals show, and on
         which correct attention passes: zeros may make a law trivially false.
         """
-        if right is None:
+        try:
+            correct = right(subject)
+        except Broke:
             return subject, case, failure
         tries = SHRINKS if subject.own is None else SHRINKS // 5
         arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
@@ -198,7 +198,7 @@ class Law:
                 shown = self.ask(subject, smaller)
                 if not (isinstance(shown, Failure) and _is_visible(shown, failure)):
                     continue
-                if not self.fails(right, smaller):
+                if not self.fails(correct, smaller):
                     case, failure = smaller, shown
         return subject, case, failure
 
@@ -266,32 +266,32 @@ def _as_told(member, kind, tensors, causal, n_kv_heads):
     return twin.but(tensors=tensors)
 
 
-def right_one(variant: Subject) -> Subject | None:
-    """Return correct attention that is asked as the variant is, or None."""
-    correct = zoo.right_encoder if variant.kind == "encoder" else zoo.right
-    with contextlib.suppress(Broke):
-        return in_place_of(variant, correct)
-    return None
+def right(subject: Any) -> Subject:
+    """Return correct attention, asked as the subject is: what laws compare with."""
+    correct = zoo.right_encoder if subject.kind == "encoder" else zoo.right
+    exact = {"tensors": False, "cast": None, "direction": None}
+    return in_place_of(subject, correct).but(**exact)
 
 
 def in_place_of(variant: Any, member: Any) -> Subject:
     """Return the member as a subject that is asked as the variant is."""
     kind, causal = variant.kind, variant.always_causal
-    if kind == "encoder" and variant.sizes.depth == 1:
+    if kind == "encoder" and not variant.many:
         kind = "encoder_layer"
     groups = variant.said.n_kv_heads if kind == "layer" else None
     twin = _as_told(member, kind, variant.tensors, causal, groups)
-    twin = twin.but(own=variant.own, hides_future=causal, cast=variant.cast)
+    twin = twin.but(own=variant.own, cast=variant.cast, direction=variant.direction)
+    twin = twin.with_settings(is_causal=True) if causal else twin
     if variant.kind == "encoder":
-        names = "norm_first", "eps", "activation"
-        settings = {name: getattr(variant, name) for name in names}
-        if variant.final_norm and kind == "encoder":
-            settings["final_norm"] = None, None
-        if variant.mode.training is not None:
-            settings["training"] = variant.mode.training
+        settings = as_settings(variant.facts)
+        if kind == "encoder_layer":
+            del settings["final_norm"]
+        if "training" in variant.settings:
+            settings["training"] = variant.settings["training"]
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
-    twin.crosses = variant.other_names is not None
-    return twin.but(mode=variant.mode) if variant.mode.gradients else twin
+    if variant.other_names is None:
+        twin.accepts -= {"X_k", "X_v"}
+    return twin
 
 
 def _is_visible(failure, before):

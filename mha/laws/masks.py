@@ -8,11 +8,6 @@ from mha.laws.draw import SIZES, numbers, rows
 from mha.laws.judge import Failure, differs, law, weights_of
 from mha.laws.words import NotApplicable
 
-__all__ = [
-    "empty_rows_give_zero", "future_leaves_past_alone", "masked_weights_are_zero",
-    "padding_changes_nothing", "self_only_mask",
-]  # fmt: skip
-
 
 def among_tokens(subject, X, mask=None, **options):
     """Let tokens attend to each other, with 2 heads where there are as many."""
@@ -81,7 +76,7 @@ def masked_weights_are_zero(subject, Q, K, mask):
 )
 def empty_rows_give_zero(subject, X, mask):
     modes = subject.all_modes()
-    found = [(str(x.mode), _empty_in_one_mode(x, X, mask)) for x in modes]
+    found = [(x.mode, _empty_in_one_mode(x, X, mask)) for x in modes]
     found = [(name or "plain call", failure) for name, failure in found if failure]
     if not found:
         return None
@@ -99,7 +94,7 @@ def _empty_in_one_mode(subject, X, mask):
     lawful = np.nan_to_num(np.where(mask.any(-1, keepdims=True), Y, nothing))
     if failure := differs(lawful, Y):
         return failure
-    if not all(np.isfinite(g).all() for g in subject.gradients):
+    if not all(np.isfinite(slope).all() for slope in subject.slopes):
         return Failure("finite gradients", "NaN")
     return None
 
@@ -123,11 +118,13 @@ def future_leaves_past_alone(subject, X, later, mask=None, is_causal=False):
 def padding_cases(rng):
     for junk in (9.0, 1e6):
         for size in SIZES[1:]:
+            X, padding = rows(rng, size.n_k, size), np.full((2, size.d), junk)
             mask = np.arange(size.n_k + 2)[None] < size.n_k
-            yield {"X": rows(rng, size.n_k, size), "junk": junk, "mask": mask}
+            yield {"X": X, "padding": padding, "mask": mask}
     for lengths in ((3, 2), (3, 2, 1, 3, 2)):
+        X, padding = numbers(rng, len(lengths), 3, 2), np.full((2, 2), 9.0)
         mask = np.arange(5) < np.array(lengths)[:, None, None, None]
-        yield {"X": numbers(rng, len(lengths), 3, 2), "junk": 9.0, "mask": mask}
+        yield {"X": X, "padding": padding, "mask": mask}
 
 
 @law(
@@ -136,11 +133,11 @@ def padding_cases(rng):
     "a key of weight 0 adds nothing, whatever numbers it has",
     cases=padding_cases,
 )
-def padding_changes_nothing(subject, X, junk, mask):
+def padding_changes_nothing(subject, X, padding, mask):
     if X.ndim == 3 and (subject.kind == "attention" or not subject.takes_batch):
         raise NotApplicable("it reads one sequence at a time")
-    padding = [(0, 0)] * (X.ndim - 2) + [(0, 2), (0, 0)]
-    Y = among_tokens(subject, np.pad(X, padding, constant_values=junk), mask)
+    padding = np.broadcast_to(padding, (*X.shape[:-2], *padding.shape))
+    Y = among_tokens(subject, np.concatenate([X, padding], -2), mask)
     alone, padded = (x.reshape(-1, *x.shape[-2:]) for x in (X, Y))
     for b, n in enumerate(mask.sum(-1).ravel()):
         where = f"sequence {b} of the batch" if X.ndim == 3 else ""

@@ -1,6 +1,5 @@
 """What a check found, in words."""
 
-import json
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -116,18 +115,18 @@ def _text(value):
     """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
-    if value.ndim < 2 and value.size <= 200:
-        row = ", ".join(map(_number, value.ravel()))
-        return f"[{row}]" if value.ndim else row
     if value.ndim > 2 and value.size <= 200:
         return "\n".join(map(_text, value))
-    # What shrinking has emptied is read faster in words.
     places = np.argwhere(value)
     if value.size <= 200:
-        rows = [*map(_text, value)]
-        line = f"[{', '.join(rows)}]"
-        if len(line) <= ROW or len(places) > 2:
-            return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
+        form: Any = {"formatter": {"all": _number}, "max_line_width": 10_000}
+        rows = np.array2string(value, separator=", ", **form)
+        line = rows.replace("\n", "")
+        if len(line) <= ROW or value.ndim < 2:
+            return line
+        # What shrinking has emptied is read faster in words.
+        if len(places) > 2:
+            return rows
     if len(places) > 8:
         return f"shape {value.shape}, of which {len(places)} are not 0"
     kept = [f"{_number(value[(*at,)])} at {[*map(int, at)]}" for at in places]
@@ -230,16 +229,6 @@ class Report:
             parts.append("all of it: print(laws.check(...))")
         return "\n\n".join(filter(None, parts))
 
-    def to_json(self) -> str:
-        """Return what the report says as JSON, numbers as they are printed."""
-        names = "subject", "holds", "seed", "because", "tried", "unread"
-        said = {name: _plain(getattr(self, name)) for name in names}
-        said |= {"laws": [_as_json(f) for f in self.findings], "looks_like": None}
-        if member := self.looks_like:
-            facts = ("name", "wrong", "seen", "link")
-            said["looks_like"] = {name: getattr(member, name) for name in facts}
-        return json.dumps(said, ensure_ascii=False, indent=2)
-
     def _opening(self):
         """Return name and counts, and what one must know who sees no broken law."""
         return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
@@ -322,28 +311,3 @@ def _warning(name):
         f"! the argument {name} looks like a mask and was never handed one, so no law "
         f"was asked about it: say {words}, or give a laws.Adapter without it"
     )
-
-
-def _as_json(finding):
-    law = finding.law
-    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
-    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
-    if finding.holds is False:
-        shown |= {
-            x: _plain(getattr(finding, x)) for x in ("example", "expected", "got")
-        }
-        shown |= {"layer": finding.setup, "because": law.reason}
-    return shown
-
-
-def _plain(x):
-    """Return what JSON has a word for; it has none for NaN."""
-    if isinstance(x, dict):
-        return {str(name): _plain(part) for name, part in x.items()}
-    if isinstance(x, np.ndarray | list | tuple):
-        return [_plain(part) for part in x]
-    if isinstance(x, float | np.floating):
-        return float(x) if np.isfinite(x) else str(x)
-    if isinstance(x, np.bool_ | np.integer):
-        return x.item()
-    return x if isinstance(x, str | int | bool | None) else repr(x)

@@ -2,12 +2,20 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mha.encoder import encoder
-from mha.laws.subject import FOUR, Array, Sizes, Subject, Weights, expect_shape
+from mha.laws.subject import (
+    FOUR,
+    Array,
+    Called,
+    Sizes,
+    Subject,
+    Weights,
+    expect_shape,
+)
 from mha.laws.words import NotApplicable
 
 __all__ = ["encoder_weights"]
@@ -17,7 +25,6 @@ SMALL = Sizes()
 VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
 # What may stay in a layer whose two parts write nothing.
 LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
-FACTS = ("eps", "activation", "norm_first", "final_norm")
 
 
 def encoder_weights(
@@ -42,55 +49,61 @@ def encoder_weights(
     >>> encoder_weights(seed=0)[0]["W_1"].shape
     (6, 7)
     """
-    rng = np.random.default_rng(seed)
-    shapes: dict[str, Any] = dict.fromkeys(FOUR, (d_model, d_model))
-    shapes |= {"W_1": (d_model, d_ff), "W_2": (d_ff, d_model), "b_1": (d_ff,)}
-    shapes |= dict.fromkeys(VECTORS, (d_model,))
-    # Matrices of any width give numbers of the same size.
-    size, layers = 2 * (d_model / SMALL.width) ** 0.5, []
-    for _ in range(n_layers):
-        drawn = {name: rng.standard_normal(x) / size for name, x in shapes.items()}
-        # A gain near 0 would hide what the norm did.
-        drawn |= {x: 1 + abs(drawn[x]) for x in ("gain_1", "gain_2")}
-        layers.append({name: W.round(1) for name, W in drawn.items()})
-    return layers
+    return Drawn(seed, Sizes(d_model, hidden=d_ff, depth=n_layers))
 
 
-class Drawn:
-    """Weights that are known by their seed, and print as the call that draws them."""
+class Drawn(list[Weights]):
+    """Weights of an encoder, which print as the call that draws them."""
 
     def __init__(self, seed: int, sizes: Sizes = SMALL) -> None:
-        self.seed, self.sizes = int(seed), sizes
-
-    def draw(self) -> list[Weights]:
-        """Return the weights."""
-        width, *_, hidden, depth = self.sizes
-        return encoder_weights(self.seed, depth, width, hidden)
+        width, *_, hidden, depth = sizes
+        rng = np.random.default_rng(seed)
+        shapes: dict[str, Any] = dict.fromkeys(FOUR, (width, width))
+        shapes |= {"W_1": (width, hidden), "W_2": (hidden, width), "b_1": (hidden,)}
+        shapes |= dict.fromkeys(VECTORS, (width,))
+        # Matrices of any width give numbers of the same size.
+        size = 2 * (width / SMALL.width) ** 0.5
+        for _ in range(depth):
+            drawn = {name: rng.standard_normal(x) / size for name, x in shapes.items()}
+            # A gain near 0 would hide what the norm did.
+            drawn |= {x: 1 + abs(drawn[x]) for x in ("gain_1", "gain_2")}
+            self.append({name: W.round(1) for name, W in drawn.items()})
+        self.call = f"laws.encoder_weights(seed={seed}"
+        self.call += f", n_layers={depth}" if depth > 1 else ""
+        if (width, hidden) != (SMALL.width, SMALL.hidden):
+            self.call += f", d_model={width}, d_ff={hidden}"
 
     def __repr__(self) -> str:
-        width, *_, hidden, depth = self.sizes
-        more = f", n_layers={depth}" if depth > 1 else ""
-        if (width, hidden) != (SMALL.width, SMALL.hidden):
-            more += f", d_model={width}, d_ff={hidden}"
-        return f"laws.encoder_weights(seed={self.seed}{more})"
+        return f"{self.call})"
+
+
+class Facts(NamedTuple):
+    """What is no law, and must be known to compare an encoder with `mha.encoder`."""
+
+    eps: float = 1e-5
+    activation: str = "relu"
+    norm_first: bool = False
+    final_norm: bool = False
 
 
 class Stack(Subject):
-    """An encoder, or one layer of it."""
+    """An encoder of one layer, or of many."""
 
     kind = "encoder"
     tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
-    # How many layers a law about the whole runs.
-    depth = 1
     # A twin without them gets a value of 0 from every token.
     reads_values = True
-    # Calls what is underneath; each kind of encoder does it in its own way.
-    run_encoder: Callable[..., Array]
+    # The layers of a module, each as a subject; a function runs one alone as well.
+    parts: Callable[[], list[Subject]] = list
 
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
+    def __init__(self, called: Called, lead: int = 0, many: bool = False) -> None:
+        super().__init__(called, lead)
+        # How many layers a law about the whole runs.
+        self.many, self.depth = many, 2 if many else 1
         # What was found out, by mode; all twins share it.
-        self.known = {}
+        self.known: dict[str, Facts] = {}
+        if "norm_first" in self.accepts:
+            self.switch = "norm_first", (False, True)
 
     @property
     def sizes(self):
@@ -101,13 +114,14 @@ class Stack(Subject):
         is_causal: bool = False,
     ) -> Array:  # fmt: skip
         """Return the tokens after the layers with these weights."""
-        if len(layers) != 1 and self.depth == 1:
+        if len(layers) != 1 and not self.many:
             raise NotApplicable("it is one layer")
-        options = self.options(mask, is_causal, (X.shape[-2],) * 2)
-        more = (None,) * self.lead if X.ndim == 2 else ()
+        more, n_heads = (None,) * self.lead if X.ndim == 2 else (), self.sizes.heads
         layers = [self.with_places(weights, X.dtype) for weights in layers]
         layers = [self.scaled(weights, self.sizes.d_k) for weights in layers]
-        Y = self.run_encoder(X[more], layers, self.sizes.heads, options)
+        options = self.options(X[more], X.shape[-2], mask, is_causal, n_heads)
+        given = layers if self.many else layers[0]
+        Y = self.call(self.target, X[more], given, n_heads, **options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)]
 
@@ -119,39 +133,33 @@ class Stack(Subject):
             if self.takes_bias or not name.startswith("b")
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Return ε, bend and both choices of norms, as they agree with `mha.encoder`.
-
-        None of them is a law; what was said is not tried.
-        """
+    @property
+    def facts(self) -> Facts:
+        """What agrees with `mha.encoder`; what was said is not tried."""
         if self.mode not in self.known:
-            self.known[self.mode] = dict(zip(FACTS, self._find_facts(), strict=True))
+            self.known[self.mode] = self._find_facts()
         return self.known[self.mode]
-
-    eps = property(lambda self: self.facts()["eps"])
-    activation = property(lambda self: self.facts()["activation"])
-    norm_first = property(lambda self: self.facts()["norm_first"])
-    final_norm = property(lambda self: self.facts()["final_norm"])
 
     def _find_facts(self):
         # The first token has so little variance that ε shows.
         X = np.random.default_rng(1).standard_normal((2, self.sizes.width))
         X[0] /= 500
-        drawn = Drawn(0, self.own or SMALL).draw()
+        drawn = Drawn(0, self.own or SMALL)
         layers = [self.with_places(w, X.dtype) for w in drawn]
-        pre, last = dict(self.mode.settings).get("norm_first"), self.said.final_norm
+        pre, last = self.settings.get("norm_first"), self.said.final_norm
         firsts = [False, True] if pre is None else [pre]
         lasts, Y = [False, True] if last is None else [last], self.encode(X, layers)
         epsilons, bends = (1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")
-        for found in itertools.product(epsilons, bends, firsts, lasts):
-            facts = dict(zip(FACTS, found, strict=True))
-            expected = reference(X, layers, self, facts, is_causal=self.always_causal)
+        for some in itertools.product(epsilons, bends, firsts, lasts):
+            facts = Facts(*some)
+            settings = as_settings(facts) | {"is_causal": self.always_causal}
+            expected = encoder(X, layers, self.sizes.heads, **settings)
             if np.allclose(Y, expected, rtol=0, atol=1e-9):
-                return found
+                return facts
         # It agrees with nothing: a pre-norm layer whose parts are silent is no change.
         if len(firsts) == 2:
             firsts = [np.allclose(self.encode(X, silenced(drawn)), X, atol=1e-6)]
-        return 1e-5, "relu", firsts[0], lasts[0]
+        return Facts(norm_first=firsts[0], final_norm=lasts[0])
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Run all of it on tokens, which ask, are asked and answer."""
@@ -165,7 +173,7 @@ class Stack(Subject):
         drawn = Drawn(0, self.sizes)
         self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))
-        layers = [self.with_places(w, X.dtype) for w in drawn.draw()]
+        layers = [self.with_places(w, X.dtype) for w in drawn]
         if not self.reads_values:
             deaf = ("W_V", "b_V") if self.takes_bias else ("W_V",)
             layers = [w | {x: 0 * w[x] for x in deaf} for w in layers]
@@ -173,44 +181,16 @@ class Stack(Subject):
 
     def one_by_one(self, X: Array, layers: list[Weights]) -> Array:
         """Return what its layers make of the tokens, each called by itself."""
-        for weights in layers:
-            X = self.encode(X, [weights])
+        parts: Any = self.parts() or [self] * len(layers)
+        for part, weights in zip(parts, layers, strict=True):
+            X = part.but(settings=self.settings).encode(X, [weights])
         return X
 
 
-class StackFunction(Stack):
-    """A function with the signature of `mha.encoder` or `mha.encoder_layer`."""
-
-    takes_bias = True
-
-    def __init__(self, *args, many=False, **options):
-        super().__init__(*args, **options)
-        self.many, self.depth = many, 2 if many else 1
-
-    def variants(self) -> list[Self]:
-        if "norm_first" not in self.accepts:
-            return [self]
-        return [self.with_settings(norm_first=pre) for pre in (False, True)]
-
-    def trained_and_not(self) -> list[Self]:
-        if "training" not in self.accepts:
-            return super().trained_and_not()
-        return [self.with_settings(training=training) for training in (True, False)]
-
-    def run_encoder(self, X, layers, n_heads, options):
-        weights = layers if self.many else layers[0]
-        return self.call(self.target, X, weights, n_heads, **options)
-
-
-def reference(
-    X: Array, layers: list[Weights], like: Stack, facts: Any = None, **options: Any
-) -> Array:
-    """Return what `mha.encoder`, set like a subject, makes of the same weights."""
-    facts = facts or like.facts()
-    last = (None, None) if facts["final_norm"] else None
-    return encoder(
-        X, layers, like.sizes.heads, **facts | options | {"final_norm": last}
-    )
+def as_settings(facts: Facts) -> dict[str, Any]:
+    """Return what `mha.encoder` is told."""
+    last = (None, None) if facts.final_norm else None
+    return facts._asdict() | {"final_norm": last}
 
 
 def silenced(layers: list[Weights]) -> list[Weights]:

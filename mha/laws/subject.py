@@ -15,8 +15,7 @@ import sysconfig
 import textwrap
 import traceback
 import warnings
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -31,13 +30,11 @@ Options = dict[str, Any]
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
 PADDING = "key_padding_mask"
 WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
+SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
 ROUNDING = 1e-13
 LIBRARIES = {"site-packages", "dist-packages"}
-OTHER_SIZES = (
-    "it has other sizes; give laws.check make=, a function of d_model, n_heads"
-)
 
 
 class Broke(Exception):
@@ -53,7 +50,8 @@ class Broke(Exception):
     @property
     def line(self) -> float:
         """The line in which it happened; an answer that is none came at the end."""
-        return float(self.where.rpartition(":")[2] or "inf")
+        line = self.where.rpartition(":")[2]
+        return float(line or 0) if self.__cause__ else math.inf
 
 
 class WrongShape(Broke):
@@ -108,19 +106,14 @@ def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> 
     return seen[id(x)]
 
 
-@dataclass(frozen=True)
-class Mode:
-    """A way of running the same subject: what PyTorch lets one switch."""
+class Called(NamedTuple):
+    """What is called, and what it has a place for."""
 
-    training: bool | None = None
-    gradients: bool = False
-    settings: tuple[tuple[str, Any], ...] = ()
-
-    def __str__(self) -> str:
-        parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
-        if self.training is not None and not self.gradients:
-            parts.append("no_grad")
-        return ", ".join(parts + [f"{name}={x}" for name, x in self.settings])
+    target: Any
+    name: str
+    accepts: frozenset[str] = frozenset()
+    # What has no default value, and so is handed over in every call.
+    needs: frozenset[str] = frozenset()
 
 
 class Sizes(NamedTuple):
@@ -143,7 +136,6 @@ class Subject:
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
     said = Conventions()
-    mode = Mode()
     # A function of torch: tensors go in, and an array comes out.
     tensors = False
     takes_bias = False
@@ -151,6 +143,10 @@ class Subject:
     other_names: Any = None
     # The sizes that a module has; a function takes any.
     own: Sizes | None = None
+    # What every law must hold with: the name of a switch, and its positions.
+    switch: tuple[str, tuple[bool, ...]] | None = None
+    # Backwards goes the sum of Y times this, if anything.
+    direction: Any = None
     # Whether arguments are handed on without being copied.
     borrows = False
     # Floats are handed over in this dtype.
@@ -159,28 +155,19 @@ class Subject:
     spreads = False
     # Whether keys that nobody may attend to go through an argument of their own.
     splits = False
-    # Whether is_causal=True is handed over in every call.
-    hides_future = False
-    # Backwards goes the sum of Y, or of Y times this.
-    direction: Array | None = None
-
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
     # attend(Q, K, V, mask=None, *, is_causal=False, heads=1)
     attend: Callable[..., Array]
 
-    def __init__(
-        self, target: Any, name: str, accepts: Collection[str] = (),
-        needs_mask: bool = False, lead: int = 0,
-    ) -> None:  # fmt: skip
-        self.target, self.name, self.accepts = target, name, frozenset(accepts)
-        # Some functions want a mask in every call, or axes in front of the tokens.
-        self.needs_mask, self.lead = needs_mask, lead
-        # What one call gave: weights, all slopes, and the slopes by argument.
+    def __init__(self, called: Called, lead: int = 0) -> None:
+        self.target, self.name, self.accepts, self.needs = called
+        # How many axes it wants in front of the tokens.
+        self.lead = lead
+        # What is handed over in every call.
+        self.settings: Options = {}
+        # What one call gave: weights, and slopes, those of its arguments first.
         self.weights: Array | None = None
-        self.gradients: list[Any] = []
-        self.slope_at: dict[Any, Any] = {}
-        # What a module has besides its arguments.
-        self.parameters: list[Any] = []
+        self.slopes: list[Any] = []
         # How it was asked, and what was tried; all twins share both.
         self.log: dict[str, str] = {}
         self.trace: dict[str, set[Any]] = {
@@ -196,7 +183,11 @@ class Subject:
 
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         """Change nothing that stays; a module gets its numbers back afterwards."""
-        return contextlib.nullcontext()
+        return getattr(self.target, "borrowed", contextlib.nullcontext)()
+
+    @property
+    def needs_mask(self) -> bool:
+        return any(map(MASK_LIKE.search, self.needs))
 
     @property
     def mask_name(self) -> str | None:
@@ -274,21 +265,15 @@ class Subject:
             raise NotApplicable(f"it returns no attention weights{of}")
         return Y, A
 
-    def backwards(
-        self, ask: Callable[[Self], Array], direction: Array
-    ) -> dict[Any, Array]:
+    def backwards(self, ask: Callable[[Self], Array], direction: Array) -> list[Any]:
         """Return what arrives at each argument when sum(Y * direction) goes back."""
         if not self.tensors:
             raise NotApplicable("its gradients are out of reach")
         if self.cast not in (None, "float64"):
             raise NotApplicable("gradients are compared in float64")
-        twin = self.with_settings(gradients=True).but(direction=direction)
+        twin = self.but(direction=direction)
         ask(twin)
-        return twin.slope_at
-
-    def borrowing(self) -> Self:
-        """Return a twin that hands its arguments on without copying them."""
-        return self.but(borrows=True)
+        return twin.slopes
 
     def but(self, **facts: Any) -> Self:
         """Return a twin that differs in these attributes."""
@@ -296,31 +281,46 @@ class Subject:
         vars(twin).update(facts)
         return twin
 
-    def with_settings(self, *, gradients: bool = False, **settings: Any) -> Self:
+    def with_settings(self, **settings: Any) -> Self:
         """Return a twin that gets these arguments too, in every call."""
-        merged = tuple((dict(self.mode.settings) | settings).items())
-        gradients = gradients or self.mode.gradients
-        return self.but(mode=replace(self.mode, gradients=gradients, settings=merged))
+        return self.but(settings=self.settings | settings)
+
+    @property
+    def mode(self) -> str:
+        """How it is run, in words."""
+        rest = dict(self.settings)
+        training, parts = rest.pop("training", None), []
+        if training is not None:
+            parts = ["train mode" if training else "eval mode"]
+            parts += ["no_grad"] if self.direction is None else []
+        return ", ".join(parts + [f"{name}={x}" for name, x in rest.items()])
 
     def variants(self) -> list[Self]:
         """Return the subject in each mode in which every law must hold."""
-        return [self]
+        if self.switch is None:
+            return [self]
+        name, positions = self.switch
+        return [self.with_settings(**{name: x}) for x in positions]
 
     def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
         name = self.weights_name if self.kind != "encoder" else None
         return [
-            variant.with_settings(gradients=gradients, **more)
+            variant.with_settings(**more).but(direction=direction)
             for variant in self.variants()
             for more in ([{name: False}, {name: True}] if name else [{}])
             # Training without gradients is no way to train.
-            for gradients in (True, False)[: 1 + (variant.mode.training is not True)]
-            if self.tensors or not gradients
+            for direction in (1.0, None)[: 1 + (not variant.settings.get("training"))]
+            if self.tensors or direction is None
         ]
 
     def trained_and_not(self) -> list[Self]:
         """Return the subject in train mode and in eval mode."""
-        raise NotApplicable("it has no train mode and no eval mode")
+        if "training" not in self.accepts:
+            raise NotApplicable("it has no train mode and no eval mode")
+        if self.switch == ("training", (False,)):
+            raise NotApplicable("in train mode no two calls agree")
+        return [self.with_settings(training=training) for training in (True, False)]
 
     def scaled(self, weights: Weights, d_k: int) -> Weights:
         """Return weights with which its scale, if one was said, comes to 1/√d_k."""
@@ -330,40 +330,61 @@ class Subject:
         asking = {"W_Q", "b_Q"} & weights.keys()
         return weights | {name: weights[name] * factor for name in asking}
 
-    def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
-        """Return the keyword arguments of one call on scores of this shape."""
+    def options(
+        self, X: Array, n_k: int, mask: Any, is_causal: bool, heads: int = 1
+    ) -> Options:
+        """Return the keyword arguments of one call on tokens X and n_k keys."""
         options: Options = {}
-        if mask is not None and mask.dtype == bool and self.always_causal:
+        batch, n_q = len(X) if X.ndim > 2 else 1, X.shape[-2]
+        if mask is None and self.needs_mask:
+            mask = np.ones((n_q, n_k), bool)
+        if mask is not None:
+            if self.mask_name is None:
+                raise NotApplicable(self.why_no_mask)
+            self._expect_something_left(mask, n_q, n_k)
+            options = self._masks(mask, X, (batch, heads, n_q, n_k))
+        if is_causal and not self.takes_causal:
+            raise NotApplicable("it has no is_causal")
+        if is_causal and not self.always_causal:
+            options["is_causal"] = True
+        self.trace["batches"].add(batch)
+        self.trace["lengths"].update((n_q, n_k))
+        self.trace["dtypes"].add(self.cast or str(X.dtype))
+        return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
+
+    def _expect_something_left(self, mask, *shape):
+        if mask.dtype == bool and self.always_causal:
             shown = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
             left = shown & np.tri(*shape, dtype=bool)
             if (shown.any(-1) & ~left.any(-1)).any():
                 raise NotApplicable(
                     "it is always causal, and then a token sees nothing"
                 )
-        if mask is None and self.needs_mask:
-            mask = np.ones(shape, bool)
-        if mask is not None:
-            if self.mask_name is None:
-                raise NotApplicable(self.why_no_mask)
-            options[self.mask_name] = mask
-        if is_causal and not self.takes_causal:
-            raise NotApplicable("it has no is_causal")
-        if (is_causal and not self.always_causal) or self.hides_future:
-            options["is_causal"] = True
-        return options | dict(self.mode.settings)
+
+    def _masks(self, mask, X, sizes):
+        """Return a mask as it is handed over, under its name."""
+        mask, axes = mask[:, None] if mask.ndim == 3 else mask, "b1qk"
+        if X.ndim < 4:
+            axes = {2: "qk", 3: "bqk" if self.kind == "attention" else axes}[X.ndim]
+        if mask.ndim == 4 and mask.shape[1] > 1:
+            axes = "bhqk"
+        if not self.spreads and mask.shape[-2] == 1:
+            axes = axes.replace("q", "1")
+        axes = self.said.mask_shape or axes
+        self.trace["masks"].add(axes)
+        lay_out = functools.partial(self.said.mask_of, axes=axes, dtype=X.dtype)
+        if not self.splits:
+            return {self.mask_name: lay_out(mask, sizes)}
+        # Keys that a whole sequence may not attend to are its padding.
+        shown = mask.any((1, 2))
+        rest = mask | ~shown[:, None, None]
+        padding = {PADDING: ~shown if self.said.mask_true == "hide" else shown}
+        if rest.all() and not self.needs_mask:
+            return padding
+        return padding | {self.mask_name: lay_out(rest, sizes)}
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
-        name = self.mask_name or ""
-        if self.splits:
-            options = self._split(options)
-        batch, *lengths = self._sizes_of(args, options)
-        if options.get(name) is not None:
-            mask = self._mask_for(args, options[name], batch, lengths)
-            options = options | {name: mask}
-        self.trace["batches"].add(batch)
-        self.trace["lengths"].update(lengths)
-        self.trace["dtypes"].add(self.cast or str(args[0].dtype))
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -382,43 +403,6 @@ class Subject:
             answer = answer.astype(args[0].dtype)
         return answer
 
-    def _split(self, options):
-        """Hand keys that a whole sequence may not attend to over as its padding."""
-        name, mask = self.mask_name, options[self.mask_name]
-        shown = mask.any((1, 2))
-        rest = mask | ~shown[:, None, None]
-        options = {x: y for x, y in options.items() if x != name}
-        options |= {} if rest.all() and not self.needs_mask else {name: rest}
-        return options | {PADDING: ~shown if self.said.mask_true == "hide" else shown}
-
-    def _sizes_of(self, args, options):
-        """Return how many sequences, queries and keys there are in one call."""
-        X = keys = args[0]
-        if self.kind == "attention":
-            keys = args[1]
-        elif self.other_names:
-            keys = options.get(self.other_names[0], X)
-        return len(X) if X.ndim > 2 else 1, X.shape[-2], keys.shape[-2]
-
-    def _mask_for(self, args, mask, batch, lengths):
-        """Return the mask of one call as it is handed over."""
-        X = args[0]
-        # The one integer among the arguments is the number of heads.
-        heads = next((x for x in args if isinstance(x, int)), 1)
-        heads = X.shape[1] if X.ndim == 4 else heads
-        mask = mask[:, None] if mask.ndim == 3 else mask
-        # A module does not tell how many, and a mask of its own for each does.
-        heads = max((heads, *mask.shape[1:-2]))
-        letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
-        axes = letters.get(X.ndim, "b1qk")
-        if mask.ndim == 4 and mask.shape[1] > 1:
-            axes = "bhqk"
-        if not self.spreads and mask.shape[-2] == 1:
-            axes = axes.replace("q", "1")
-        axes = self.said.mask_shape or axes
-        self.trace["masks"].add(axes)
-        return self.said.mask_of(mask, (batch, heads, *lengths), axes, X.dtype)
-
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
         seen: dict[int, Any] = {}
@@ -426,29 +410,24 @@ class Subject:
         if not self.tensors:
             return function(*args, **options)
         torch = sys.modules["torch"]
-        with torch.set_grad_enabled(self.mode.gradients):
+        with torch.set_grad_enabled(self.direction is not None):
             result = function(*args, **options)
             Y = results_in(result)[0]
             if not isinstance(Y, torch.Tensor):
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
-            if self.mode.gradients and Y.requires_grad:
-                Y.backward(self._backwards_from(Y))
-        leaves = [*(x for x in seen.values() if x.requires_grad), *self.parameters]
-        self.gradients = [as_numbers(x.grad) for x in leaves if x.grad is not None]
-        self.slope_at = {
-            key: as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad)
-            for key, x in (*enumerate(args), *options.items())
-            if getattr(x, "requires_grad", False)
-        }
+            if self.direction is not None:
+                if Y.requires_grad:
+                    Y.backward(self._backwards_from(Y))
+                parameters = getattr(function, "parameters", ())
+                leaves = *args, *options.values(), *seen.values(), *parameters
+                self.slopes = _slopes(*leaves)
         return result
 
     def _backwards_from(self, Y):
-        if self.direction is None:
-            return Y.new_ones(Y.shape)
-        direction, place = Y.new_zeros(Y.shape), map(slice, self.direction.shape)
+        direction, size = Y.new_zeros(Y.shape), np.shape(self.direction)
         # What the law sees stands first in what was returned.
-        first = (0,) * (Y.ndim - self.direction.ndim)
-        direction[(*first, *place)] = direction.new_tensor(self.direction)
+        first = (0,) * (Y.ndim - len(size)) if size else ()
+        direction[(*first, *map(slice, size))] = Y.new_tensor(self.direction)
         return direction
 
     def _handed_over(self, x):
@@ -464,7 +443,15 @@ class Subject:
         torch = sys.modules["torch"]
         dtype = getattr(torch, cast) if cast else None
         tensor = torch.from_numpy(x).to(self.said.device, dtype)
-        return tensor.requires_grad_(self.mode.gradients and is_float)
+        return tensor.requires_grad_(is_float and self.direction is not None)
+
+
+def _slopes(*leaves):
+    """Return what has arrived at each tensor."""
+    asking = [x for x in leaves if getattr(x, "requires_grad", False)]
+    return [
+        as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad) for x in asking
+    ]
 
 
 class Attention(Subject):
@@ -472,19 +459,20 @@ class Attention(Subject):
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Attend; `heads` is for layers, which have more than one."""
-        options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
         try:
-            return self._attend_once(Q, K, V, options)
+            return self._attend_once(Q, K, V, mask, is_causal)
         except WrongShape:
             raise
         except Broke:
             if Q.shape[-1] == V.shape[-1]:
                 raise
             # Some, such as that of JAX, want values as wide as the keys.
-            parts = [self._attend_once(Q, K, v, options) for v in parts_of(V, Q)]
+            parts = [
+                self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)
+            ]
         return np.concatenate(parts, -1)[..., : V.shape[-1]]
 
-    def _attend_once(self, Q, K, V, options):
+    def _attend_once(self, Q, K, V, mask, is_causal):
         given, more = (*Q.shape[:-1], V.shape[-1]), self.lead + 2 - Q.ndim
         if (factor := self.said.factor(Q.shape[-1])) != 1:
             self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
@@ -497,23 +485,17 @@ class Attention(Subject):
         if groups:
             # All heads alike: two queries share the keys of each group.
             Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
+        heads = Q.shape[1] if Q.ndim == 4 else 1
+        options = self.options(Q, K.shape[-2], mask, is_causal, heads)
         Y = self.call(self.target, Q, K, V, **options)
         expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
         return (Y[:, :1] if groups else Y).reshape(given)
 
 
 class Layer(Subject):
-    """A function of tokens and a dict of matrices; others override `run_layer`."""
+    """A function of tokens, a dict of matrices and the number of heads."""
 
     kind = "layer"
-    # Whether other tokens may be attended to.
-    crosses = True
-
-    def run_layer(
-        self, X: Array, weights: Weights, n_heads: int, options: Any
-    ) -> Array:
-        """Call what is underneath."""
-        return self.call(self.target, X, weights, n_heads, **options)
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Let every head attend to the same Q, K, V; return the heads side by side."""
@@ -589,8 +571,7 @@ class Layer(Subject):
     @property
     def other_names(self) -> Any:
         """What it calls the tokens that are asked and those that answer, or None."""
-        named = (pair for pair in OTHER_NAMES if self.accepts >= set(pair))
-        return next(named, None) if self.crosses else None
+        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
     def layer(
         self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
@@ -601,27 +582,17 @@ class Layer(Subject):
         if others and self.other_names is None:
             raise NotApplicable("it knows self-attention only")
         weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
-        n_k = (others or [X])[0].shape[-2]
-        options = self.options(mask, is_causal, (X.shape[-2], n_k))
         more = (None,) * self.lead if X.ndim == 2 else ()
         X, *others = (x[more] for x in (X, *others))
-        options |= zip(self.other_names or (), others, strict=False)
-        Y = self.run_layer(X, weights, n_heads, options)
+        n_k = (others or [X])[0].shape[-2]
+        options = self.options(X, n_k, mask, is_causal, n_heads)
+        names = self.other_names or ()
+        if self.needs & {*names}:
+            others = others or [X, X]
+        options |= zip(names, others, strict=False)
+        Y = self.call(self.target, X, weights, n_heads, **options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)]
-
-
-class LayerFunction(Layer):
-    """A function with the signature of `mha.multi_head_attention`."""
-
-    @property
-    def takes_bias(self):
-        return "b_Q" in self.accepts
-
-    def run_layer(self, X, weights, n_heads, options):
-        four = [weights[name] for name in FOUR]
-        options |= {name: b for name, b in weights.items() if name.startswith("b_")}
-        return self.call(self.target, X, *four, n_heads, **options)
 
 
 def parts_of(V: Array, Q: Array) -> list[Array]:

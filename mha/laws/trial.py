@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from string import ascii_letters as LETTERS
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ def _chosen(laws):
     return [law if isinstance(law, Law) else by_slug[law] for law in laws]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class KillMatrix:
     """Say which law kills which member; computed, never typed.
 
@@ -181,28 +181,11 @@ class KillMatrix:
 
     def killed_by(self, name: str) -> tuple[str, ...]:
         """Return the slugs of the laws that the member called `name` breaks."""
-        return _marked("member", name, self.rows, self.killed, self.columns)
+        return tuple(compress(self.columns, self.killed[self.rows.index(name)]))
 
     def kills(self, slug: str) -> tuple[str, ...]:
         """Return the names of the members that the law called `slug` kills."""
-        return _marked("law", slug, self.columns, self.killed.T, self.rows)
-
-    def __repr__(self) -> str:
-        letters, width = LETTERS[: len(self.columns)], max(map(len, self.rows))
-        # A page is 80 columns wide.
-        gap = " " * (width + 2 * len(letters) < 80)
-        lines = [" " * width + "  " + gap.join(letters)]
-        for name, row in zip(self.rows, self.killed, strict=True):
-            marks = gap.join("✗" if dead else "·" for dead in row)
-            lines.append(f"{name:<{width}}  {marks}")
-        return "\n".join([*lines, "", *map("{} {}".format, letters, self.columns)])
-
-
-def _marked(kind, name, names, table, others):
-    if name not in names:
-        raise ValueError(f"no {kind} is called {name!r}; there are {', '.join(names)}")
-    row = table[names.index(name)]
-    return tuple(other for other, dead in zip(others, row, strict=True) if dead)
+        return tuple(compress(self.rows, self.killed[:, self.columns.index(slug)]))
 
 
 def kill_matrix(

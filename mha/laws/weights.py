@@ -5,11 +5,6 @@ import numpy as np
 from mha.laws.draw import Size, rows
 from mha.laws.judge import Failure, differs, law, weights_of
 
-__all__ = [
-    "constant_values_stay", "doubling_changes_nothing", "output_in_hull",
-    "rotation_changes_nothing", "rows_sum_to_one", "scores_keep_unit_variance",
-]  # fmt: skip
-
 
 @law(
     "rotating queries and keys together changes nothing",

@@ -15,10 +15,8 @@ import math
 import numpy as np
 
 import mha
-from mha.zoo._member import EncoderMember as EncoderMember
-from mha.zoo._member import Exhibit as Exhibit
+from mha.zoo._member import ENCODER, bug, layer_through, seen, train_mode
 from mha.zoo._member import Member as Member
-from mha.zoo._member import bug, layer_through, seen, training
 from mha.zoo._steps import with_steps as with_steps
 
 right = Member("right", {}, seen="")
@@ -63,7 +61,7 @@ def scale_by_d_k(Q, K, V, mask=None, *, scale=None, **options):
 
 
 @bug("scaled_dot_product_attention", "FrancescoSaverioZuppichini/ViT/issues/2")
-@seen("A vision transformer tutorial; one of its three copies was mended.")
+@seen("A vision transformer tutorial; one of its five copies was mended.")
 def scale_after_softmax(Q, K, V, mask=None, *, return_weights=False, **options):
     """The weights are divided by √d_k, after the softmax."""
     options = {**options, "scale": 1.0, "return_weights": True}
@@ -87,7 +85,7 @@ def softmax_over_queries(x, axis=-1):
 
 
 @bug("softmax", "CAMMA-public/rendezvous/issues/10")
-@seen("A network for videos of surgery; its author calls the axis a typo.")
+@seen("The PyTorch version of a network for videos; its author says: a typo.")
 def softmax_over_heads(x, axis=-1):
     """The softmax runs over the heads, the axis in front of the tokens."""
     return mha.softmax(x if x.ndim > 2 else x[None], axis=-3).reshape(x.shape)
@@ -125,8 +123,7 @@ def mask_inverted(S, mask=None, axis=-1):
     return mha.masked_softmax(S, mask, axis)
 
 
-@bug("masked_softmax", "lucidrains/memory-compressed-attention/issues/2")
-@seen("A library masked after the softmax until a reader asked.")
+@bug("masked_softmax")
 def mask_after_softmax(S, mask=None, axis=-1):
     """The weights are multiplied by the mask, after the softmax."""
     A = mha.softmax(S, axis)
@@ -435,7 +432,7 @@ ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
 WRONG = ALL[1:]
 
 
-right_encoder = EncoderMember("right_encoder", {}, seen="")
+right_encoder = Member("right_encoder", {}, ENCODER, seen="")
 
 
 def stretched(y, gain, bias):
@@ -450,12 +447,12 @@ def batch_norm(x, gain=None, bias=None, eps=1e-5):
     """Batch norm: each feature is normalised over all tokens of the batch."""
     # Fresh running statistics are mean 0 and variance 1.
     tokens = x.reshape(-1, x.shape[-1])
-    y = mha.layer_norm(tokens.T, eps=eps).T.reshape(x.shape) if training.get() else x
+    y = mha.layer_norm(tokens.T, eps=eps).T.reshape(x.shape) if train_mode.get() else x
     return stretched(y, gain, bias)
 
 
 @bug("layer_norm", "jadore801120/attention-is-all-you-need-pytorch/issues/19")
-@seen("98 % accuracy on a translation task: the norm let the future in.")
+@seen("98 % accuracy, reported in 2017; its norm let the future in.")
 def norm_over_tokens(x, gain=None, bias=None, eps=1e-5):
     """Each feature is normalised over the tokens of the sequence."""
     y = mha.layer_norm(x.swapaxes(-1, -2), eps=eps).swapaxes(-1, -2)
@@ -526,7 +523,7 @@ def residual_from_the_input(X, norm_first, attend, feed, norm_1, norm_2):
 
 
 @bug("encoder_layer", "Howuhh/faster-trajectory-transformer/issues/3")
-@seen("The author found it; old checkpoints would not have survived the repair.")
+@seen("The author found it; the repair came ten months later.")
 @layer_through
 def residual_after_norm(X, norm_first, attend, feed, norm_1, norm_2):
     """Pre-norm adds to the normalised token; it must add to the token itself."""
@@ -564,4 +561,6 @@ def only_last_layer(X, layers, *args, **options):
     return mha.encoder(X, layers[-1:], *args, **options)
 
 
-ENCODERS = tuple(x for x in list(globals().values()) if isinstance(x, EncoderMember))
+ENCODERS = tuple(
+    x for x in list(globals().values()) if isinstance(x, Member) and x not in ALL
+)

@@ -12,7 +12,7 @@ from mha.zoo._steps import Step, with_steps
 
 ENCODER_STEPS = "layer_norm", "feed_forward", "encoder_layer", "encoder"
 # A correct norm never asks for it.
-training = ContextVar("training", default=True)
+train_mode = ContextVar("train_mode", default=True)
 
 
 # What stands around the steps in the zoo; a member may replace it like a step.
@@ -41,6 +41,9 @@ def _mask_of(mask, is_causal, Q, K):
     return causal if mask is None else join_masks(mask, causal)
 
 
+# The doors of a member: what it computes as a whole, and a part of it.
+
+
 def _attention(Q, K, V, mask=None, *, is_causal=False, **options):
     if min(Q.ndim, K.ndim) > 2 and Q.shape[-3] != K.shape[-3]:
         K, V = share_heads(K, Q.shape[-3]), share_heads(V, Q.shape[-3])
@@ -65,18 +68,45 @@ def _multi_head(
     )
 
 
-def _encoder_layer(X, weights, n_heads, mask=None, *, is_causal=False, **options):
+def _layer(
+    X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options
+):
+    train_mode.set(training)
     mask = _mask_of(mask, is_causal, X, X)
     return mha.encoder_layer(X, weights, n_heads, mask, **options)
 
 
-def _encoder(X, layers, n_heads, mask=None, *, is_causal=False, **options):
+def _encoder(
+    X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options
+):
+    train_mode.set(training)
     mask = _mask_of(mask, is_causal, X, X)
     return mha.encoder(X, layers, n_heads, mask, **options)
 
 
-class Exhibit:
-    """Stand in the zoo under a name.
+ENCODER = _encoder, _layer
+LIKE = {
+    _multi_head: mha.multi_head_attention, _encoder: mha.encoder,
+    _attention: mha.scaled_dot_product_attention, _layer: mha.encoder_layer,
+}  # fmt: skip
+
+
+def _signature(door):
+    """Return what the step takes that `door` is called like, and what it adds."""
+    theirs = inspect.signature(LIKE[door]).parameters
+    own = inspect.signature(door).parameters
+    added = [own[name] for name in own.keys() & {"training"}]
+    return inspect.Signature([*theirs.values(), *added])
+
+
+class Member:
+    """Compute multi-head attention, or an encoder, with one step replaced.
+
+    It is called like `mha.multi_head_attention`, an encoder like `mha.encoder`, on
+    NumPy arrays or torch tensors, through which gradients flow. Arguments are not
+    checked: a mask of 0 and 1 is read as False and True, and fewer heads of keys are
+    shared by groups of queries. Encoders take `training` too, for norms that tell train
+    mode from eval mode, which no correct one does.
 
     Attributes
     ----------
@@ -88,18 +118,47 @@ class Exhibit:
         What was done wrong, one sentence.
     seen, link : str
         Where it was seen in public; the link is empty where no sighting is known.
+    attention, layer : function
+        Called like `mha.scaled_dot_product_attention`, and of an encoder like
+        `mha.encoder_layer`.
+
+    Examples
+    --------
+    >>> from mha import zoo
+    >>> X, eye = np.array([[9.0, 2.0], [-9.0, 2.0]]), np.eye(2)
+    >>> zoo.right(X, eye, eye, eye, eye, n_heads=2).round(3)
+    array([[ 9.,  2.],
+           [-9.,  2.]])
+    >>> zoo.softmax_over_queries
+    zoo.softmax_over_queries: The softmax runs down the columns, over the queries.
+    >>> print(zoo.softmax_over_queries.source)
+    def softmax(x, axis=-1):
+        return mha.softmax(x, axis=-2)
     """
 
     wrong, seen, link = "nothing", "no public sighting known", ""
     # Whether arrays do not show the mistake, and what `mha.laws.check` is to be told.
     on_tensors = False
     says: Mapping[str, Any] = {}
-    doors: tuple[Step, Step]  # for the whole and for a part of it
+    attention: Step
+    layer: Step
 
-    def __init__(self, name: str, steps: Mapping[str, Step], **facts: Any) -> None:
+    def __init__(
+        self, name: str, steps: Mapping[str, Step],
+        doors: tuple[Step, Step] | None = None, **facts: Any,
+    ) -> None:  # fmt: skip
         self.name, self.steps = name, dict(steps)
+        doors = doors or (_multi_head, _attention)
         vars(self).update(facts, __module__="mha.zoo")
-        self._whole, self._part = (with_steps(f, **steps) for f in self.doors)
+        part: Any
+        self._whole, part = (with_steps(door, **steps) for door in doors)
+        self.__signature__, part.__signature__ = map(_signature, doors)
+        part.__self__, part.__name__ = self, doors[1].__name__[1:]
+        setattr(self, part.__name__, part)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Return what this member takes for multi-head attention, or an encoder."""
+        return self._whole(*args, **options)
 
     @property
     def source(self) -> str:
@@ -118,92 +177,6 @@ class Exhibit:
         return self.name
 
 
-def _called_like(f):
-    """Give a method the signature of `f`, and the options of its own."""
-
-    def put(method):
-        self, *own = inspect.signature(method).parameters.values()
-        own = [p for p in own if p.kind is p.KEYWORD_ONLY]
-        theirs = inspect.signature(f).parameters.values()
-        method.__signature__ = inspect.Signature([self, *theirs, *own])
-        return method
-
-    return put
-
-
-class Member(Exhibit):
-    """Compute multi-head attention, with one step replaced.
-
-    It is called like `mha.multi_head_attention`, and its `attention` like
-    `mha.scaled_dot_product_attention`, on NumPy arrays or torch tensors, through which
-    gradients flow. Arguments are not checked: a mask of 0 and 1 is read as False and
-    True, and fewer heads of keys are shared by groups of queries.
-
-    Examples
-    --------
-    >>> from mha import zoo
-    >>> X, eye = np.array([[9.0, 2.0], [-9.0, 2.0]]), np.eye(2)
-    >>> zoo.right(X, eye, eye, eye, eye, n_heads=2).round(3)
-    array([[ 9.,  2.],
-           [-9.,  2.]])
-    >>> zoo.softmax_over_queries
-    zoo.softmax_over_queries: The softmax runs down the columns, over the queries.
-    >>> print(zoo.softmax_over_queries.source)
-    def softmax(x, axis=-1):
-        return mha.softmax(x, axis=-2)
-    """
-
-    doors = _multi_head, _attention
-
-    @_called_like(mha.multi_head_attention)
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        """Return what this member takes for `mha.multi_head_attention`."""
-        return self._whole(*args, **options)
-
-    @_called_like(mha.scaled_dot_product_attention)
-    def attention(self, *args: Any, **options: Any) -> Any:
-        """Return what this member takes for `mha.scaled_dot_product_attention`."""
-        return self._part(*args, **options)
-
-
-class EncoderMember(Exhibit):
-    """Compute an encoder, with one step replaced.
-
-    It is called like `mha.encoder`, and its `layer` like `mha.encoder_layer`, on NumPy
-    arrays or torch tensors. `training` is for norms that tell train mode from eval
-    mode, which no correct one does. Arguments are not checked.
-
-    Examples
-    --------
-    >>> from mha import zoo
-    >>> weights = dict.fromkeys("W_Q W_K W_V W_O W_1 W_2".split(), np.zeros((2, 2)))
-    >>> X = np.array([[1.0, 9.0], [40.0, 20.0]])
-    >>> zoo.right_encoder(X, [weights], n_heads=1, eps=0)
-    array([[-1.,  1.],
-           [ 1., -1.]])
-    """
-
-    doors = _encoder, _encoder_layer
-
-    @_called_like(mha.encoder)
-    def __call__(self, *args: Any, training: bool = True, **options: Any) -> Any:
-        """Return what this member takes for `mha.encoder`."""
-        return _in_mode(training, self._whole, *args, **options)
-
-    @_called_like(mha.encoder_layer)
-    def layer(self, *args: Any, training: bool = True, **options: Any) -> Any:
-        """Return what this member takes for `mha.encoder_layer`."""
-        return _in_mode(training, self._part, *args, **options)
-
-
-def _in_mode(mode, f, *args, **options):
-    token = training.set(mode)
-    try:
-        return f(*args, **options)
-    finally:
-        training.reset(token)
-
-
 def layer_through(way: Step) -> Step:
     """Return an encoder layer that goes this way through its parts."""
 
@@ -215,9 +188,8 @@ def layer_through(way: Step) -> Step:
         maps = []
 
         def attend(x):
-            Y, A = mha.multi_head_attention(
-                x, n_heads=n_heads, mask=mask, return_weights=True, **projections
-            )
+            options = {"n_heads": n_heads, "mask": mask, "return_weights": True}
+            Y, A = mha.multi_head_attention(x, **projections, **options)
             maps.append(A)
             return Y
 
@@ -225,13 +197,11 @@ def layer_through(way: Step) -> Step:
             parts = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
             return mha.feed_forward(x, *parts, activation)
 
-        def norm_1(x):
-            return mha.layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
+        def norm(k):
+            gain, bias = weights.get(f"gain_{k}"), weights.get(f"bias_{k}")
+            return lambda x: mha.layer_norm(x, gain, bias, eps)
 
-        def norm_2(x):
-            return mha.layer_norm(x, weights.get("gain_2"), weights.get("bias_2"), eps)
-
-        Y = way(X, norm_first, attend, feed, norm_1, norm_2)
+        Y = way(X, norm_first, attend, feed, norm(1), norm(2))
         return (Y, *maps) if return_weights else Y
 
     encoder_layer.__name__, encoder_layer.__doc__ = way.__name__, way.__doc__
@@ -249,16 +219,17 @@ def seen(sentence: str) -> Callable[[Step], Step]:
     return put
 
 
-def bug(step: str, link: str = "", **facts: Any) -> Callable[[Step], Any]:
+def bug(step: str, link: str = "", **facts: Any) -> Callable[[Step], Member]:
     """Make a function the member of the zoo in which it replaces this step.
 
     Its docstring says what is wrong, and `link` is an issue or a pull on GitHub.
     """
+    if step in ENCODER_STEPS:
+        facts["doors"] = ENCODER
+    facts["link"] = link and f"https://github.com/{link}"
 
     def put(f):
-        kind = EncoderMember if step in ENCODER_STEPS else Member
-        facts["seen"] = getattr(f, "seen", kind.seen)
-        facts["link"] = link and f"https://github.com/{link}"
-        return kind(f.__name__, {step: f}, wrong=f.__doc__, **facts)
+        told = getattr(f, "seen", Member.seen)
+        return Member(f.__name__, {step: f}, wrong=f.__doc__, seen=told, **facts)
 
     return put

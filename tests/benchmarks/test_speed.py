@@ -211,6 +211,7 @@ CALLS = {
 
 @pytest.mark.parametrize("step", CALLS)
 def test_checking_small_arguments_takes_no_longer_than_the_step_itself(benchmark, step):
+    getattr(mha, step)(**CALLS[step])  # the first call connects the bare steps
     judge(
         benchmark,
         lambda: getattr(mha, step)(**CALLS[step]),

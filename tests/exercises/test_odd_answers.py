@@ -224,19 +224,19 @@ def test_right_numbers_are_right_in_any_container(exercise, answer):
     ("answer", "said"),
     [
         (lambda x: x.sort(), "the result is None: is a return missing?"),
-        (lambda x: np.array([None, 1]), "array of objects (NoneType, int), expected"),
+        (lambda x: np.array([None, 1]), "is an array, expected an array of numbers"),
         (lambda x: (1 for _ in x), "is a generator, expected an array of numbers"),
         (lambda x: {"x": 1}, "is a dict, expected an array of numbers"),
-        (lambda x: [[1], [1, 2]], "is a list whose rows differ in length, expected"),
+        (lambda x: [[1], [1, 2]], "is a list, expected an array of numbers"),
         (lambda x: "ones", "is a text, expected an array of numbers"),
         (lambda x: float, "is a class, expected an array of numbers"),
-        (lambda x: 10**400, "your answer cannot be read: OverflowError: int too"),
+        (lambda x: 10**400, "your answer ends in OverflowError: int too"),
         (lambda x: x + 0j, "holds complex numbers, expected numbers"),
         (lambda x: x.astype(str), "holds texts, expected numbers"),
         (lambda x: (x, x), "is a tuple of 2 results, expected an array of numbers"),
-        (lambda x: x[99], "your answer raises IndexError: index 99 is out of bounds"),
-        (lambda x: sys.exit(2), "your answer raises SystemExit: 2"),
-        (lambda x: torch.ones(2, device="meta"), "your answer cannot be read: NotImpl"),
+        (lambda x: x[99], "your answer ends in IndexError: index 99 is out of bounds"),
+        (lambda x: sys.exit(2), "your answer ends in SystemExit: 2"),
+        (lambda x: torch.ones(2, device="meta"), "your answer ends in NotImpl"),
         (raising(HostileError()), "a HostileError that cannot be printed"),
     ],
 )
@@ -244,9 +244,9 @@ def test_what_came_is_called_what_it_is(answer, said):
     assert said in str(ONES(answer))
 
 
-def test_an_answer_that_observe_cannot_read_is_not_said_to_raise():
-    assert "your answer cannot be read: ValueError" in str(READ_ONES(lambda x: "ones"))
-    assert "your answer raises ZeroDivisionError" in str(READ_ONES(lambda x: 1 / 0))
+def test_of_an_answer_that_observe_cannot_read_the_error_is_told():
+    assert "your answer ends in ValueError" in str(READ_ONES(lambda x: "ones"))
+    assert "your answer ends in ZeroDivisionError" in str(READ_ONES(lambda x: 1 / 0))
 
 
 def test_an_answer_that_cannot_even_be_looked_at_is_told_so():

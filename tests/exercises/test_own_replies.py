@@ -30,11 +30,11 @@ def test_a_suspect_is_named_by_slug_sentence_or_member_and_hints_name_a_law(lett
     members = [getattr(zoo, wanted) for wanted in multi_head.WANTED]
     matrix = laws.kill_matrix(members=members)
     broken = set(matrix.killed_by(slug))
-    for mistake in exercise.mistakes:
-        (named,) = [law.slug for law in laws.ALL if f'"{law.name}"' in mistake.hint]
-        would_break = named in matrix.killed_by(mistake.answer)
+    for hint, accused in exercise.mistakes.items():
+        (named,) = [law.slug for law in laws.ALL if f'"{law.name}"' in hint]
+        would_break = named in matrix.killed_by(accused)
         assert would_break != (named in broken)
-        assert ("would break" in mistake.hint) == would_break
+        assert ("would break" in hint) == would_break
 
 
 @pytest.mark.parametrize("letter", LETTERS)
