@@ -8,12 +8,11 @@ matrices. What is no such report, or cannot be read to the last line, stays as p
 
 import re
 from html import escape
-from itertools import groupby
+from itertools import chain, groupby
 
 MARK = re.compile(r"^[✓✗] ", re.MULTILINE)
-VERDICT = re.compile(r"(passed|not yet|not attempted yet): (.+)", re.DOTALL)
-# A line at the margin, and the indented lines below it.
-ITEM = re.compile(r"^\S.*(?:\n .*)*", re.MULTILINE)
+VERDICT = re.compile(r"(passed|not yet|not attempted yet): (.+)(?:\n((?s:.+)))?")
+ITEM = re.compile(r"^\S.*(?:\n .*)*", re.MULTILINE)  # with the indented lines below
 TITLE = re.compile(r"(\S+): (\d+ [a-z ]+(?:, \d+ [a-z ]+)*)")
 ROW = re.compile(r"    (\S+(?: \S+)*)  +")
 BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -21,37 +20,33 @@ STACK = re.compile(r"#(\n#)*|\[#(,\s+#)*\]")  # with each pair of brackets as #
 ZEROS = re.compile(r"zeros of shape \((\d+), (\d+)\), but (.+)", re.DOTALL)
 PLACE = re.compile(r"(\S+) at \[(\d+), (\d+)\]")
 ROLES = {"Q": "query", "K": "key", "V": "value"}
-NOTES = ("where", "off by", "layer", "seed")
-LISTS = {
-    "✓ held": "Show what held: {}",
-    "– not asked": "Show what was not asked, and why: {}",
-    "~ broken as declared": "Show what is broken as declared: {}",
+RESULTS, NOTES = ("expected", "got", "off by"), ("where", "layer", "seed")
+SIGNS = {"passed": "✓", "not yet": "✗", "not attempted yet": "○"}
+FOLDED = {
+    "✓ held": "Show the laws that held",
+    "– not asked": "Show the laws that were not asked, and why",
+    "~ broken as declared": "Show the laws that are broken as declared",
 }
-VERDICTS = {"passed": "✓", "not yet": "✗", "not attempted yet": "○"}
 
 
 def html(text):
     """Return a printed report as HTML without empty lines, or None if it is none."""
     text = text.strip("\n")
     if found := VERDICT.fullmatch(text):
-        return verdict(*found.groups())
-    if not MARK.search(text):
-        return None
+        return f'<div class="report">{verdict(*found.groups())}</div>'
     items = ITEM.findall(text)
-    if "".join(items).replace("\n", "") != text.replace("\n", ""):
-        return None  # something stands before the first line at the margin
+    if not MARK.search(text) or re.sub(r"\n+", "\n", text) != "\n".join(items):
+        return None
     try:
         return f'<div class="report">{"".join(map(item, items))}</div>'
     except ValueError:
         return None
 
 
-def verdict(status, text):
+def verdict(status, first, more):
     """Return what an exercise says; what follows its first line keeps its lines."""
-    first, *rest = text.split("\n", 1)
-    more = "".join(f"<pre>{escape(lines)}</pre>" for lines in rest)
-    said = f"<b>{status}</b>: {escape(first)}"
-    return f'<div class="report"><p>{mark(VERDICTS[status])}{said}</p>{more}</div>'
+    more = f"<pre>{escape(more)}</pre>" if more else ""
+    return f"<p>{mark(SIGNS[status])}<b>{status}</b>: {escape(first)}</p>{more}"
 
 
 def mark(sign):
@@ -62,20 +57,16 @@ def mark(sign):
 def item(text):
     """Return one line of a report with what is indented below it."""
     head, *lines = text.split("\n")
-    if MARK.match(head) and head not in LISTS:
+    name, _, reason = head.partition(", ")
+    if name in FOLDED:
+        texts = filter(None, [reason, *grouped(lines)])
+        said = "".join(f"<p>{escape(text)}</p>" for text in texts)
+        return f"<details><summary>{FOLDED[name]}</summary>{said}</details>"
+    if MARK.match(head):
         return finding(head[0], head[2:], rows(lines))
     if found := TITLE.fullmatch(head):
-        subject, counts = found.groups()
-        counts = "".join(f" <span>{each}</span>" for each in counts.split(", "))
-        return f'<p class="subject"><code>{escape(subject)}</code>{counts}</p>'
-    for start, summary in LISTS.items():
-        if head.startswith(start):
-            said = head.removeprefix(start).removeprefix(", ")
-            texts = [said] * bool(said) + grouped(lines)
-            many = sum(len(text.split(", ")) for text in texts if is_list(text))
-            inside = "".join(map(paragraph, texts))
-            summary = summary.format(many)
-            return f"<details><summary>{summary}</summary>{inside}</details>"
+        counts = found[2].replace(", ", "</span> <span>")
+        return f'<p class="subject"><b>{found[1]}</b> <span>{counts}</span></p>'
     if head == "tried" or head.startswith("behaves like "):
         return f"<p><b>{escape(head)}</b> {escape(' '.join(grouped(lines)))}</p>"
     return f"<pre>{escape(text)}</pre>"
@@ -87,23 +78,12 @@ def grouped(lines):
     return [" ".join(map(str.strip, group)) for _, group in groups]
 
 
-def is_list(text):
-    """Return whether a text is a list of names."""
-    return all(map(str.isidentifier, text.split(", ")))
-
-
-def paragraph(text):
-    """Return a sentence, or names of laws as code."""
-    kind = ' class="names"' if is_list(text) else ""
-    return f"<p{kind}>{escape(text)}</p>"
-
-
 def rows(lines):
     """Return ``{name: text}`` of lines with names on the left."""
     found, column = {}, len(ROW.match(lines[0])[0]) if lines else 0
     for line in lines:
         left, text = line[:column], line[column:]
-        if left.strip() and ROW.fullmatch(left):
+        if ROW.fullmatch(left):
             found[name := left.strip()] = text
         elif found and not left.strip():
             found[name] += "\n" + text
@@ -116,85 +96,78 @@ def rows(lines):
 
 
 def finding(sign, name, said):
-    """Return what a report says of one law."""
-    name = name[0].upper() + name[1:]
-    head = f'<p class="name">{mark(sign)}{escape(name)}</p>'
+    """Return what a report says of one law: the reason, the results, the inputs."""
+    head = f'<p class="name">{mark(sign)}{escape(name[0].upper() + name[1:])}</p>'
     if not said:
         return head
-    reason = said.pop("because", "")
-    law = "".join(f"<code>{escape(x)}</code> " for x in said.pop("law").split(", "))
-    notes = {note: said.pop(note) for note in NOTES if note in said}
-    results = {key: said.pop(key) for key in ("expected", "got") if key in said}
-    other = dict(zip(results, reversed(results.values()), strict=True))
-    seen = "".join(part(key, x, other[key]) for key, x in results.items())
-    given = "".join(part(key, x) for key, x in said.items())
-    where = "".join(part(key, x) for key, x in notes.items())
-    reason = f'<p class="because">because {escape(reason)}</p>' if reason else ""
+    if reason := said.pop("because", ""):
+        reason = f'<p class="because">because {escape(reason)}</p>'
+    law = escape(said.pop("law"))
+    notes = "".join(part(x, said.pop(x), "") for x in NOTES if x in said)
+    results = {x: said.pop(x) for x in RESULTS if x in said}
+    other = {"expected": results.get("got", ""), "got": results.get("expected", "")}
+    seen = "".join(part(x, text, other.get(x, "")) for x, text in results.items())
+    given = "".join(part(x, text, "") for x, text in said.items())
     return (
-        f'{head}{reason}<div class="parts seen">{seen}</div>'
-        f'<div class="parts">{given}</div>'
-        f'<div class="parts notes">{where}{law}</div>'
+        f'{head}{reason}<div class="parts seen">{seen}</div><div class="parts">{given}'
+        f'</div><p class="notes">{notes}<code>{law}</code></p>'
     )
 
 
-def part(name, text, other=""):
+def part(name, text, other):
     """Return a name with its matrix or its words."""
-    role = ROLES.get(name.removeprefix("W_"), "")
     letter, _, low = name.partition("_")
-    shown = f"{letter}<sub>{low}</sub>" if low else letter
+    role = ROLES.get(low if letter == "W" else name)
     style = f' style="color: var(--mha-{role})"' if role else ""
-    return f'<span class="part"><b{style}>{shown}</b> {value(text, other)}</span>'
+    shown = f"{letter}<sub>{low}</sub>" if low else name
+    return f'<span class="part"><b{style}>{shown}</b>&nbsp;{value(text, other)}</span>'
 
 
 def value(text, other):
-    """Return the matrix that a text shows, after words if it begins with some."""
-    lead, line, rest = text.partition("\n[")
-    if line and not text.startswith("[") and (found := matrix("[" + rest)):
-        return f"<span>{escape(lead)}</span> {table(found, None)}"
-    found = matrix(text)
-    if not found:
+    """Return a text, or the matrix that it shows, perhaps after some words."""
+    words, line, rest = text.partition("\n[")
+    if line and words[0] != "[" and (found := matrix(line[1:] + rest)):
+        return f"{escape(words)} {table(found, found)}"
+    if not (found := matrix(text)):
         return f"<span>{escape(text)}</span>"
-    return table(found, matrix(other))
+    other = matrix(other) or found
+    alike = len(other) == len(found) and len(other[0]) == len(found[0])
+    return table(found, other if alike else found)
 
 
 def matrix(text):
     """Return the rows of a printed array, or None for words and single numbers."""
     if found := ZEROS.fullmatch(text):
-        return sparse(int(found[1]), int(found[2]), found[3])
-    if not STACK.fullmatch(BRACKETS.sub("#", text)):
-        return None
+        filled = [["0"] * int(found[2]) for _ in range(int(found[1]))]
+        for number, i, k in PLACE.findall(found[3]):
+            filled[int(i)][int(k)] = number
+        return filled
     found = [row.split(", ") for row in BRACKETS.findall(text)]
-    return found if len({len(row) for row in found}) == 1 else None
-
-
-def sparse(height, width, places):
-    """Return the rows of an array of which few entries are not 0."""
-    found = [["0"] * width for _ in range(height)]
-    for number, i, k in PLACE.findall(places):
-        found[int(i)][int(k)] = number
-    return found
+    whole = STACK.fullmatch(BRACKETS.sub("#", text))
+    return found if whole and len(set(map(len, found))) == 1 else None
 
 
 def table(found, other):
-    """Return a matrix, with what differs from the other one marked.
+    """Return a matrix, in which zeros recede and what differs is marked.
 
-    The two have columns of the same width, which is the reason for counting them.
+    The columns are counted in digits, so that the other matrix has the same ones.
     """
-    alike = other and [len(other), len(other[0])] == [len(found), len(found[0])]
-    other = other if alike else found
-    pairs = zip(sum(found, []), sum(other, []), strict=True)
-    wide = [max(map(len, column)) for column in zip(*found, *other, strict=True)]
-    label = ", ".join(f"[{', '.join(row)}]" for row in found)
+    columns = zip(*found, *other, strict=True)
+    wide = [max(len(x) - x.count(".") / 2 for x in column) for column in columns]
     style = f"--ch: {sum(wide) + len(wide)}; grid-template-columns: "
-    style += " ".join(f"{width}ch" for width in wide)
-    return (
-        f'<span class="matrix" role="img" aria-label="[{label}]" style="{style}">'
-        f"{''.join(cell(*pair) for pair in pairs)}</span>"
-    )
+    style += " ".join(f"{width:g}ch" for width in wide)
+    label = ", ".join(f"[{', '.join(row)}]" for row in found)
+    pairs = zip(chain(*found), chain(*other), strict=True)
+    cells = "".join(f'<i class="{kind(*pair)}">{signs(pair[0])}</i>' for pair in pairs)
+    head = f'<span class="matrix" role="img" aria-label="[{label}]" style="{style}">'
+    return f"{head}{cells}</span>"
 
 
-def cell(text, other):
-    """Return an entry: a zero recedes, and what differs is marked."""
-    kind = "differs" if text != other else "zero" if text in ("0", "False") else ""
-    text = text.replace("-", "−").replace("inf", "∞")
-    return f'<i class="{kind}">{text}</i>' if kind else f"<i>{text}</i>"
+def kind(text, other):
+    """Return the class of an entry."""
+    return "differs" if text != other else "zero" if text in ("0", "False") else ""
+
+
+def signs(text):
+    """Return a number as a page shows it."""
+    return text.replace("-", "−").replace("inf", "∞")
