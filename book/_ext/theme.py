@@ -25,7 +25,6 @@ NEEDED_BY = {
     "clipboard": '<div class="highlight">',
     "copybutton": '<div class="highlight">',
     "front.css": 'class="hero"',
-    "formulas.css": "<mjx-container",
     "words.js": "std-term",
 }
 # A heading has a level, and a fold of code is a fold like others, with its own name.
