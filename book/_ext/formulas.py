@@ -146,7 +146,8 @@ def visit_inline(self, node):
 
 def visit_block(self, node):
     """Write a formula on a line of its own, with its number."""
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    # the theme's box around it has its id
+    self.body.append('<div class="math notranslate nohighlight">\n')
     if node.get("number"):
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
