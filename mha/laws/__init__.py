@@ -9,25 +9,14 @@ executable statement, true of correct attention and false of some wrong one.
 True
 
 A report shows the smallest failing example of each broken law, and says which laws were
-not asked and why. It names a wrong version of `mha.zoo` where that gives the same wrong
-numbers. In a test of your own, one line does it::
+not asked and why. In a test of your own `assert_lawful` does it in one line, and from a
+shell ``python -m mha.laws my_package.layers:my_layer``.
 
-    def test_my_layer_satisfies_the_laws():
-        laws.assert_lawful(MyLayer(8, 2))
-
-As a fixture it is there with ``pytest_plugins = ["mha.testing"]`` in conftest.py.
-
-What `check` cannot know is said in a word of `Conventions`, for example
-``mask_true="hide"``. A design that breaks a law on purpose is declared, for example by
-``breaks=["outputs_follow_tokens"], because="rotary positions"``. `Adapter` makes
+What `check` cannot know is said in a word of `Conventions`, and `Adapter` makes
 checkable what `check` does not know.
-
-From a shell, ``python -m mha.laws my_package.layers:my_layer`` prints the report, and
-``--list`` prints all laws.
 """
 
 from mha.laws.adapter import *
-from mha.laws.all import *
 from mha.laws.calls import *
 from mha.laws.encoders import *
 from mha.laws.judge import *

@@ -3,12 +3,13 @@
 import argparse
 import dataclasses
 import importlib
-import importlib.util
 import io
+import runpy
 import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from mha import laws
@@ -17,21 +18,14 @@ from mha.laws.words import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
 TYPES = {"n_heads": int, "n_kv_heads": int, "scale": float, "tolerance": float}
+WORDS = [field.name for field in dataclasses.fields(Conventions)]
 EPILOG = """\
 examples:
-  python -m mha.laws my_package.layers:attention
   python -m mha.laws path/to/layers.py:attention --mask-true hide
   python -m mha.laws my_package.layers:MyLayer --factory "it(d_model=8, n_heads=2)"
-  python -m mha.laws torch.nn:TransformerEncoderLayer --factory "it(8, 2)" --json
-  python -m mha.laws my_package.layers --factory "laws.Adapter(run, mask_true='hide')"
-  python -m mha.laws layers.py:rotary --positional \\
-      --breaks equals_reference --because "rotary positions"
 
-exit status:
-  0  no law is broken
-  1  a law is broken, and the smallest failing example is shown; or an argument that
-     looks like a mask was never handed one, and the report names it
-  2  it could not be checked, and the last line says why
+exit status: 0 if no law is broken; 1 if one is, or if an argument that looks like a
+mask was never handed one; 2 if it could not be checked, and the last line says why
 """
 
 
@@ -42,36 +36,27 @@ class CouldNotRun(Exception):
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m mha.laws",
-        description="Ask an attention function, a layer or an encoder whether it "
-        "satisfies the laws of attention.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("target", metavar="TARGET", nargs="?", help="what to check: "
-        "package.module:name or path/to/file.py:name")  # fmt: skip
-    add("--list", action="store_true", help="print all laws, and check nothing")
-    add(
-        "--factory", metavar="EXPRESSION", help="make what is to be checked; may use "
-        "the names of the module, `it` for what was named, and `laws`",
+        prog="python -m mha.laws", description="Ask the laws of what attends.",
+        epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
+    add = parser.add_argument
+    slugs: dict[str, Any] = {"metavar": "LAW,LAW", "type": _slugs}
+    add("target", nargs="?", help="package.module:name or path/to/file.py:name")
+    made = "makes what is checked, out of `it`, which was named, and of `laws`"
+    add("--factory", metavar="EXPRESSION", help=made)
+    add("--list", action="store_true", help="print all laws, and check nothing")
     add("--json", action="store_true", help="print JSON, not text")
-    seed = "fixes the inputs that are tried (%(default)s)"
-    add("--seed", type=int, default=0, help=seed)
-    add("--only", type=_slugs, metavar="LAW,LAW", help="ask these laws alone")
-    add("--except", type=_slugs, metavar="LAW,LAW", help="leave these out")
-    add("--breaks", type=_slugs, default=(), metavar="LAW,LAW",
-        help="laws that the design breaks on purpose")  # fmt: skip
+    add("--seed", type=int, default=0, help="fixes the inputs that are tried")
+    add("--only", **slugs, help="ask these laws alone")
+    add("--except", **slugs, default=(), help="leave these out")
+    add("--breaks", **slugs, default=(), help="laws that the design breaks on purpose")
     add("--because", default="", metavar="DESIGN", help="the design, in words")
-    words = parser.add_argument_group("conventions", "as in laws.Adapter")
-    for field in dataclasses.fields(Conventions):
-        option = f"--{field.name.replace('_', '-')}"
-        if field.name in ("positional", "final_norm"):
-            words.add_argument(option, action="store_true", default=None)
+    for name in WORDS:
+        option, rule = f"--{name.replace('_', '-')}", RULES.get(name, [None])[0]
+        if rule == "True or False":
+            add(option, action="store_true", default=None)
         else:
-            kind, rule = TYPES.get(field.name, str), RULES.get(field.name, [None])[0]
-            words.add_argument(option, type=kind, metavar="WORD", help=rule)
+            add(option, type=TYPES.get(name, str), metavar="WORD", help=rule)
     return parser
 
 
@@ -92,38 +77,31 @@ def listed() -> str:
 
 def find(target: str, factory: str | None = None) -> Any:
     """Return what `target` names, or what `factory` makes of it."""
-    home, colon, name = target, "", ""
+    home, _, name = target.rpartition(":")
     # C:\\layers.py has a colon too.
-    if ":" in target and not target.endswith(".py"):
-        home, colon, name = target.rpartition(":")
+    if not home or name.endswith(".py"):
+        home, name = target, ""
     if not (name or factory):
-        raise CouldNotRun(f"say what to check in it: {target.rstrip(':')}:name")
-    load = _load if home.endswith(".py") else importlib.import_module
-    module = _attempt(f"import {home}", load, home)
-    found = module
-    for part in name.split(".") if colon else ():
+        raise CouldNotRun(f"say what to check in it: {home}:name")
+    names = _attempt(f"import {home}", _names_in, home)
+    found = SimpleNamespace(**names)
+    for part in name.split(".") if name else ():
         found = _attempt(f"find {name!r} in {home}", getattr, found, part)
     if factory:
-        names = vars(module) | {"it": found, "laws": laws}
+        names = names | {"it": found, "laws": laws}
         return _attempt(f"run --factory {factory!r}", eval, factory, names)
     if isinstance(found, type):
-        raise CouldNotRun(
-            f"{name} is a class; say how to make one, such as "
-            '--factory "it(d_model=8, n_heads=2)"'
-        )
+        example = '--factory "it(d_model=8, n_heads=2)"'
+        raise CouldNotRun(f"{name} is a class; say how to make one, such as {example}")
     return found
 
 
-def _load(path):
-    """Import a file; it may import what lies beside it."""
-    file = Path(path).resolve(strict=True)
-    sys.path.insert(0, str(file.parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    # A dataclass in it looks its own module up.
-    sys.modules.setdefault(file.stem, module)
-    spec.loader.exec_module(module)
-    return module
+def _names_in(home):
+    if not home.endswith(".py"):
+        return vars(importlib.import_module(home))
+    # A file may import what lies beside it.
+    sys.path.insert(0, str(Path(home).resolve(strict=True).parent))
+    return runpy.run_path(home)
 
 
 def _attempt(what, function, *args):
@@ -133,17 +111,15 @@ def _attempt(what, function, *args):
         raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
 
 
-def judge(options: argparse.Namespace) -> laws.Report:
+def judge(options: dict[str, Any]) -> laws.Report:
     """Return the report on what was asked for."""
-    subject = find(options.target, options.factory)
-    fields = [field.name for field in dataclasses.fields(Conventions)]
-    given = {name: getattr(options, name) for name in fields}
-    design = {"breaks": options.breaks, "because": options.because}
+    subject = find(options["target"], options["factory"])
+    said = {name: options[name] for name in WORDS if options[name] is not None}
+    given = {name: options[name] for name in ("seed", "breaks", "because")}
     try:
-        said = Conventions(**{name: x for name, x in given.items() if x is not None})
-        subject = laws.as_subject(subject, said)
-        asked = asked_of(subject, options.only, getattr(options, "except") or ())
-        report = laws.check(subject, asked, options.seed, **design)
+        subject = laws.as_subject(subject, Conventions(**said))
+        asked = asked_of(subject, options["only"], options["except"])
+        report = laws.check(subject, asked, **given)
     except Exception as error:
         raise CouldNotRun(str(error)) from error
     if not any(f.holds is not None for f in report.findings):
@@ -154,18 +130,18 @@ def judge(options: argparse.Namespace) -> laws.Report:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print what the laws say; return the exit status."""
     parser = arguments()
-    options = parser.parse_args(argv)
-    if options.list:
+    options = vars(parser.parse_args(argv))
+    if options["list"]:
         print(listed())
         return LAWFUL
-    if options.target is None:
+    if options["target"] is None:
         parser.error("say what to check, or --list; --help shows examples")
     try:
         report = judge(options)
     except CouldNotRun as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
-    print(report.to_json() if options.json else report)
+    print(report.to_json() if options["json"] else report)
     return BROKEN if report.complaint else LAWFUL
 
 

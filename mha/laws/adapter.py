@@ -1,5 +1,6 @@
 """Find out what was handed in; one small object by which anything else is checked."""
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -14,9 +15,9 @@ from mha.laws.stack import StackFunction
 from mha.laws.subject import (
     OTHER_NAMES,
     WEIGHTS_NAMES,
-    AdaptedLayer,
     Attention,
     Broke,
+    Layer,
     LayerFunction,
     Subject,
     WrongShape,
@@ -33,12 +34,12 @@ ACCEPTED = (
     "torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder, "
     "a member of mha.zoo, or a laws.Adapter around anything else"
 )
-FIRST_OF_STACK = ("weights", "layers")
-FIRST_OF_LAYER = ("W_Q", "W_q", "w_q", "Wq", "wq")
-KINDS = ("attention", "layer", "encoder_layer", "encoder")
+KINDS: dict[str, Any] = {
+    "attention": Attention, "layer": Layer, "encoder_layer": StackFunction,
+    "encoder": functools.partial(StackFunction, many=True),
+}  # fmt: skip
 # What is handed over by name where there is a place for it, and must have a value.
-HANDED: dict[str, Any] = {"is_causal": False, "training": False, "norm_first": False}
-HANDED |= dict.fromkeys(WEIGHTS_NAMES, False)
+HANDED = ("is_causal", "training", "norm_first", *WEIGHTS_NAMES)
 # A layer may be given other tokens to attend to.
 OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
@@ -48,8 +49,8 @@ class Adapter(Conventions):
     """Say how something is called that `check` cannot read by itself.
 
     You write one function, `run`, that puts given weights into your layer and calls
-    it. Masks, layouts and the rest are translated, so that `run` never has to: besides
-    what is listed here, an adapter takes by name all words of `Conventions`.
+    it. Masks, layouts and the rest are translated: besides what is listed here, an
+    adapter takes by name all words of `Conventions`.
 
     Parameters
     ----------
@@ -82,19 +83,16 @@ class Adapter(Conventions):
 
     Examples
     --------
-    A layer that loops over its heads, each with matrices of its own:
+    A layer that gets its matrices side by side:
 
     >>> import numpy as np
-    >>> from mha import laws, masked_softmax
-    >>> def per_head(X, weights, n_heads, mask=None):
-    ...     heads, blocks = [], np.split(np.arange(X.shape[-1]), n_heads)
-    ...     for block in blocks:
-    ...         names = "W_Q", "W_K", "W_V"
-    ...         Q, K, V = (X @ weights[name][:, block] for name in names)
-    ...         scores = Q @ K.T / len(block) ** 0.5
-    ...         heads.append(masked_softmax(scores, mask) @ V)
-    ...     return np.concatenate(heads, -1) @ weights["W_O"]
-    >>> laws.check(laws.Adapter(per_head)).holds
+    >>> from mha import laws, multi_head_attention
+    >>> def fused(X, W_QKV, W_O, n_heads, mask=None):
+    ...     return multi_head_attention(X, *np.split(W_QKV, 3, 1), W_O, n_heads, mask)
+    >>> def run(X, weights, n_heads, mask=None):
+    ...     three = [weights[name] for name in ("W_Q", "W_K", "W_V")]
+    ...     return fused(X, np.hstack(three), weights["W_O"], n_heads, mask)
+    >>> laws.check(laws.Adapter(run)).holds
     True
     """
 
@@ -115,20 +113,21 @@ class Adapter(Conventions):
     @functools.cached_property
     def accepts(self) -> dict[str, bool]:
         """What `run` has a place for, and whether it must be given: {name: bool}."""
-        named = {
-            name: p
-            for name, p in inspect.signature(self.run).parameters.items()
-            if name in HANDED
-            or MASK_LIKE.search(name)
-            or (self.kind == "layer" and name in OTHERS)
+        known = {*HANDED} | (OTHERS if self.kind == "layer" else set())
+        named = inspect.signature(self.run).parameters.items()
+        return {
+            name: p.default is p.empty
+            for name, p in named
+            if name in known or MASK_LIKE.search(name)
         }
-        return {name: p.default is p.empty for name, p in named.items()}
 
     def call(self, X: Any, *others: Any, **options: Any) -> Any:
         """Return what `run` gives, with the batch where the laws have it."""
-        due = {name: HANDED.get(name) for name, must in self.accepts.items() if must}
-        due |= {name: X for name in due.keys() & OTHERS}
-        options, run = due | options, self.run
+        for name, must in self.accepts.items():
+            if must and name not in options:
+                unsaid = False if name in HANDED else None
+                options[name] = X if name in OTHERS else unsaid
+        run = self.run
         if self.batch_first is False:
             asked = options.keys() & OTHERS
             options |= {name: options[name].swapaxes(0, 1) for name in asked}
@@ -156,85 +155,65 @@ def as_subject(
 
     What is `said` about it stands above what its adapter says, and that above names.
     """
+    if isinstance(target, Subject):
+        return target
     if target is None and make is not None:
         target = make(d_model=8, n_heads=2)
-    if isinstance(target, Subject):
-        if make is None and (said is None or not said.said()):
-            return target
-        target = target.source
-    said = said or Conventions()
+    said, torch = said or Conventions(), sys.modules.get("torch")
     if isinstance(target, Adapter):
-        subject = _as_adapted(target, target.joined(said))
-    else:
-        subject = _as_found(target, said, make)
-    subject.source = target
-    return subject
-
-
-def _as_found(target, said, make):
+        return _first_that_runs([_as_adapted(target)], target.joined(said))
     said = Conventions(**getattr(target, "says", {})).joined(said)
-    torch = sys.modules.get("torch")
     if isinstance(target, type) or not callable(target):
         is_class = isinstance(target, type)
         got = f"the class {target.__name__}" if is_class else type(target).__name__
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
-    if torch is not None and isinstance(target, torch.nn.Module):
-        accepts, needs_mask, _ = _parameters(target.forward)
-        found = module.as_module(target, _name(target), accepts, needs_mask, said, make)
-        return _first_that_runs(*(_told(x, x.said) for x in found))
-    return _as_function(target, _name(target), said)
+    if torch is None or not isinstance(target, torch.nn.Module):
+        found = _first_that_runs(_as_functions(target), said)
+        return _with_mask_among(found) if _parameters(target)[2] else found
+    accepts, needs_mask, _ = _parameters(target.forward)
+    found = module.as_module(target, _name(target), accepts, needs_mask, said, make)
+    return _first_that_runs(found, found[0].said)
 
 
-def _as_function(target, name, said):
-    accepts, needs_mask, takes_all = _parameters(target)
-    kind: Any = Attention
-    least, leads, options = 3, (0, 2, 1), {}
-    if any(p in FIRST_OF_LAYER for p in accepts):
+def _as_adapted(adapter):
+    name, lead = adapter.name or _name(adapter.run), adapter.batch_first is not None
+    subject = KINDS[adapter.kind](adapter.call, name, adapter.accepts, lead=int(lead))
+    subject.spreads = True
+    if adapter.kind != "attention":
+        subject.takes_bias = adapter.biases
+    if adapter.batch_first is False:
+        # The axes of heads have no place there.
+        subject.takes_heads = False
+    return subject
+
+
+def _as_functions(target):
+    """Return the readings of a function, with more or less axes in front."""
+    name, (accepts, needs_mask, _) = _name(target), _parameters(target)
+    kind, least, leads = Attention, 3, (0, 2, 1)
+    if {*accepts} & {"W_Q", "W_q", "w_q", "Wq", "wq"}:
         kind, least, leads = LayerFunction, 6, (0, 1)
-    if len(accepts) >= 3 and accepts[1] in FIRST_OF_STACK:
-        kind, least, leads = StackFunction, 3, (0, 1)
-        options = {"many": accepts[1] == "layers"}
+    if accepts[1:2] in (("weights",), ("layers",)) and len(accepts) > 2:
+        kind = KINDS["encoder" if accepts[1] == "layers" else "encoder_layer"]
+        leads = (0, 1)
     if len(accepts) < least:
         raise TypeError(f"subject must be {ACCEPTED}, got {name}({', '.join(accepts)})")
-    subjects = [
-        kind(target, name, accepts, needs_mask, lead, **options) for lead in leads
-    ]
-    if getattr(target, "on_tensors", False) and "torch" in sys.modules:
-        subjects = [subject.but(tensors=True) for subject in subjects]
-    found = _first_that_runs(*(_told(subject, said) for subject in subjects))
-    return _with_mask_among(found) if takes_all else found
+    found = [kind(target, name, accepts, needs_mask, lead) for lead in leads]
+    on_tensors = getattr(target, "on_tensors", False) and "torch" in sys.modules
+    return [x.but(tensors=True) for x in found] if on_tensors else found
 
 
 def _with_mask_among(subject):
     """Return it with that name of a mask which its **options hand on without error."""
+    if subject.kind != "attention" or subject.mask_name:
+        return subject
     X = np.eye(2)
-    for name in MASK_NAMES * (
-        subject.mask_name is None and subject.kind == "attention"
-    ):
+    for name in MASK_NAMES:
         named = subject.but(accepts=subject.accepts | {name})
-        try:
+        with contextlib.suppress(Broke, NotApplicable):
             named.attend(X, X, X, np.ones((2, 2), bool))
-        except (Broke, NotApplicable):
-            continue
-        return named
+            return named
     return subject
-
-
-def _as_adapted(adapter, said):
-    kinds = {"attention": Attention, "layer": AdaptedLayer}
-    kind: Any = kinds.get(adapter.kind, StackFunction)
-    lead = int(adapter.batch_first is not None)
-    name = adapter.name or _name(adapter.run)
-    subject = kind(adapter.call, name, adapter.accepts, lead=lead)
-    subject.spreads = True
-    if adapter.kind != "attention":
-        subject.takes_bias = adapter.biases
-    if adapter.kind == "encoder":
-        subject.many, subject.depth = True, 2
-    if adapter.batch_first is False:
-        # The axes of heads have no place there.
-        subject.takes_heads = False
-    return _first_that_runs(_told(subject, said))
 
 
 def _told(subject, said):
@@ -242,9 +221,9 @@ def _told(subject, said):
     if name := said.mask_name(subject.accepts):
         said = Conventions(**BY_NAME.get(name, {})).joined(said)
     subject.said, subject.cast = said, said.dtype
-    four_axes = said.layout is not None or said.n_kv_heads is not None
     if subject.kind == "attention":
-        subject.lead = 2 if four_axes else subject.lead
+        if said.layout or said.n_kv_heads:
+            subject.lead = 2
         if said.layout == "bnhd":
             subject.target = swapped(subject.target, (1, 2), 3)
     elif said.layout or (subject.kind == "encoder" and said.n_kv_heads):
@@ -253,37 +232,44 @@ def _told(subject, said):
     return subject
 
 
-def _first_that_runs(*subjects):
+def _first_that_runs(subjects, said):
     """Return the first reading of the subject under which it gives an answer."""
+    subjects = [_told(subject, said) for subject in subjects]
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
-        subjects += tuple(x.but(tensors=True) for x in subjects if not x.tensors)
-    X, others, errors = np.eye(2), [], {False: [], True: []}
+        subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
+    X, found, errors = np.eye(2), [], {False: [], True: []}
     for subject in subjects:
         try:
             subject.attend(X, X, X)
         except WrongShape:
-            others.append(subject)
+            found.append(subject)
         except (Broke, NotApplicable) as error:
             errors[subject.tensors].append(error)
         else:
-            others.insert(0, subject)
+            found.insert(0, subject)
             break
-    if others:
-        others[0].trace = {name: set() for name in others[0].trace}
-        return others[0]
-    asked = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-    what = f"{asked}, with or without "
-    arrays, tensors = (_furthest(errors[name]) for name in (False, True))
-    if arrays in (tensors, "") or not tensors:
-        raise TypeError(f"{what}axes in front: {arrays or tensors}")
-    raise TypeError(f"{what}axes in front. Arrays: {arrays}. Tensors: {tensors}")
+    if not found:
+        what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
+        arrays, tensors = map(_furthest, errors.values())
+        both = f". Arrays: {arrays}. Tensors: {tensors}"
+        if arrays in (tensors, "") or not tensors:
+            both = f": {arrays or tensors}"
+        raise TypeError(f"{what}, with or without axes in front{both}")
+    found[0].trace = {name: set() for name in found[0].trace}
+    return found[0]
 
 
 def _furthest(errors):
     """Return the text of the error that happened in the latest line; raising none."""
-    last = max(errors, key=lambda error: error.line, default="")
+    last = max(errors, key=_line, default="")
     return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
+
+
+def _line(error):
+    # Where nothing was raised, it came to its end.
+    line = getattr(error, "where", "").rpartition(":")[2]
+    return sys.maxsize if error.__cause__ is None else int(line or 0)
 
 
 def _parameters(function):
@@ -293,10 +279,9 @@ def _parameters(function):
     except (ValueError, TypeError):
         # torch's own function is written in C++ and does not tell.
         return ("query", "key", "value", "attn_mask", "is_causal"), False, False
-    names = [name for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD]
-    masks = [parameters[name] for name in names if MASK_LIKE.search(name)]
-    must = any(p.default is p.empty for p in masks)
-    return tuple(names), must, len(names) < len(parameters)
+    named = {name: p for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
+    must = [p.default is p.empty for name, p in named.items() if MASK_LIKE.search(name)]
+    return tuple(named), any(must), len(named) < len(parameters)
 
 
 def _name(target):
@@ -308,12 +293,6 @@ def _name(target):
     named = target if hasattr(target, "__name__") else type(target)
     if named.__name__ == "<lambda>":
         return "a lambda"
-    return _home(named.__module__ or "") + named.__name__
-
-
-def _home(module):
-    """Return the package one imports it from, with a dot."""
-    root = module.partition(".")[0]
-    if root == "mha":
-        return "mha.nn." if module.startswith("mha.nn") else "mha."
-    return "torch.nn." if root == "torch" and ".nn." in module else ""
+    home = f"{named.__module__}."
+    packages = (x for x in ("mha.nn.", "mha.", "torch.nn.") if home.startswith(x))
+    return next(packages, "") + named.__name__

@@ -43,20 +43,16 @@ def qkv(rng: Generator, size: Size, *leading: int) -> Case:
 
 def open_mask(rng: Generator, n_q: int, n_k: int) -> Array:
     """Return a mask that leaves every query something visible and something hidden."""
-    mask = rng.random((n_q, n_k)) < 0.5
-    mask[np.arange(n_q), np.arange(n_q) % n_k] = True
-    mask[np.arange(n_q), (np.arange(n_q) + 1) % n_k] = False
+    mask, i = rng.random((n_q, n_k)) < 0.5, np.arange(n_q)
+    mask[i, i % n_k], mask[i, (i + 1) % n_k] = True, False
     return mask
 
 
 # What an argument of a law means, by its name.
 BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
     "Q": lambda rng, size: rows(rng, size.n_q, size),
-    "K": lambda rng, size: rows(rng, size.n_k, size),
-    "V": lambda rng, size: rows(rng, size.n_k, size),
-    "X": lambda rng, size: rows(rng, size.n_k, size),
+    **dict.fromkeys("KVX", lambda rng, size: rows(rng, size.n_k, size)),
     "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
-    "longer": lambda rng, size: numbers(rng, 11, size.d),
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
@@ -68,24 +64,24 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
     """Return cases that draw the arguments of a law by their names.
 
-    One called `mask` is left out, and then drawn; lists in `values` are tried one by
-    one, and functions there draw. What has no other argument than a seed is drawn
-    once. `also` comes last.
+    One called `mask` is drawn; if it may be left out, this is tried first. Lists in
+    `values` are tried one by one, and functions there draw. What has no other argument
+    than a seed is drawn once, and `also` comes last.
     """
-    names = [*inspect.signature(judge).parameters][1:]
     meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
-    values = {x: listed for x, listed in values.items() if not callable(listed)}
-    drawn = [x for x in names if x in meant and x not in values]
-    sizes = sizes if {*drawn} - {"seed"} else sizes[:1]
-    must = inspect.signature(judge).parameters.get("mask")
-    masked = (True,) if must and must.default is must.empty else (False, True)
+    listed = {x: some for x, some in values.items() if not callable(some)}
+    names = inspect.signature(judge).parameters
+    drawn = [x for x in names if x in meant and x not in {*listed, "mask"}]
+    sizes = sizes if {*names} & {*meant} - {"seed"} else sizes[:1]
+    masked = [False, True] if "mask" in names else [False]
+    if masked[1:] and names["mask"].default is inspect.Parameter.empty:
+        masked = [True]
 
     def cases(rng: Generator) -> Iterator[Case]:
-        every = itertools.product(*values.values(), masked[: 1 + ("mask" in names)])
-        for size, (*chosen, hides) in itertools.product(sizes, [*every]):
-            case = {x: meant[x](rng, size) for x in drawn if x != "mask"}
-            case |= dict(zip(values, chosen, strict=True))
-            yield case | ({"mask": BY_NAME["mask"](rng, size)} if hides else {})
+        for size, *chosen, hides in itertools.product(sizes, *listed.values(), masked):
+            case = {x: meant[x](rng, size) for x in drawn}
+            case |= dict(zip(listed, chosen, strict=True))
+            yield case | ({"mask": meant["mask"](rng, size)} if hides else {})
         yield from [also] if also else []
 
     return cases

@@ -1,8 +1,12 @@
 """The laws of what surrounds attention: one encoder layer, and a stack of them."""
 
+from functools import partial
+
 import numpy as np
 
+from mha.encoder import layer_norm
 from mha.laws.judge import Failure, differs, law
+from mha.laws.masks import only_these_matter
 from mha.laws.stack import Drawn, reference, silenced
 from mha.laws.words import NotApplicable
 
@@ -14,122 +18,86 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _drawn(*shapes, apart=False):
-    """Return cases: tokens of these shapes, and weights of so many layers.
-
-    A module has as many layers as it has.
-    """
-
-    def cases(rng, subject):
-        sizes = subject.sizes
-        for *leading, depth in shapes:
-            X = rng.integers(-2, 3, (*leading, sizes.width)).astype(float)
-            case = {"X": X}
-            if apart:
-                case["others"] = rng.integers(-2, 3, X.shape).astype(float) + 3
-            depth = sizes.depth if subject.own else depth
+def stacks(rng, subject):
+    """Yield tokens, and weights of one layer or two; a module has what it has."""
+    sizes = subject.sizes
+    for depth in (sizes.depth,) if subject.own else (1, 2):
+        for n in (1, 2, 3):
+            X = rng.integers(-2, 3, (n, sizes.width)).astype(float)
             drawn = Drawn(rng.integers(1000), sizes._replace(depth=depth))
-            yield case | {"layers": drawn}
-
-    return cases
+            yield {"X": X, "layers": drawn}
 
 
-some_tokens = _drawn((1, 1), (2, 1), (3, 1), (3, 2))
+encoder_law = partial(law, cases=stacks, level="encoder")
 
 
-@law(
+@encoder_law(
     "the other sequences of the batch change nothing",
     "encoder([X_1, X_2])[b] = encoder(X_b)",
     "layer norm takes mean and variance from the token itself",
-    cases=_drawn((2, 1, 1), (2, 2, 1), (2, 3, 1), (3, 2, 2)),
-    level="encoder",
 )
 def batch_changes_nothing(subject, X, layers):
     if not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
-    layers = layers.draw()
-    Y = subject.encode(X, layers)
-    for b, x in enumerate(X):
-        where = f"sequence {b}, alone and in the batch"
-        if failure := differs(subject.encode(x[None], layers)[0], Y[b], where):
-            return failure
-    return None
+    layers, both = layers.draw(), np.stack([X, 3 - X])
+    alone = [subject.encode(x[None], layers)[0] for x in both]
+    return differs(alone, subject.encode(both, layers), "X and 3 - X, alone and as two")
 
 
-@law(
+@encoder_law(
     "without dropout, train mode and eval mode agree",
     "encoder_train(X) = encoder_eval(X) where p = 0",
     "layer norm keeps no statistics from training",
-    cases=some_tokens,
-    level="encoder",
 )
 def training_mode_changes_nothing(subject, X, layers):
-    layers = layers.draw()
-    training, evaluating = subject.trained_and_not()
-    expected = evaluating.encode(X, layers)
-    return differs(expected, training.encode(X, layers), "eval mode, then train mode")
+    modes, layers = subject.trained_and_not(), layers.draw()
+    got, expected = (mode.encode(X, layers) for mode in modes)
+    return differs(expected, got, "eval mode, then train mode")
 
 
-@law(
+@encoder_law(
     "where both parts return zeros, the token passes through",
     "W_O = W_2 = 0 and all biases 0 ⇒ Y = X, post-norm Y = LN_2(LN_1(X))",
     "each part adds to the token, and 0 adds nothing",
-    cases=some_tokens,
-    level="encoder",
 )
 def silent_parts_pass_the_input_on(subject, X, layers):
     layers = silenced(layers.draw())
-    Y, where = subject.encode(X, layers), "W_O, W_2 and biases 0: the token "
-    if subject.norm_first and not subject.final_norm:
-        return differs(X, Y, f"{where}itself is due")
-    return differs(reference(X, layers, subject), Y, f"{where}normalised")
+    due, where = reference(X, layers, subject), "W_O, W_2 and biases 0: the token "
+    passes = subject.norm_first and not subject.final_norm
+    where += "itself is due" if passes else "normalised"
+    return differs(due, subject.encode(X, layers), where)
 
 
-@law(
+@encoder_law(
     "what both parts add arrives in the output",
     "W_O = W_2 = 0 ⇒ Y = X + b_O + b_2, post-norm LN(LN(X + b_O) + b_2)",
     "the second part adds to the token that the first has added to",
-    cases=some_tokens,
-    level="encoder",
 )
 def both_parts_write_on_one_stream(subject, X, layers):
     if not subject.takes_bias:
         raise NotApplicable("it has no biases to write with")
-    drawn = layers.draw()
-    # Silent but for the biases that both parts write.
-    layers = [
-        silent | {name: w[name] for name in ("b_O", "b_2")}
-        for silent, w in zip(silenced(drawn), drawn, strict=True)
-    ]
-    Y = subject.encode(X, layers)
-    return differs(reference(X, layers, subject), Y, "W_O and W_2 are 0")
+    loud = [{name: w[name] for name in ("b_O", "b_2")} for w in layers.draw()]
+    silent = silenced(layers.draw())
+    layers = [w | biases for w, biases in zip(silent, loud, strict=True)]
+    due = reference(X, layers, subject)
+    return differs(due, subject.encode(X, layers), "W_O and W_2 are 0")
 
 
-@law(
+@encoder_law(
     "where attention returns zeros, no token depends on another",
     "W_O = 0 ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
     "norm and feed-forward work row by row",
-    cases=_drawn((2, 1), (3, 1), (2, 2), apart=True),
-    level="encoder",
 )
-def tokens_meet_in_attention_only(subject, X, others, layers):
+def tokens_meet_in_attention_only(subject, X, layers):
     layers = [w | {"W_O": 0 * w["W_O"]} for w in layers.draw()]
-    Y = subject.encode(X, layers)
-    for i in range(len(X)):
-        changed = others.copy()
-        changed[i] = X[i]
-        where = f"W_O is 0; token {i}, all others changed"
-        if failure := differs(Y[i], subject.encode(changed, layers)[i], where):
-            return failure
-    return None
+    ask, each = partial(subject.encode, layers=layers), np.eye(len(X), dtype=bool)
+    return only_these_matter(ask, X, 3 - X, each, " to 3 - X, W_O is 0")
 
 
-@law(
+@encoder_law(
     "a post-norm row has mean 0 and variance 1",
     "Σ_c Y[i, c] = 0 and Σ_c Y[i, c]² = d_model where g = 1 and b = 0",
     "the last step of the layer is a norm",
-    cases=some_tokens,
-    level="encoder",
 )
 def post_norm_normalises_rows(subject, X, layers):
     if subject.norm_first and not subject.final_norm:
@@ -145,23 +113,18 @@ def post_norm_normalises_rows(subject, X, layers):
     return Failure(lawful, got, "mean and variance of each row")
 
 
-@law(
+@encoder_law(
     "a stack is its layers, one after the other",
     "encoder_{1,2}(X) = encoder_2(encoder_1(X))",
     "layer l + 1 reads the output of layer l, with weights of its own",
-    cases=_drawn((1, 2), (2, 2), (3, 2)),
-    level="encoder",
 )
 def layers_follow_each_other(subject, X, layers):
     layers = layers.draw()
+    if len(layers) == 1:
+        raise NotApplicable("it is one layer")
     if subject.final_norm and subject.own is None:
-        # It hides what is between the layers, so the second one is made silent.
-        silent = [layers[0], *silenced(layers[1:])]
-        expected = subject.encode(X, layers[:1])
-        return differs(expected, subject.encode(X, silent), "layer 1 silent")
-    expected, where = subject.one_by_one(X, layers), ""
+        raise NotApplicable("its last norm hides what is between the layers")
+    expected = subject.one_by_one(X, layers)
     if subject.final_norm:
-        centred = expected - expected.mean(-1, keepdims=True)
-        variance = (centred**2).mean(-1, keepdims=True)
-        expected, where = centred / np.sqrt(variance + subject.eps), "and a last norm"
-    return differs(expected, subject.encode(X, layers), where)
+        expected = layer_norm(expected, eps=subject.eps)
+    return differs(expected, subject.encode(X, layers))

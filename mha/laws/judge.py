@@ -1,23 +1,22 @@
 """What a law is, and how the smallest input that breaks it is found."""
 
+import contextlib
 import functools
 import inspect
+import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha.attention import scaled_dot_product_attention
-from mha.encoder import encoder
-from mha.heads import multi_head_attention
+from mha import zoo
 from mha.laws.adapter import as_subject
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
-from mha.laws.stack import Stack
-from mha.laws.subject import Broke, Sizes, Subject
-from mha.laws.words import NotApplicable, near
+from mha.laws.subject import Broke, Subject
+from mha.laws.words import Conventions, NotApplicable, near
 
 __all__ = ["Failure", "Law", "law"]
 
@@ -25,19 +24,17 @@ __all__ = ["Failure", "Law", "law"]
 TOLERANCE = 1e-5
 # Shrinking must leave a difference that three printed decimals show.
 CLEAR = 0.01
+# More rows than these are not printed.
+ROWS = 12
+# What was compared, by where: asked of correct attention, it is what is expected.
+COMPARED: dict[str, Any] = {}
 # An example of very many numbers is made smaller only so many times.
 SHRINKS = 2000
-
 OUT_OF_REACH = {
     ("layer", "attention"): "it has no weight matrices",
     ("layer", "encoder"): "norms stand around its attention: check that alone",
     ("encoder", "attention"): "it is no encoder",
     ("encoder", "layer"): "it is no encoder",
-}
-REFERENCES = {
-    "attention": scaled_dot_product_attention,
-    "layer": multi_head_attention,
-    "encoder": encoder,
 }
 
 
@@ -47,6 +44,14 @@ class Failure(NamedTuple):
     expected: Any
     got: Any
     where: str = ""
+
+    def in_few_rows(self) -> "Failure":
+        """Return the row that is off most, where there are too many to read."""
+        expected, got, where = self
+        if np.ndim(got) < 2 or got[..., 0].size <= ROWS or expected.shape != got.shape:
+            return self
+        i = np.unravel_index(abs(expected - got).max(-1).argmax(), got.shape[:-1])
+        return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
 # What failed, on which inputs, and how.
@@ -59,39 +64,28 @@ class Law:
 
     Attributes
     ----------
-    slug : str
-        Name of the law in `mha.laws`.
-    name : str
-        The law as a sentence.
+    slug, name, equation, reason : str
+        Name of the law in `mha.laws`, the law as a sentence and a formula, and why.
     cases : callable
         ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
-        argument it gets the subject, whose `sizes` it may take. A case with a `mask`
-        or `is_causal` that the subject has no argument for is left out.
+        argument it gets the subject, whose `sizes` it may take.
     judge : callable
         ``judge(subject, **case)`` returns whether the law holds: True or None, else
         False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer
         also ``layer(X, weights, n_heads, mask)``, an encoder also
         ``encode(X, layers, mask)``, in NumPy.
-    equation : str
-        The law as a formula.
-    reason : str
-        Why it holds, one line.
     level : {"attention", "layer", "encoder"}
-        Whether it can be asked of softmax(Q Kᵀ / √d_k) V alone, needs the weight
-        matrices of a layer, or all that an encoder has around its attention.
-    sees_all : bool, default False
-        Whether it can be asked only where a token may attend to every other.
-    orderless : bool, default False
-        Whether it can be asked only where the order of the tokens does not count.
+        What it needs: softmax(Q Kᵀ / √d_k) V alone, weight matrices, or all around.
+    sees_all, orderless : bool, default False
+        Whether it can be asked only where a token may attend to every other, or where
+        the order of the tokens does not count.
+    correct : bool, default False
+        Whether a report expects what correct attention gives: the judge may compare two
+        answers that are both wrong.
 
     Examples
     --------
-    >>> from mha import laws, scaled_dot_product_attention
-    >>> laws.rows_sum_to_one.check(scaled_dot_product_attention).holds
-    True
-
-    A law of your own:
-
+    >>> from mha import scaled_dot_product_attention
     >>> one_key = Law(
     ...     "one_key", "one key takes all",
     ...     cases=lambda rng: [dict(zip("QKV", rng.random((3, 1, 2))))],
@@ -109,6 +103,7 @@ class Law:
     level: str = "attention"
     sees_all: bool = False
     orderless: bool = False
+    correct: bool = False
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
@@ -117,23 +112,8 @@ class Law:
     def check(self, subject: Any, seed: int = 0) -> Finding:
         """Return what was found when `subject` was put to the test.
 
-        Parameters
-        ----------
-        subject : callable or torch.nn.Module
-            See `mha.laws.check`.
-        seed : int, default 0
-            Fixes the cases.
-
-        Returns
-        -------
-        finding : Finding
-            True when the law holds. ``finding.holds`` is None, and the finding false,
-            when the subject cannot be asked.
-
-        Raises
-        ------
-        TypeError
-            If `subject` is nothing that attends.
+        Subject, seed and errors are those of `mha.laws.check`. The finding is true when
+        the law holds; ``finding.holds`` is None when the subject cannot be asked.
         """
         subject = as_subject(subject)
         finding = Finding(self, True, subject=subject.name, seed=seed)
@@ -144,10 +124,12 @@ class Law:
                 return replace(finding, holds=None, why=str(why))
             if found is None:
                 return finding
-            variant, case, failure = self.shrink(*found)
+            right = right_one(found[0])
+            variant, case, failure = self.shrink(*found, right)
+            failure = self.with_correct(right, case, failure).in_few_rows()
             variant.log.clear()
             self.ask(variant, case)
-            everywhere = all(self.fails(twin, case) for twin in subject.variants())
+            everywhere = all(self.fails(x, case) for x in subject.variants())
         places = failure.where, "" if everywhere else str(variant.mode)
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
@@ -155,110 +137,113 @@ class Law:
             setup="\n".join(variant.log.values()), breach=found,
         )  # fmt: skip
 
-    def drawn(self, subject: Subject, seed: int) -> Iterable[Case]:
-        """Return the inputs on which a subject is asked."""
-        given = (np.random.default_rng(seed), subject)
-        return self.cases(*given[: len(inspect.signature(self.cases).parameters)])
+    def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
+        """Yield the cases for a subject."""
+        fitted = len(inspect.signature(self.cases).parameters) == 2
+        yield from self.cases(np.random.default_rng(seed), *[subject][:fitted])
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        It raises `NotApplicable`, with the reason, if none can be asked.
+        Raises `NotApplicable`, with the reason, if no case can be asked.
         """
-        asked, why = False, ""
+        seen: list[Any] = [NotApplicable("it was asked nothing")]
         for case in self.drawn(subject, seed):
             for variant in subject.variants():
-                try:
-                    failure = self.ask(variant, case)
-                except NotApplicable as reason:
-                    why = why or str(reason)
-                    continue
-                if failure is not None:
-                    return variant, case, failure
-                asked = True
-        if not asked:
-            raise NotApplicable(why or "it was asked nothing")
-        return None
-
-    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
-        """Set to 0 what the failure does not need: whole rows first, then entries.
-
-        What is left fails in the same way, three decimals show it, and the reference
-        passes.
-        """
-        left = SHRINKS if subject.own is None else SHRINKS // 5
-        for axes in (1, 0):
-            for name, index in nonzero_places(case, axes):
-                left -= 1
-                if left < 0:
-                    break
-                smaller = case | {name: case[name].copy()}
-                smaller[name][index] = 0
-                try:
-                    shown = self.ask(subject, smaller)
-                except NotApplicable:
-                    continue
-                if shown is None or not is_visible(shown, failure):
-                    continue
-                if self.spares_reference(subject, smaller):
-                    case, failure = smaller, shown
-        return subject, case, failure
-
-    def ask(self, subject: Subject, case: Case) -> Failure | None:
-        """Return the failure of `subject` on `case`, or None."""
-        if self.sees_all and subject.always_causal:
-            raise NotApplicable("it is always causal")
-        if self.orderless and subject.said.positional:
-            raise NotApplicable("the order of its tokens counts (positional=True)")
-        if why := OUT_OF_REACH.get((self.level, subject.kind)):
-            raise NotApplicable(why)
-        if case.get("mask") is not None and subject.mask_name is None:
-            raise NotApplicable(subject.why_no_mask)
-        if case.get("is_causal") and not subject.takes_causal:
-            raise NotApplicable("it has no is_causal")
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                verdict = self.judge(subject, **case)
-        except Broke as error:
-            if isinstance(error.__cause__, NotImplementedError):
-                raise NotApplicable(f"it is not made for this: {error}") from error
-            text = Raised(error.text) if error.__cause__ else error.text
-            return Failure(ANSWER, text, error.where)
-        if isinstance(verdict, Failure) and not subject.said.forgives(*verdict[:2]):
-            return verdict
-        if verdict is None or isinstance(verdict, Failure):
+                answer = self.ask(variant, case)
+                if isinstance(answer, Failure):
+                    return variant, case, answer
+                seen.append(answer)
+        if None in seen:
             return None
-        return None if verdict else Failure("the law holds", "it does not")
-
-    def spares_reference(self, subject: Subject, case: Case) -> bool:
-        """Whether correct attention passes: zeros may make a law trivially false."""
-        try:
-            pre_norm = subject.norm_first if isinstance(subject, Stack) else None
-        except Broke:
-            return False
-        return not self.fails(correct(subject.kind, pre_norm, subject.own), case)
-
-    def fails(self, subject: Subject, case: Case) -> bool:
-        """Whether a case fails; what cannot be asked does not."""
-        try:
-            return self.ask(subject, case) is not None
-        except NotApplicable:
-            return False
+        raise seen[:2][-1]
 
     def breaks(self, subject: Subject) -> bool:
         """Whether any case fails."""
-        try:
+        with contextlib.suppress(NotApplicable):
             return self.search(subject) is not None
-        except NotApplicable:
-            return False
+        return False
+
+    def with_correct(self, right: Any, case: Case, failure: Failure) -> Failure:
+        """Return a failure that expects what correct attention gives."""
+        if right is None or not self.correct:
+            return failure
+        COMPARED.clear()
+        passes = self.ask(right, case) is None
+        correct = COMPARED.get(failure.where) if passes else None
+        if correct is None or np.shape(correct) != np.shape(failure.expected):
+            return failure
+        return differs(correct, failure.got, failure.where) or failure
+
+    def shrink(
+        self, subject: Subject, case: Case, failure: Failure, right: Any
+    ) -> Breach:
+        """Set to 0 what the failure does not need: whole rows first, then entries.
+
+        What is left is a failure of the same kind that three decimals show, and on
+        which correct attention passes: zeros may make a law trivially false.
+        """
+        if right is None:
+            return subject, case, failure
+        tries = SHRINKS if subject.own is None else SHRINKS // 5
+        arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
+        arrays = {x: y for x, y in arrays.items() if y.dtype.kind == "f"}
+        for axes, (name, x) in itertools.product((1, 0), arrays.items()):
+            for index in np.ndindex(x.shape[: x.ndim - axes]):
+                if tries == 0 or not np.any(case[name][index]):
+                    continue
+                tries -= 1
+                smaller = case | {name: case[name].copy()}
+                smaller[name][index] = 0
+                shown = self.ask(subject, smaller)
+                if not (isinstance(shown, Failure) and _is_visible(shown, failure)):
+                    continue
+                if not self.fails(right, smaller):
+                    case, failure = smaller, shown
+        return subject, case, failure
+
+    def fails(self, subject: Subject, case: Case) -> bool:
+        """Whether a case fails; what cannot be asked does not."""
+        return isinstance(self.ask(subject, case), Failure)
+
+    def ask(self, subject: Subject, case: Case) -> Failure | NotApplicable | None:
+        """Return how `subject` fails, why it cannot be asked, or None if it passes."""
+        try:
+            self._expect_askable(subject, case)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = self.judge(subject, **case)
+        except NotApplicable as why:
+            return why
+        except Broke as error:
+            if isinstance(error.__cause__, NotImplementedError):
+                return NotApplicable(f"it is not made for this: {error}")
+            text = Raised(error.text) if error.__cause__ else error.text
+            return Failure(ANSWER, text, error.where)
+        if isinstance(verdict, Failure):
+            return None if subject.said.forgives(*verdict[:2]) else verdict
+        fine = verdict is None or verdict
+        return None if fine else Failure("the law holds", "it does not")
+
+    def _expect_askable(self, subject, case):
+        why = OUT_OF_REACH.get((self.level, subject.kind), "")
+        if self.sees_all and subject.always_causal:
+            why = "it is always causal"
+        elif self.orderless and subject.said.positional:
+            why = "the order of its tokens counts (positional=True)"
+        elif case.get("mask") is not None and subject.mask_name is None:
+            why = why or subject.why_no_mask
+        elif case.get("is_causal") and not subject.takes_causal:
+            why = why or "it has no is_causal"
+        if why:
+            raise NotApplicable(why)
 
 
 def law(
     name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
     also: Any = None,
     level: str = "attention", sees_all: bool = False, orderless: bool = False,
-    **values: Any,
+    correct: bool = False, **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
@@ -267,41 +252,57 @@ def law(
 
     def made(judge: Callable[..., object]) -> Law:
         drawn = cases or by_name(judge, sizes, values, also)
-        facts = equation, reason, level, sees_all, orderless
+        facts = equation, reason, level, sees_all, orderless, correct
         return Law(judge.__name__, name, drawn, judge, *facts)
 
     return made
 
 
 @functools.cache
-def correct(kind: str, pre_norm: bool | None, own: Sizes | None) -> Subject:
-    """Return what is right, as a subject of this kind and of these sizes."""
-    subject = as_subject(REFERENCES[kind])
-    if pre_norm is not None:
-        subject = subject.with_settings(norm_first=pre_norm)
-    return subject.but(own=own)
+def _as_told(member, kind, tensors, causal, n_kv_heads):
+    part = {"attention": "attention", "encoder_layer": "layer"}.get(kind)
+    said = Conventions(causal="built in" if causal else None, n_kv_heads=n_kv_heads)
+    twin = as_subject(getattr(member, part) if part else member, said)
+    return twin.but(tensors=tensors)
 
 
-def nonzero_places(case: Case, axes: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return where numbers other than 0 are; the last `axes` axes are taken whole."""
-    return [
-        (name, index)
-        for name, x in case.items()
-        if isinstance(x, np.ndarray) and x.dtype.kind == "f"
-        for index in np.ndindex(x.shape[: x.ndim - axes])
-        if np.any(x[index])
-    ]
+def right_one(variant: Subject) -> Subject | None:
+    """Return correct attention that is asked as the variant is, or None."""
+    correct = zoo.right_encoder if variant.kind == "encoder" else zoo.right
+    with contextlib.suppress(Broke):
+        return in_place_of(variant, correct)
+    return None
 
 
-def is_visible(failure: Failure, before: Failure) -> bool:
+def in_place_of(variant: Any, member: Any) -> Subject:
+    """Return the member as a subject that is asked as the variant is."""
+    kind, causal = variant.kind, variant.always_causal
+    if kind == "encoder" and variant.sizes.depth == 1:
+        kind = "encoder_layer"
+    groups = variant.said.n_kv_heads if kind == "layer" else None
+    twin = _as_told(member, kind, variant.tensors, causal, groups)
+    twin = twin.but(own=variant.own, hides_future=causal, cast=variant.cast)
+    if variant.kind == "encoder":
+        names = "norm_first", "eps", "activation"
+        settings = {name: getattr(variant, name) for name in names}
+        if variant.final_norm and kind == "encoder":
+            settings["final_norm"] = None, None
+        if variant.mode.training is not None:
+            settings["training"] = variant.mode.training
+        return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
+    twin.crosses = variant.other_names is not None
+    return twin.but(mode=variant.mode) if variant.mode.gradients else twin
+
+
+def _is_visible(failure, before):
     """Whether the failure is of the same kind as before, and visible in print."""
-    texts = [isinstance(x, str) for f in (before, failure) for x in f[:2]]
-    if any(texts):
-        return texts[:2] == texts[2:] and all(texts) and failure == before
-    expected, got = np.asarray(failure.expected), np.asarray(failure.got)
+    words = [isinstance(x, str) for x in (*failure[:2], *before[:2])]
+    if any(words):
+        return all(words) and failure == before
+    expected, got = failure[:2]
     if np.isnan(got).any() != np.isnan(before.got).any():
         return False
-    alike = expected.shape == got.shape
+    alike = np.shape(expected) == np.shape(got)
     return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
 
 
@@ -310,6 +311,7 @@ def differs(
 ) -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
+    COMPARED[where] = got
     if expected.shape != got.shape:
         return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
     if np.isnan(expected).any():

@@ -5,47 +5,94 @@ the tensors, the modes and the attributes that it came with.
 """
 
 import contextlib
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from mha.laws.stack import Stack
-from mha.laws.subject import OTHER_SIZES, Broke, Layer, Mode, Sizes, Subject
+from mha.laws.subject import OTHER_SIZES, PADDING, Broke, Layer, Mode, Sizes, Subject
 from mha.laws.words import Conventions, NotApplicable
 
-# What the four matrices are called, and the number of heads.
+# What the parts are called: by us, by others, and by PyTorch.
 NAMES = {
     "W_Q": ("W_Q", "q_proj"), "W_K": ("W_K", "k_proj"), "W_V": ("W_V", "v_proj"),
     "W_O": ("W_O", "o_proj", "out_proj"),
+    "attention": ("attention", "self_attn"), "final_norm": ("final_norm", "norm"),
+    "W_1": ("W_1", "linear1"), "W_2": ("W_2", "linear2"),
+    "norm_1": ("norm_1", "norm1"), "norm_2": ("norm_2", "norm2"),
 }  # fmt: skip
+FOUR = ("W_Q", "W_K", "W_V", "W_O")
 COUNTS = ("n_heads", "num_heads", "n_head", "heads", "h")
 GIVE = "give laws.check a laws.Adapter that builds and runs it"
+
+
+def part_of(module: Any, key: str) -> Any:
+    """Return the part of a module, by one of its names, or None."""
+    return next(
+        (x for n in NAMES[key] if (x := getattr(module, n, None)) is not None), None
+    )
+
+
+def places(module: Any, key: str, weight: str, bias: str) -> dict[str, Any]:
+    """Return where a linear layer or a norm holds its numbers, under these names."""
+    part = part_of(module, key)
+    if part is None or any(x not in part._parameters for x in ("weight", "bias")):
+        raise TypeError(
+            f"its {key} has no weight and bias of its own (it may compute them from "
+            f"other numbers, as where it is parametrized); {GIVE}"
+        )
+    found = {weight: part.weight, bias: part.bias}
+    return {name: (x, slice(None)) for name, x in found.items() if x is not None}
+
+
+def attention_places(module: Any) -> dict[str, Any]:
+    """Return where the matrices and biases of attention are."""
+    if not hasattr(module, "in_proj_weight"):
+        four = (places(module, key, key, f"b_{key[-1]}") for key in FOUR)
+        return {name: x for found in four for name, x in found.items()}
+    d = module.embed_dim
+    if module.in_proj_weight is None:
+        raise TypeError(
+            f"it has kdim={module.kdim} and vdim={module.vdim}, where {d} is due"
+        )
+    slots = places(module, "W_O", "W_O", "b_O")
+    for i, letter in enumerate("QKV"):
+        rows = slice(i * d, (i + 1) * d)
+        slots[f"W_{letter}"] = module.in_proj_weight, rows
+        if module.in_proj_bias is not None:
+            slots[f"b_{letter}"] = module.in_proj_bias, rows
+    return slots
+
+
+def count_heads(module: Any) -> int:
+    """Return how many heads a module says it has, or 0."""
+    told = (getattr(module, name, None) for name in COUNTS)
+    return next((x for x in told if type(x) is int and x > 0), 0)
 
 
 class Borrowed(Subject):
     """Mix in for modules: they are lent, in train mode and in eval mode."""
 
     tensors = True
+    modes: tuple[bool, ...] = (True, False)
 
     def _settle(self, slots: dict[Any, Any], own: Sizes) -> None:
         """Know where each matrix is written; find out if train mode can be asked."""
         self.slots, self.own = slots, own
-        # What all twins share: whether it is lent at the moment, and random numbers.
+        # What all twins share: whether it is lent at the moment.
         self.state: dict[str, Any] = {"open": False, "made": {}}
-        self.modes: tuple[bool, ...] = (True, False)
+        X = np.random.default_rng(0).standard_normal((2, 3, own.width))
         probe = self.but(mode=Mode(training=True))
-        with contextlib.suppress(Broke, NotApplicable):
+        with contextlib.suppress(Broke, NotApplicable), self.borrowed():
             # Without its dropout two calls in train mode must agree.
-            first, again = probe.some_answer(), probe.some_answer()
+            first, again = (probe.some_answer(X) for _ in range(2))
             if not np.array_equal(first, again, equal_nan=True):
                 self.modes = (False,)
 
-    some_answer: Callable[[], Any]
+    some_answer: Callable[[Any], Any]
 
     def variants(self):
         return [self.but(mode=Mode(training=training)) for training in self.modes]
@@ -61,46 +108,41 @@ class Borrowed(Subject):
         if self.state["open"]:
             yield
             return
-        torch, state = sys.modules["torch"], self.state
+        torch, parts = sys.modules["torch"], [*self.target.modules()]
         owned = [*self.target.parameters(), *self.target.buffers()]
         numbers = [(t, t.data, t.grad) for t in owned]
-        kept = [(vars(part), _copied(vars(part))) for part in self.target.modules()]
-        everybodys = torch.get_rng_state()
-        torch.manual_seed(0)
-        if "random" in state:
-            torch.set_rng_state(state["random"])
-        state |= {"open": True, "numbers": numbers, "dtype": None}
-        state["dropout"] = list(_dropouts(self.target))
+        kept = [
+            {n: x.copy() if isinstance(x, dict) else x for n, x in vars(part).items()}
+            for part in parts
+        ]
+        self.state |= {"open": True, "numbers": numbers, "dtype": None}
+        self.state["dropout"] = [(p, *at) for p in parts for at in _dropouts(vars(p))]
         try:
-            yield
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                yield
         finally:
-            state |= {"open": False, "random": torch.get_rng_state()}
-            torch.set_rng_state(everybodys)
+            self.state["open"] = False
             for t, data, slope in numbers:
                 t.data, t.grad = data, slope
-            for now, before in kept:
-                for name, x in before.items():
-                    if isinstance(x, dict):
-                        now[name].clear()
-                        now[name].update(x)
-                        before[name] = now[name]
-                now.clear()
-                now.update(before)
+            for part, attributes in zip(parts, kept, strict=True):
+                vars(part).clear()
+                vars(part).update(attributes)
 
-    def run_written(self, weights: Any, dtype: Any, forward: Any, X: Any, options: Any):
+    def run_written(self, weights: Any, X: Any, options: Any) -> Any:
         """Write the weights, set the mode, and call."""
         torch, state = sys.modules["torch"], self.state
+        dtype = self.cast or str(X.dtype)
         with self.borrowed():
-            if state["dtype"] != str(dtype):
-                wanted = getattr(torch, str(dtype))
+            if state["dtype"] != dtype:
+                wanted = getattr(torch, dtype)
                 for t, data, _ in state["numbers"]:
-                    as_is = not data.is_floating_point()
-                    t.data = data.clone() if as_is else data.to(wanted, copy=True)
-                state["dtype"] = str(dtype)
+                    is_float = data.is_floating_point()
+                    t.data = data.to(wanted, copy=True) if is_float else data.clone()
+                state["dtype"] = dtype
             for key, (parameter, rows) in self.slots.items():
-                with torch.no_grad():
-                    x = weights(key)
-                    parameter.data[rows] = torch.from_numpy(x) if np.ndim(x) else x
+                x = weights(key)
+                parameter.data[rows] = torch.from_numpy(x) if np.ndim(x) else x
             training = bool(self.mode.training)
             self.target.train(training)
             for part, name, p in state["dropout"]:
@@ -109,32 +151,17 @@ class Borrowed(Subject):
             self.parameters = list(self.target.parameters())
             for parameter in self.parameters:
                 parameter.grad = None
-            return self.call(forward, X, **options)
+            return self.call(self.forward, X, **options)
 
     def forward(self, X: Any, **options: Any) -> Any:
         """Call the module."""
         return self.target(X, **options)
 
 
-def _copied(attributes):
-    return {n: x.copy() if isinstance(x, dict) else x for n, x in attributes.items()}
-
-
-def _dropouts(module):
-    for part in module.modules():
-        for name, x in vars(part).items():
-            if ("drop" in name or name == "p") and type(x) is float and 0 < x <= 1:
-                yield part, name, x
-
-
-def _linear(part, name):
-    """Return where a linear layer or a norm holds its numbers."""
-    if part is None or any(x not in part._parameters for x in ("weight", "bias")):
-        raise TypeError(
-            f"its {name} has no weight and bias of its own (it may compute them from "
-            f"other numbers, as where it is parametrized); {GIVE}"
-        )
-    return part.weight, part.bias
+def _dropouts(attributes):
+    for name, x in attributes.items():
+        if ("drop" in name or name == "p") and type(x) is float and 0 < x <= 1:
+            yield name, x
 
 
 class Module(Borrowed, Layer):
@@ -142,120 +169,82 @@ class Module(Borrowed, Layer):
 
     def __init__(self, target, name, accepts, needs_mask, said, make):
         super().__init__(target, name, accepts, needs_mask, 1)
-        self.said, self.make = said, make
-        slots, shapes = self.places()
-        width = shapes["W_Q"][1]
-        heads = said.n_heads or self.count_heads()
+        self.said, self.make, slots = said, make, attention_places(target)
+        shapes = {key: tuple(slots[key][0][slots[key][1]].shape) for key in FOUR}
+        width, heads = shapes["W_Q"][1], said.n_heads or count_heads(target)
+        if not heads:
+            raise TypeError(
+                f"{self.name} does not tell how many heads it has: say n_heads="
+            )
         d_k = shapes["W_Q"][0] // heads
         groups = shapes["W_K"][0] // max(d_k, 1)
-        due = {"W_Q": (width, width), "W_K": (groups * d_k, width)}
-        due |= {"W_V": due["W_K"], "W_O": (width, width)}
-        for key, shape in due.items():
-            if shapes[key] != shape or width % heads or heads % max(groups, 1):
+        wide, narrow = (width, width), (groups * d_k, width)
+        for key, due in zip(FOUR, (wide, narrow, narrow, wide), strict=True):
+            if shapes[key] != due or width % heads or heads % max(groups, 1):
                 raise TypeError(
-                    f"its {key} is {shapes[key]}, where {shape} is due for {heads} "
+                    f"its {key} is {shapes[key]}, where {due} is due for {heads} "
                     f"heads and d_model = {width}; {GIVE}"
                 )
         if groups != heads:
             self.said = Conventions(n_kv_heads=groups).joined(said)
         self._settle(slots, Sizes(width, heads, groups))
 
-    def places(self):
-        """Return where each matrix and bias is written, and the shapes of matrices."""
-        slots, shapes = {}, {}
-        for key, names in NAMES.items():
-            found = (getattr(self.target, x, None) for x in names)
-            part = next((x for x in found if x is not None), None)
-            weight, bias = _linear(part, key)
-            shapes[key], slots[key] = tuple(weight.shape), (weight, slice(None))
-            if bias is not None:
-                slots[f"b_{key[-1]}"] = bias, slice(None)
-        return slots, shapes
-
-    def count_heads(self):
-        told = (getattr(self.target, name, None) for name in COUNTS)
-        for heads in told:
-            if type(heads) is int and heads > 0:
-                return heads
-        raise TypeError(
-            f"{self.name} does not tell how many heads it has: say n_heads="
-        )
-
     @property
     def takes_bias(self):
         return "b_Q" in self.slots
 
-    @functools.cached_property
-    def must_have(self):
-        """The names of other tokens without which it cannot be called."""
-        return self.other_names or ()
-
-    def some_answer(self):
-        X = np.random.default_rng(0).standard_normal((3, self.own.width))
+    def some_answer(self, X):
         return self.layer(X, self.some_weights(), self.own.heads)
 
     def some_weights(self) -> dict[str, Any]:
         """Return weights of its own sizes."""
         rng = np.random.default_rng(1)
-        shapes = {key: p[rows].shape for key, (p, rows) in self.slots.items()}
+        shapes = {key: self.slots[key][0][self.slots[key][1]].shape for key in FOUR}
         return {
-            key: rng.standard_normal(shapes[key][::-1]) / shapes[key][1] ** 0.5
-            for key in NAMES
+            key: rng.standard_normal((d, width)) / d**0.5
+            for key, (width, d) in shapes.items()
         }
 
     def run_layer(self, X, weights, n_heads, options):
-        shapes = [weights[name].shape[1] for name in ("W_Q", "W_K")]
-        own, d_k = self.own, self.own.d_k
-        if [n_heads, *shapes] != [own.heads, own.heads * d_k, own.groups * d_k]:
-            return self.made(X.shape[-1], n_heads).run_layer(
-                X, weights, n_heads, options
-            )
+        own, widths = self.own, [weights[name].shape[1] for name in ("W_Q", "W_K")]
+        if [n_heads, *widths] != [own.heads, own.width, own.groups * own.d_k]:
+            other = self.made(X.shape[-1], n_heads)
+            return other.run_layer(X, weights, n_heads, options)
 
         def written(key):
             return weights[key].T.copy() if key in weights else 0.0
 
-        return self.run_written(written, self.cast or X.dtype, self.forward, X, options)
+        return self.run_written(written, X, options)
 
     def made(self, width, n_heads):
         """Return another one of these sizes, from the factory that was given."""
-        key = width, n_heads
+        key, made = (width, n_heads), self.state["made"]
         if self.make is None or self.own.groups != self.own.heads:
             raise NotApplicable(OTHER_SIZES)
-        if key not in self.state["made"]:
+        what = f"make(d_model={width}, n_heads={n_heads})"
+        if key not in made:
             try:
                 other = self.make(d_model=width, n_heads=n_heads)
             except Exception as error:
-                raise NotApplicable(
-                    f"make(d_model={width}, n_heads={n_heads}): {error}"
-                ) from error
+                raise NotApplicable(f"{what}: {error}") from error
             facts = other, self.name, self.accepts, self.needs_mask, self.said, None
-            made = type(self)(*facts)
-            if made.own[:2] != key:
-                raise NotApplicable(f"make(d_model={width}, n_heads={n_heads}) returns "
-                                    "another size")  # fmt: skip
-            self.state["made"][key] = made
-        return self.state["made"][key].but(mode=self.mode, cast=self.cast)
+            made[key] = type(self)(*facts)
+        if made[key].own[:2] != key:
+            raise NotApplicable(f"{what} returns another size")
+        return made[key].but(mode=self.mode, cast=self.cast)
 
     def forward(self, X, **options):
-        return self.target(X, **dict.fromkeys(self.must_have, X) | options)
+        return self.target(X, **dict.fromkeys(self.other_names or (), X) | options)
 
 
 class TorchModule(Module):
     """torch.nn.MultiheadAttention: True means hidden, and the batch may be second."""
 
-    def places(self):
-        x, d = self.target, self.target.embed_dim
-        if not x._qkv_same_embed_dim:
-            raise TypeError(f"it has kdim={x.kdim} and vdim={x.vdim}, where {d} is due")
-        return _torch_places(x), dict.fromkeys(NAMES, (d, d))
-
-    @property
-    def padding_name(self):
-        return "key_padding_mask"
+    padding_name = PADDING
 
     def forward(self, X, key=None, value=None, attn_mask=None, **options):
-        if (padding := options.pop("key_padding_mask", None)) is not None:
-            options["key_padding_mask"] = ~padding
+        if (padding := options.pop(PADDING, None)) is not None:
+            options[PADDING] = ~padding
 
         def attend(Q, K, V, mask):
             return self.target(Q, K, V, attn_mask=mask, **options)
@@ -264,70 +253,28 @@ class TorchModule(Module):
         return _as_torch_reads(self.target, attend, tokens, attn_mask)
 
 
-def _torch_places(attention):
-    d, slots = attention.embed_dim, {}
-    for i, letter in enumerate("QKV"):
-        rows = slice(i * d, (i + 1) * d)
-        slots[f"W_{letter}"] = attention.in_proj_weight, rows
-        if attention.in_proj_bias is not None:
-            slots[f"b_{letter}"] = attention.in_proj_bias, rows
-    weight, bias = _linear(attention.out_proj, "out_proj")
-    slots["W_O"] = weight, slice(None)
-    return slots | ({} if bias is None else {"b_O": (bias, slice(None))})
-
-
 class EncoderModule(Borrowed, Stack):
     """An EncoderLayer or Encoder of `mha.nn`."""
 
-    # Ours, and what PyTorch calls the same parts.
-    names = MappingProxyType(
-        {x: x for x in ("attention", "W_1", "W_2", "norm_1", "norm_2", "final_norm")}
-    )
-
     def __init__(self, target, name, accepts, needs_mask, said, make):
         super().__init__(target, name, accepts, needs_mask)
-        self.said, self.single = said, not hasattr(target, "layers")
-        self.layers = [target] if self.single else list(target.layers)
-        slots = {}
+        self.said, self.layers = said, list(getattr(target, "layers", [target]))
+        self.depth, self.single, slots = len(self.layers), self.layers[0] is target, {}
         for i, layer in enumerate(self.layers):
-            slots |= {(i, key): x for key, x in self.places(layer).items()}
-        first = self.layers[0]
-        final = getattr(target, self.names["final_norm"], None)
-        if final is not None:
-            slots |= {("end", key): x for key, x in self._norm(final, "").items()}
-        attention = getattr(first, self.names["attention"])
-        heads = getattr(attention, "n_heads", getattr(attention, "num_heads", 1))
-        linear = getattr(first, self.names["W_1"])
-        self.takes_bias, self.depth = linear.bias is not None, len(self.layers)
-        self.known = {}
-        hidden, width = linear.weight.shape
+            found = attention_places(part_of(layer, "attention"))
+            for j in (1, 2):
+                found |= places(layer, f"W_{j}", f"W_{j}", f"b_{j}")
+                found |= places(layer, f"norm_{j}", f"gain_{j}", f"bias_{j}")
+            slots |= {(i, key): x for key, x in found.items()}
+        if part_of(target, "final_norm") is not None:
+            found = places(target, "final_norm", "gain", "bias")
+            slots |= {("end", key): x for key, x in found.items()}
+        heads = count_heads(part_of(self.layers[0], "attention"))
+        hidden, width = slots[0, "W_1"][0].shape
+        self.takes_bias = (0, "b_1") in slots
         self._settle(slots, Sizes(width, heads, heads, hidden, self.depth))
 
-    def _norm(self, part, i):
-        weight, bias = _linear(part, f"norm {i}")
-        found = {f"gain{i}": weight, f"bias{i}": bias}
-        return {key: (x, slice(None)) for key, x in found.items() if x is not None}
-
-    def places(self, layer):
-        slots = self.attention_places(getattr(layer, self.names["attention"]))
-        for i in (1, 2):
-            weight, bias = _linear(getattr(layer, self.names[f"W_{i}"]), f"W_{i}")
-            slots[f"W_{i}"] = weight, slice(None)
-            slots |= {} if bias is None else {f"b_{i}": (bias, slice(None))}
-            slots |= self._norm(getattr(layer, self.names[f"norm_{i}"]), f"_{i}")
-        return slots
-
-    def attention_places(self, attention):
-        """Return where the attention inside is written."""
-        parts = {key: _linear(getattr(attention, key), key) for key in NAMES}
-        slots = {key: (weight, slice(None)) for key, (weight, _) in parts.items()}
-        biases = {
-            f"b_{key[-1]}": (bias, slice(None)) for key, (_, bias) in parts.items()
-        }
-        return slots | {key: x for key, x in biases.items() if x[0] is not None}
-
-    def some_answer(self):
-        X = np.random.default_rng(0).standard_normal((2, 3, self.own.width))
+    def some_answer(self, X):
         return self.run_encoder(X, [{}] * self.depth, 0, {})
 
     def run_encoder(self, X, layers, n_heads, options):
@@ -340,7 +287,7 @@ class EncoderModule(Borrowed, Stack):
                 return float(key.startswith("gain"))
             return layers[i][key].T.copy()
 
-        return self.run_written(written, self.cast or X.dtype, self.forward, X, options)
+        return self.run_written(written, X, options)
 
     def one_by_one(self, X, layers):
         if self.single:
@@ -353,12 +300,6 @@ class EncoderModule(Borrowed, Stack):
 
 class TorchEncoderModule(EncoderModule):
     """torch.nn.TransformerEncoderLayer or TransformerEncoder."""
-
-    attention_places = staticmethod(_torch_places)
-    names = MappingProxyType(
-        {"attention": "self_attn", "W_1": "linear1", "W_2": "linear2",
-         "norm_1": "norm1", "norm_2": "norm2", "final_norm": "norm"}
-    )  # fmt: skip
 
     def forward(self, X, mask=None):
         attention = self.layers[0].self_attn
@@ -399,22 +340,18 @@ def as_module(target, name, accepts, needs_mask, said, make):
             )
     if any(torch.nn.parameter.is_lazy(x) or x.is_meta for x in target.parameters()):
         raise TypeError(f"{name} has no numbers yet; call it once before laws.check")
-    if isinstance(target, torch.jit.ScriptModule):
-        raise TypeError(f"{name} is a script; give laws.check the layer it is made of")
     # What True means in the masks of torch.nn is known.
-    known = replace(said, mask_true=None)
-    given = needs_mask, said, make
-    if isinstance(target, torch.nn.MultiheadAttention):
+    known, nn = replace(said, mask_true=None), torch.nn
+    if isinstance(target, nn.MultiheadAttention):
         accepts = [x for x in accepts if x != "is_causal"]
         return [TorchModule(target, name, accepts, needs_mask, known, make)]
-    if _is_stack(target, torch.nn, "TransformerEncoder", "TransformerEncoderLayer"):
-        given = False, known, make
-        return [TorchEncoderModule(target, name, ("src", "mask"), *given)]
-    if _is_stack(target, sys.modules.get("mha.nn"), "Encoder", "EncoderLayer"):
-        return [EncoderModule(target, name, accepts, *given)]
-    missing = [key for key, some in NAMES.items()
-               if not any(isinstance(getattr(target, x, None), torch.nn.Linear)
-                          for x in some)]  # fmt: skip
+    first = next(iter(getattr(target, "layers", ())), target)
+    if isinstance(first, nn.TransformerEncoderLayer):
+        return [TorchEncoderModule(target, name, ("src", "mask"), False, known, make)]
+    ours = sys.modules.get("mha.nn")
+    if ours and isinstance(first, ours.EncoderLayer):
+        return [EncoderModule(target, name, accepts, needs_mask, said, make)]
+    missing = [x for x in FOUR if not isinstance(part_of(target, x), nn.Linear)]
     if missing:
         raise TypeError(
             "a module must be an attention layer or encoder of torch.nn or mha.nn, or "
@@ -422,14 +359,5 @@ def as_module(target, name, accepts, needs_mask, said, make):
             f"v_proj, o_proj); {name} has no {', '.join(missing)}; {GIVE}"
         )
     # A batch in front comes first: without it some answer, and mean something else.
-    subject = Module(target, name, accepts, *given)
+    subject = Module(target, name, accepts, needs_mask, said, make)
     return [subject, subject.but(lead=0)]
-
-
-def _is_stack(target, home, many, one):
-    """Whether it is one of the layers of `home`, or an encoder made of such layers."""
-    if home is None:
-        return False
-    if isinstance(target, getattr(home, many)):
-        target = next(iter(target.layers), None)
-    return isinstance(target, getattr(home, one))

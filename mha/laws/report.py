@@ -1,30 +1,20 @@
-"""What a check found, as text and as JSON."""
+"""What a check found, in words."""
 
 import json
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mha.laws.alike import Likeness
-    from mha.laws.judge import Law
-
 __all__ = ["Finding", "Report"]
 
-MARKS = {
-    "holds": "✓", "broken": "✗", "raised": "✗", "declared": "~", "not asked": "–",
-}  # fmt: skip
-# Of the title, in this order.
-COUNTED = {
+# In the order of the title, with its words.
+VERDICTS = {
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
-}  # fmt: skip
-TRIED = {
-    "said": "", "batches": "batches of ", "masks": "masks ", "dtypes": "",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 # What is expected where nothing came that a law could judge.
@@ -39,15 +29,21 @@ class Raised(str):
 class Finding:
     """What one law found about one subject.
 
-    `holds` is None where the subject could not be asked. `example` is the smallest
-    input found on which the law breaks, `expected` what the law wants to see there,
-    `got` what came, `why` where it broke (or why it could not be asked), `setup` how a
-    layer was made to answer. `declared` says that the law was to be broken, and
-    `breach` holds what failed first: the subject in its mode, the inputs as drawn, and
-    the failure.
+    Attributes
+    ----------
+    law, holds : Law, bool or None
+        Who was asked; None where the subject could not be asked, and `why` says so.
+    example, expected, got : dict, ndarray or str, ndarray or str
+        The smallest input found that breaks the law, what is due on it, and what came.
+    why, setup, subject : str
+        Where it broke, or why it was not asked; how a layer answered about attention;
+        who was asked.
+    seed, declared, breach : int, bool, tuple
+        What fixes the cases; whether the law was declared broken; what failed first,
+        before it was made smaller: the subject in its mode, the inputs, the failure.
     """
 
-    law: "Law"
+    law: Any
     holds: bool | None
     example: dict[str, Any] = field(default_factory=dict)
     expected: Any = None
@@ -69,222 +65,123 @@ class Finding:
             return "not asked"
         if isinstance(self.got, Raised):
             return "raised"
-        if self.declared:
-            return "broken" if self.holds else "declared"
-        return "holds" if self.holds else "broken"
+        if self.declared and not self.holds:
+            return "declared"
+        return "holds" if self.holds != self.declared else "broken"
 
     def __repr__(self) -> str:
-        head = f"{MARKS[self.verdict]} {self.law.name}"
+        mark = {"holds": "✓", "declared": "~", "not asked": "–"}.get(self.verdict, "✗")
+        head = f"{mark} {self.law.name}"
         if self.holds is None:
             return f"{head}: not asked, {self.why}"
         if self.holds:
             return f"{head}: declared broken, but it holds" * self.declared or head
-        return "\n".join([head, *self.lines()])
+        return _block(head, self.shown())
 
-    def lines(self, laws: Collection[str] = ()) -> list[str]:
-        """Return the failing example, one line or block per name.
-
-        `laws` are all that met the same error; by default this one.
-        """
-        shown = {"law": _listed(laws or [f"laws.{self.law.slug}"]), **self.example}
+    def shown(self) -> dict[str, str]:
+        """Return the failing example, what was expected, and what came, in words."""
+        shown = {"law": f"laws.{self.law.slug}", **self.example}
         if isinstance(self.got, Raised):
             error = textwrap.shorten(self.got, ERROR, placeholder=" …")
             shown["raised"] = textwrap.fill(error, ROW)
-        elif not laws:
+        elif self.holds is False:
             shown |= {"expected": self.expected, "got": self.got}
-            shown |= {"off by": _distance(self.expected, self.got)}
+            arrays = isinstance(self.got, np.ndarray)
+            if arrays and _text(self.got) == _text(self.expected):
+                most = np.abs(self.expected - self.got).max()
+                shown["off by"] = f"at most {most:.2g}"
         shown |= {"where": self.why, "layer": self.setup}
         shown["seed"] = self.example.get("seed", self.seed)
-        if not laws:
-            shown["because"] = self.law.reason
-        shown = {name: x for name, x in shown.items() if not isinstance(x, str) or x}
-        return _block({name: _text(x) for name, x in shown.items()})
+        shown["because"] = self.law.reason
+        return {name: text for name, x in shown.items() if (text := _text(x))}
 
 
-def _distance(expected, got):
-    """Return how far two arrays differ, where their printed numbers do not tell."""
-    arrays = isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)
-    if not arrays or _text(expected) != _text(got):
-        return ""
-    return f"at most {np.abs(expected - got).max():.2g}"
-
-
-def _block(shown, indent=4):
-    """Return lines with the names on the left."""
-    column = indent + max(map(len, shown)) + 2
-    lines = []
+def _block(head, shown):
+    """Return a head, and below it a column of names and one of what they are."""
+    column = max(map(len, shown)) + 6
+    lines = [head]
     for name, text in shown.items():
-        first, *rest = text.splitlines() or [""]
-        lines.append((" " * indent + name).ljust(column) + first)
-        lines += [" " * column + line for line in rest]
-    return lines
+        text = textwrap.indent(text, " " * column)
+        lines.append(f"    {name}".ljust(column) + text[column:])
+    return "\n".join(lines)
 
 
-def _listed(names, width=ROW):
-    return textwrap.fill(", ".join(names), width, break_on_hyphens=False)
+def _listed(names, by=0):
+    """Return names with commas, in lines that are moved to the right."""
+    text = textwrap.fill(", ".join(names), WIDTH - by, break_on_hyphens=False)
+    return textwrap.indent(text, " " * by)
 
 
 def _text(value):
     """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
-    if value.size > 200:
-        # Of a wide example shrinking has left little but zeros.
-        return _what_is_left(value, 8)
-    if value.ndim < 2:
-        return _row(value)
-    if value.ndim > 2:
-        return "\n".join(_text(part) for part in value)
-    rows = [_row(row) for row in value]
-    line = f"[{', '.join(rows)}]"
-    if len(line) <= ROW:
-        return line
-    # A matrix that shrinking has emptied is read faster in words.
-    if np.count_nonzero(value) > 2:
-        return "[" + ",\n ".join(rows) + "]"
-    return _what_is_left(value, 2)
-
-
-def _what_is_left(value, most):
+    if value.ndim < 2 and value.size <= 200:
+        row = ", ".join(map(_number, value.ravel()))
+        return f"[{row}]" if value.ndim else row
+    if value.ndim > 2 and value.size <= 200:
+        return "\n".join(map(_text, value))
+    # What shrinking has emptied is read faster in words.
     places = np.argwhere(value)
-    if len(places) > most:
+    if value.size <= 200:
+        rows = [*map(_text, value)]
+        line = f"[{', '.join(rows)}]"
+        if len(line) <= ROW or len(places) > 2:
+            return line if len(line) <= ROW else "[" + ",\n ".join(rows) + "]"
+    if len(places) > 8:
         return f"shape {value.shape}, of which {len(places)} are not 0"
     kept = [f"{_number(value[(*at,)])} at {[*map(int, at)]}" for at in places]
     return f"zeros of shape {value.shape}" + ", but " * bool(kept) + ", ".join(kept)
 
 
-def _row(x):
-    return "[" + ", ".join(map(_number, x)) + "]" if x.ndim else _number(x)
-
-
 def _number(x):
-    if isinstance(x, bool | np.bool_):
-        return str(bool(x))
+    if isinstance(x, np.bool_) or not np.isfinite(x):
+        return str(x)
     rounded = round(float(x), 3)
-    if rounded == 0:
-        return "0"
-    if abs(rounded) >= 1e6 and np.isfinite(rounded):
+    if abs(rounded) >= 1e6:
         return f"{rounded:.3g}"
-    return f"{rounded:.3f}".rstrip("0").rstrip(".") if np.isfinite(rounded) else str(x)
+    return f"{rounded + 0.0:.3f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
     """What all laws found about one subject.
 
-    `findings` has one `Finding` for each law, `tried` says what the subject was given,
-    and `unread` names arguments that look like a mask and were never handed anything.
+    Attributes
+    ----------
+    subject, findings : str, tuple of Finding
+        What was checked, and one finding for each law.
+    search : callable
+        Finds the wrong version that gives the same wrong numbers.
+    seed, because : int, str
+        What fixes the cases, and why the declared laws are broken.
+    tried, unread : dict, list of str
+        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}, and
+        arguments that look like a mask and were never handed anything.
     """
 
     subject: str
     findings: tuple[Finding, ...]
-    search: "Callable[[], Likeness | None]" = lambda: None
+    search: Callable[[], Any] = lambda: None
     seed: int = 0
     because: str = ""
     tried: dict[str, Any] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    unread: Sequence[str] = ()
 
     @cached_property
-    def likeness(self) -> "Likeness | None":
-        """The wrong version, and on how many inputs its wrong numbers came."""
+    def likeness(self) -> Any:
+        """The wrong version, in how many laws, and on how many inputs it is alike."""
         return self.search() if self.broken else None
 
     @property
     def looks_like(self) -> Any:
         """The wrong version that gives the same wrong numbers, or None."""
-        return self.likeness and self.likeness.member
+        return self.likeness and self.likeness[0]
 
     @property
     def broken(self) -> list[Finding]:
-        """The findings of the laws that do not hold, though nobody said so.
-
-        A law that was declared broken and holds is one of them.
-        """
+        """The findings of laws that do not hold, or hold though they were declared."""
         return [f for f in self.findings if f.verdict in ("broken", "raised")]
-
-    @property
-    def holds(self) -> bool:
-        """Whether no law is broken, and at least one could be asked."""
-        return not self.broken and any(self.findings)
-
-    def __bool__(self) -> bool:
-        return self.holds
-
-    def __repr__(self) -> str:
-        parts = [self.title, *self.warnings, *self.failures, self.likely]
-        parts += ["\n".join(lines) for lines in self._rest()]
-        return "\n\n".join(filter(None, parts))
-
-    @property
-    def title(self) -> str:
-        """Name and counts."""
-        verdicts = [f.verdict for f in self.findings]
-        counts = {words: verdicts.count(v) for v, words in COUNTED.items()}
-        said = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
-        return f"{self.subject}: {said or 'no law was asked'}"
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a reader must know who sees no broken law."""
-        return [textwrap.fill(_warning(name), WIDTH) for name in self.unread]
-
-    @property
-    def failures(self) -> list[str]:
-        """One block for every broken law, and one for every error."""
-        return [block for _, block in self._blocks]
-
-    @cached_property
-    def _blocks(self):
-        """Pairs of a finding and its block: the same error is shown once."""
-        met: dict[Any, list[Finding]] = {}
-        for f in self.broken:
-            place = f.why.partition("\n")[0]
-            same = (f.got, place) if f.expected is ANSWER else f.law.slug
-            met.setdefault(same, []).append(f)
-        return [(some[0], _block_of(some)) for some in met.values()]
-
-    @property
-    def likely(self) -> str:
-        """What it behaves like, in words, and the evidence."""
-        if self.likeness is None:
-            return ""
-        member, laws, inputs = self.likeness
-        many = f"{laws} law{'s' * (laws > 1)}"
-        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
-        return (
-            f"behaves like zoo.{member.name}\n    {member.wrong}\n    evidence: {same}"
-        )
-
-    @property
-    def complaint(self) -> str:
-        """What `assert_lawful` says: what broke and the smallest example."""
-        if self.holds and not self.unread:
-            return ""
-        parts = [self.title]
-        for verdict in ("broken", "raised"):
-            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
-            parts += [_listed([f"{verdict}: {slugs[0]}", *slugs[1:]])] if slugs else []
-        parts = ["\n".join(parts), *self.warnings]
-        if not any(f.holds is not None for f in self.findings):
-            parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
-        if self._blocks:
-            parts += [min(self._blocks, key=_size)[1], self.likely]
-        if len(self._blocks) > 1:
-            parts.append("all of it: print(laws.check(...))")
-        return "\n\n".join(filter(None, parts))
-
-    def _rest(self):
-        """Yield what is no failure: declared, not asked, held, tried."""
-        declared = [f.law.slug for f in self.findings if f.verdict == "declared"]
-        if declared:
-            reason = f", because {self.because}" * bool(self.because)
-            yield [f"~ broken as declared{reason}", _indented(declared)]
-        if self.unasked:
-            pairs = ((_indented([y]), _indented(x, 8)) for y, x in self.unasked.items())
-            yield ["– not asked", *(line for pair in pairs for line in pair)]
-        if held := [f.law.slug for f in self.findings if f.verdict == "holds"]:
-            yield ["✓ held", _indented(held)]
-        yield ["tried", _indented([self.inputs])]
 
     @property
     def unasked(self) -> dict[str, list[str]]:
@@ -296,66 +193,123 @@ class Report:
         return reasons
 
     @property
-    def inputs(self) -> str:
-        """What was tried, in words."""
-        pairs = [(words, self.tried.get(name)) for name, words in TRIED.items()]
-        parts = [words + ", ".join(map(str, x)) for words, x in pairs if x]
-        lengths = self.tried.get("lengths")
-        parts += [f"{lengths[0]} to {lengths[-1]} tokens"] if lengths else []
-        return "; ".join([*parts, f"seed {self.seed}"])
+    def holds(self) -> bool:
+        """Whether no law is broken, and at least one could be asked."""
+        return not self.broken and any(self.findings)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __repr__(self) -> str:
+        parts = [*self._opening(), *self.failures, self.likely, *self._rest()]
+        return "\n\n".join(filter(None, parts))
+
+    @property
+    def title(self) -> str:
+        """Name and counts."""
+        verdicts = [f.verdict for f in self.findings]
+        counts = [f"{n} {VERDICTS[v]}" for v in VERDICTS if (n := verdicts.count(v))]
+        return f"{self.subject}: {', '.join(counts) or 'no law was asked'}"
+
+    @property
+    def complaint(self) -> str:
+        """What `assert_lawful` says: what broke and the smallest example."""
+        if self.holds and not self.unread:
+            return ""
+        parts = [self.title]
+        for verdict in ("broken", "raised"):
+            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
+            if slugs:
+                parts.append(textwrap.fill(f"{verdict}: {', '.join(slugs)}", ROW))
+        parts = ["\n".join(parts), *self._opening()[1:]]
+        if not any(f.holds is not None for f in self.findings):
+            parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
+        if self._blocks:
+            parts += [min(self._blocks, key=_size)[1], self.likely]
+        if len(self._blocks) > 1:
+            parts.append("all of it: print(laws.check(...))")
+        return "\n\n".join(filter(None, parts))
 
     def to_json(self) -> str:
-        """Return all that the report says as JSON."""
-        names = ("subject", "holds", "seed", "because", "tried", "unread")
-        said = {name: plain(getattr(self, name)) for name in names}
+        """Return what the report says as JSON, numbers as they are printed."""
+        names = "subject", "holds", "seed", "because", "tried", "unread"
+        said = {name: _plain(getattr(self, name)) for name in names}
         said |= {"laws": [_as_json(f) for f in self.findings], "looks_like": None}
         if member := self.looks_like:
             facts = ("name", "wrong", "seen", "link")
             said["looks_like"] = {name: getattr(member, name) for name in facts}
         return json.dumps(said, ensure_ascii=False, indent=2)
 
+    def _opening(self):
+        """Return name and counts, and what one must know who sees no broken law."""
+        return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
 
-def _as_json(finding):
-    law = finding.law
-    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
-    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
-    if finding.holds is False:
-        shown |= {x: plain(getattr(finding, x)) for x in ("example", "expected", "got")}
-        shown |= {"layer": finding.setup, "because": law.reason}
-    return shown
+    @property
+    def failures(self) -> list[str]:
+        """One block for each broken law; the same error is shown once."""
+        return [block for _, block in self._blocks]
+
+    @cached_property
+    def _blocks(self):
+        """Pairs of a finding and its block."""
+        met: dict[Any, list[Finding]] = {}
+        for f in self.broken:
+            place = f.why.partition("\n")[0]
+            same = (f.got, place) if f.expected is ANSWER else f.law
+            met.setdefault(same, []).append(f)
+        return [(some[0], _block_of(*some)) for some in met.values()]
+
+    @property
+    def likely(self) -> str:
+        """What it behaves like, in words, and the evidence."""
+        if self.likeness is None:
+            return ""
+        member, laws, inputs = self.likeness
+        many = f"{laws} law{'s' * (laws > 1)}"
+        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
+        lines = [member.wrong, f"evidence: {same}"]
+        return "\n    ".join([f"behaves like zoo.{member.name}", *lines])
+
+    def _rest(self):
+        """Yield what is no failure: declared, not asked, held, tried."""
+        reason = f", because {self.because}" * bool(self.because)
+        held, declared = (
+            [f.law.slug for f in self.findings if f.verdict == verdict]
+            for verdict in ("holds", "declared")
+        )
+        if declared:
+            yield f"~ broken as declared{reason}\n{_listed(declared, 4)}"
+        unasked = [
+            f"{_listed([x], 4)}\n{_listed(y, 8)}" for x, y in self.unasked.items()
+        ]
+        if unasked:
+            yield "\n".join(["– not asked", *unasked])
+        if held:
+            yield f"✓ held\n{_listed(held, 4)}"
+        words = {"said": "", "batches": "batches of ", "masks": "masks ", "dtypes": ""}
+        tried = [(words[x], self.tried[x]) for x in words if self.tried.get(x)]
+        parts = [word + ", ".join(map(str, x)) for word, x in tried]
+        if lengths := self.tried.get("lengths"):
+            parts.append(f"{lengths[0]} to {lengths[-1]} tokens")
+        yield "tried\n" + _listed(["; ".join([*parts, f"seed {self.seed}"])], 4)
 
 
-def plain(x: Any) -> Any:
-    """Return what JSON has a word for; it has none for NaN."""
-    if isinstance(x, dict):
-        return {str(name): plain(part) for name, part in x.items()}
-    if isinstance(x, np.ndarray | list | tuple):
-        return [plain(part) for part in x]
-    if isinstance(x, float | np.floating):
-        return float(x) if np.isfinite(x) else str(x)
-    if isinstance(x, np.bool_ | np.integer):
-        return x.item()
-    return x if isinstance(x, str | int | bool | None) else repr(x)
+def _block_of(first, *others):
+    """Return the block of a broken law, or of laws that all met the same error."""
+    if first.expected is not ANSWER:
+        return repr(first)
+    laws = [f.law.slug for f in (first, *others)]
+    raised = f"it raised {first.got.partition(':')[0]}"
+    head = raised if first.verdict == "raised" else f"it returns {first.got}"
+    shown = first.shown() | {"law": textwrap.fill(", ".join(laws), ROW)}
+    shown = {x: y for x, y in shown.items() if x not in ("expected", "got", "because")}
+    return _block(f"✗ {head}, met by {len(laws)} law{'s' * bool(others)}", shown)
 
 
 def _size(block):
     """Return how many numbers the example has; one without any comes last."""
     sizes = [np.size(x) for x in block[0].example.values() if np.ndim(x)]
     return not sizes, sum(sizes)
-
-
-def _block_of(findings):
-    first, laws = findings[0], [f.law.slug for f in findings]
-    if first.expected is not ANSWER:
-        return repr(first)
-    raised = f"it raised {first.got.partition(':')[0]}"
-    head = raised if first.verdict == "raised" else f"it returns {first.got}"
-    met = f"met by {len(laws)} law{'s' * (len(laws) > 1)}"
-    return "\n".join([f"✗ {head}, {met}", *first.lines(laws)])
-
-
-def _indented(names, by=4):
-    return textwrap.indent(_listed(names, WIDTH - by), " " * by)
 
 
 def _warning(name):
@@ -368,3 +322,28 @@ def _warning(name):
         f"! the argument {name} looks like a mask and was never handed one, so no law "
         f"was asked about it: say {words}, or give a laws.Adapter without it"
     )
+
+
+def _as_json(finding):
+    law = finding.law
+    shown = {"law": law.slug, "name": law.name, "holds": finding.holds}
+    shown |= {x: getattr(finding, x) for x in ("verdict", "why", "declared")}
+    if finding.holds is False:
+        shown |= {
+            x: _plain(getattr(finding, x)) for x in ("example", "expected", "got")
+        }
+        shown |= {"layer": finding.setup, "because": law.reason}
+    return shown
+
+
+def _plain(x):
+    """Return what JSON has a word for; it has none for NaN."""
+    if isinstance(x, dict):
+        return {str(name): _plain(part) for name, part in x.items()}
+    if isinstance(x, np.ndarray | list | tuple):
+        return [_plain(part) for part in x]
+    if isinstance(x, float | np.floating):
+        return float(x) if np.isfinite(x) else str(x)
+    if isinstance(x, np.bool_ | np.integer):
+        return x.item()
+    return x if isinstance(x, str | int | bool | None) else repr(x)

@@ -1,8 +1,7 @@
 """Encoders as subjects: they answer `encode(X, layers, n_heads, mask)`, as a whole."""
 
 import itertools
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ SMALL = Sizes()
 VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
 # What may stay in a layer whose two parts write nothing.
 LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
+FACTS = ("eps", "activation", "norm_first", "final_norm")
 
 
 def encoder_weights(
@@ -43,19 +43,17 @@ def encoder_weights(
     (6, 7)
     """
     rng = np.random.default_rng(seed)
-    return [_draw(rng, d_model, d_ff) for _ in range(n_layers)]
-
-
-def _draw(rng, width, hidden):
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(FOUR, (width, width))
-    shapes |= {"W_1": (width, hidden), "W_2": (hidden, width), "b_1": (hidden,)}
-    shapes |= dict.fromkeys(VECTORS, (width,))
+    shapes: dict[str, Any] = dict.fromkeys(FOUR, (d_model, d_model))
+    shapes |= {"W_1": (d_model, d_ff), "W_2": (d_ff, d_model), "b_1": (d_ff,)}
+    shapes |= dict.fromkeys(VECTORS, (d_model,))
     # Matrices of any width give numbers of the same size.
-    size = 2 * (width / SMALL.width) ** 0.5
-    weights = {name: rng.standard_normal(x) / size for name, x in shapes.items()}
-    # A gain near 0 would hide what the norm did.
-    gains = {f"gain_{i}": 1 + abs(weights[f"gain_{i}"]) for i in (1, 2)}
-    return {name: W.round(1) for name, W in (weights | gains).items()}
+    size, layers = 2 * (d_model / SMALL.width) ** 0.5, []
+    for _ in range(n_layers):
+        drawn = {name: rng.standard_normal(x) / size for name, x in shapes.items()}
+        # A gain near 0 would hide what the norm did.
+        drawn |= {x: 1 + abs(drawn[x]) for x in ("gain_1", "gain_2")}
+        layers.append({name: W.round(1) for name, W in drawn.items()})
+    return layers
 
 
 class Drawn:
@@ -84,15 +82,15 @@ class Stack(Subject):
     tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
     # How many layers a law about the whole runs.
     depth = 1
-    # What `functools.partial` has decided.
-    fixed: Mapping[str, Any] = MappingProxyType({})
+    # A twin without them gets a value of 0 from every token.
+    reads_values = True
+    # Calls what is underneath; each kind of encoder does it in its own way.
+    run_encoder: Callable[..., Array]
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        # What was found out, for all modes: their copies share it.
+        # What was found out, by mode; all twins share it.
         self.known = {}
-        # A twin without them gets a value of 0 from every token.
-        self.reads_values = True
 
     @property
     def sizes(self):
@@ -108,13 +106,10 @@ class Stack(Subject):
         options = self.options(mask, is_causal, (X.shape[-2],) * 2)
         more = (None,) * self.lead if X.ndim == 2 else ()
         layers = [self.with_places(weights, X.dtype) for weights in layers]
-        layers = [self.with_scale(weights) for weights in layers]
+        layers = [self.scaled(weights, self.sizes.d_k) for weights in layers]
         Y = self.run_encoder(X[more], layers, self.sizes.heads, options)
         expect_shape(Y, X[more].shape)
-        return Y[(0,) * len(more)] if more else Y
-
-    # Calls what is underneath; each kind of encoder does it in its own way.
-    run_encoder: Callable[..., Array]
+        return Y[(0,) * len(more)]
 
     def with_places(self, weights: Weights, dtype: Any) -> Weights:
         """Return the weights in this dtype, without biases if it has none."""
@@ -124,68 +119,39 @@ class Stack(Subject):
             if self.takes_bias or not name.startswith("b")
         }
 
-    def with_scale(self, weights: Weights) -> Weights:
-        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
-        factor = self.said.factor(self.sizes.d_k)
-        asking = {"W_Q", "b_Q"} & weights.keys() if factor != 1 else ()
-        return weights | {name: weights[name] * factor for name in asking}
+    def facts(self) -> dict[str, Any]:
+        """Return ε, bend and both choices of norms, as they agree with `mha.encoder`.
 
-    @property
-    def norm_first(self) -> bool:
-        """Whether it is a pre-norm encoder; where it does not say, it is tried."""
-        said = self.fixed if "norm_first" in self.fixed else dict(self.mode.settings)
-        return said["norm_first"] if "norm_first" in said else self._facts()[2]
-
-    @property
-    def final_norm(self) -> bool:
-        """Whether one more norm follows the last layer."""
-        if self.said.final_norm is not None:
-            return self.said.final_norm
-        if "final_norm" in self.fixed:
-            return self.fixed["final_norm"] is not None
-        return self._facts()[3]
-
-    @property
-    def eps(self) -> float:
-        return self._facts()[0]
-
-    @property
-    def activation(self) -> str:
-        return self._facts()[1]
-
-    def _facts(self):
-        """Return ε, bend, norm_first and final_norm, as they agree with the reference.
-
-        None of them is a law.
+        None of them is a law; what was said is not tried.
         """
         if self.mode not in self.known:
-            self.known[self.mode] = self._find_facts()
+            self.known[self.mode] = dict(zip(FACTS, self._find_facts(), strict=True))
         return self.known[self.mode]
+
+    eps = property(lambda self: self.facts()["eps"])
+    activation = property(lambda self: self.facts()["activation"])
+    norm_first = property(lambda self: self.facts()["norm_first"])
+    final_norm = property(lambda self: self.facts()["final_norm"])
 
     def _find_facts(self):
         # The first token has so little variance that ε shows.
         X = np.random.default_rng(1).standard_normal((2, self.sizes.width))
         X[0] /= 500
-        drawn = Drawn(0, self.sizes).draw()
-        if self.own is None:
-            drawn = drawn[:1]
+        drawn = Drawn(0, self.own or SMALL).draw()
         layers = [self.with_places(w, X.dtype) for w in drawn]
-        Y = self.encode(X, layers)
-        said = dict(self.mode.settings) | self.fixed
-        firsts = [said["norm_first"]] if "norm_first" in said else [False, True]
-        lasts = [self.said.final_norm or False]
-        if self.said.final_norm is None:
-            lasts = [False, True]
-        tried = itertools.product(
-            (1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu"), firsts, lasts
-        )
-        for facts in tried:
+        pre, last = dict(self.mode.settings).get("norm_first"), self.said.final_norm
+        firsts = [False, True] if pre is None else [pre]
+        lasts, Y = [False, True] if last is None else [last], self.encode(X, layers)
+        epsilons, bends = (1e-5, 1e-6, 1e-8, 1e-12), ("relu", "gelu")
+        for found in itertools.product(epsilons, bends, firsts, lasts):
+            facts = dict(zip(FACTS, found, strict=True))
             expected = reference(X, layers, self, facts, is_causal=self.always_causal)
             if np.allclose(Y, expected, rtol=0, atol=1e-9):
-                return facts
+                return found
         # It agrees with nothing: a pre-norm layer whose parts are silent is no change.
-        pre = np.allclose(self.encode(X, silenced(drawn)), X, atol=1e-6)
-        return 1e-5, "relu", pre, lasts[0]
+        if len(firsts) == 2:
+            firsts = [np.allclose(self.encode(X, silenced(drawn)), X, atol=1e-6)]
+        return 1e-5, "relu", firsts[0], lasts[0]
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Run all of it on tokens, which ask, are asked and answer."""
@@ -196,15 +162,13 @@ class Stack(Subject):
 
     def tokens(self, X: Array) -> tuple[Array, list[Weights]]:
         """Return tokens of its width, and weights of all its layers."""
-        sizes = self.sizes
-        drawn = Drawn(0, sizes)
-        self.log["attend"] = f"{sizes.heads} heads, tokens X @ E, {drawn!r}"
-        E = np.random.default_rng(0).standard_normal((X.shape[-1], sizes.width))
+        drawn = Drawn(0, self.sizes)
+        self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
+        E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))
         layers = [self.with_places(w, X.dtype) for w in drawn.draw()]
         if not self.reads_values:
-            layers = [
-                w | {x: 0 * w[x] for x in ("W_V", "b_V") if x in w} for w in layers
-            ]
+            deaf = ("W_V", "b_V") if self.takes_bias else ("W_V",)
+            layers = [w | {x: 0 * w[x] for x in deaf} for w in layers]
         return X @ E.round(1).astype(X.dtype), layers
 
     def one_by_one(self, X: Array, layers: list[Weights]) -> Array:
@@ -222,10 +186,9 @@ class StackFunction(Stack):
     def __init__(self, *args, many=False, **options):
         super().__init__(*args, **options)
         self.many, self.depth = many, 2 if many else 1
-        self.fixed = getattr(self.target, "keywords", {})
 
     def variants(self) -> list[Self]:
-        if "norm_first" not in self.accepts or "norm_first" in self.fixed:
+        if "norm_first" not in self.accepts:
             return [self]
         return [self.with_settings(norm_first=pre) for pre in (False, True)]
 
@@ -243,13 +206,11 @@ def reference(
     X: Array, layers: list[Weights], like: Stack, facts: Any = None, **options: Any
 ) -> Array:
     """Return what `mha.encoder`, set like a subject, makes of the same weights."""
-    if facts is None:
-        facts = like.eps, like.activation, like.norm_first, like.final_norm
-    eps, bend, first, last = facts
+    facts = facts or like.facts()
+    last = (None, None) if facts["final_norm"] else None
     return encoder(
-        X, layers, like.sizes.heads, eps=eps, activation=bend, norm_first=first,
-        final_norm=(None, None) if last else None, **options,
-    )  # fmt: skip
+        X, layers, like.sizes.heads, **facts | options | {"final_norm": last}
+    )
 
 
 def silenced(layers: list[Weights]) -> list[Weights]:

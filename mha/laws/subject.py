@@ -15,9 +15,8 @@ import sysconfig
 import textwrap
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -63,13 +62,11 @@ class WrongShape(Broke):
 
 def line_of(error: BaseException) -> str:
     """Return the deepest line of somebody's own code that led to the error."""
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(NOT_OWN)
-        and not LIBRARIES.intersection(Path(frame.filename).parts)
-    ]
-    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if not frame.filename.startswith(NOT_OWN) and not LIBRARIES & {*path.parts}:
+            return f"{path.name}:{frame.lineno}"
+    return ""
 
 
 def results_in(result: Any) -> list[Any]:
@@ -83,10 +80,6 @@ def as_numbers(x: Any) -> Array | None:
     if hasattr(x, "detach"):
         x = x.detach().cpu()
         x = x.float() if str(x.dtype) == "torch.bfloat16" else x
-    if not hasattr(x, "__array__") and hasattr(x, "numpy"):
-        x = x.numpy()
-    if not isinstance(x, list) and not hasattr(x, "__array__"):
-        return None
     try:
         x = np.asarray(x)
     except (ValueError, RuntimeError, TypeError):
@@ -127,8 +120,7 @@ class Mode:
         parts = {True: ["train mode"], False: ["eval mode"], None: []}[self.training]
         if self.training is not None and not self.gradients:
             parts.append("no_grad")
-        parts += [f"{name}={value}" for name, value in self.settings]
-        return ", ".join(parts)
+        return ", ".join(parts + [f"{name}={x}" for name, x in self.settings])
 
 
 class Sizes(NamedTuple):
@@ -151,6 +143,7 @@ class Subject:
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
     said = Conventions()
+    mode = Mode()
     # A function of torch: tensors go in, and an array comes out.
     tensors = False
     takes_bias = False
@@ -158,6 +151,18 @@ class Subject:
     other_names: Any = None
     # The sizes that a module has; a function takes any.
     own: Sizes | None = None
+    # Whether arguments are handed on without being copied.
+    borrows = False
+    # Floats are handed over in this dtype.
+    cast: str | None = None
+    # A mask of one row stays so, unless it goes through an adapter.
+    spreads = False
+    # Whether keys that nobody may attend to go through an argument of their own.
+    splits = False
+    # Whether is_causal=True is handed over in every call.
+    hides_future = False
+    # Backwards goes the sum of Y, or of Y times this.
+    direction: Array | None = None
 
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
     # attend(Q, K, V, mask=None, *, is_causal=False, heads=1)
@@ -168,28 +173,16 @@ class Subject:
         needs_mask: bool = False, lead: int = 0,
     ) -> None:  # fmt: skip
         self.target, self.name, self.accepts = target, name, frozenset(accepts)
-        # What was handed in.
-        self.source: Any = target
         # Some functions want a mask in every call, or axes in front of the tokens.
         self.needs_mask, self.lead = needs_mask, lead
-        self.mode, self.borrows = Mode(), False
-        # Floats are handed over in this dtype.
-        self.cast: str | None = None
-        # A mask of one row stays so, unless it goes through an adapter.
-        self.spreads = False
-        # Whether keys that nobody may attend to go through an argument of their own.
-        self.splits = False
-        # Whether is_causal=True is handed over in every call.
-        self.hides_future = False
-        # What one call gave, and what a module has besides its arguments.
-        self.gradients: list[Any] = []
+        # What one call gave: weights, all slopes, and the slopes by argument.
         self.weights: Array | None = None
-        # Backwards goes the sum of Y, or of Y times this; then the slopes, by argument.
-        self.direction: Array | None = None
+        self.gradients: list[Any] = []
         self.slope_at: dict[Any, Any] = {}
+        # What a module has besides its arguments.
         self.parameters: list[Any] = []
+        # How it was asked, and what was tried; all twins share both.
         self.log: dict[str, str] = {}
-        # What was tried; all twins share it.
         self.trace: dict[str, set[Any]] = {
             name: set() for name in ("lengths", "batches", "masks", "dtypes")
         }
@@ -201,10 +194,9 @@ class Subject:
         plain = Sizes(6 * groups, 2 * groups, groups) if groups else Sizes()
         return self.own or plain
 
-    @contextlib.contextmanager
-    def borrowed(self) -> Iterator[None]:
+    def borrowed(self) -> contextlib.AbstractContextManager[None]:
         """Change nothing that stays; a module gets its numbers back afterwards."""
-        yield
+        return contextlib.nullcontext()
 
     @property
     def mask_name(self) -> str | None:
@@ -246,7 +238,8 @@ class Subject:
     @property
     def takes_batches(self) -> bool:
         """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
-        return self.takes_heads or self.takes_sequences
+        made_for_three = self.kind != "attention" or self.lead == 1
+        return self.takes_heads or (self.takes_batch and made_for_three)
 
     @functools.cached_property
     def takes_batch(self) -> bool:
@@ -258,19 +251,13 @@ class Subject:
         """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
         return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
 
-    @property
-    def takes_sequences(self) -> bool:
-        """Whether (batch, n, d) is what it is made for; by chance more answer to it."""
-        return self.takes_batch and (self.kind != "attention" or self.lead == 1)
-
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
-        trace = {name: set() for name in self.trace}
+        twin = self.but(trace={name: set() for name in self.trace}, log={})
         try:
-            Y = self.but(trace=trace, log={}).attend(X, X, X, heads=2)
+            return twin.attend(X, X, X, heads=2).shape[:-1] == shape[:-1]
         except (Broke, NotApplicable):
             return False
-        return Y.shape[:-1] == shape[:-1]
 
     def attend_with_weights(
         self, Q: Array, K: Array, V: Array, mask: Array | None = None
@@ -295,7 +282,7 @@ class Subject:
             raise NotApplicable("its gradients are out of reach")
         if self.cast not in (None, "float64"):
             raise NotApplicable("gradients are compared in float64")
-        twin = self.with_settings(gradients=True).but(direction=direction, slope_at={})
+        twin = self.with_settings(gradients=True).but(direction=direction)
         ask(twin)
         return twin.slope_at
 
@@ -321,13 +308,11 @@ class Subject:
 
     def all_modes(self) -> list[Self]:
         """Return the subject in every mode there is."""
-        settings: list[Options] = [{}]
-        if self.weights_name and self.kind != "encoder":
-            settings.append({self.weights_name: True})
+        name = self.weights_name if self.kind != "encoder" else None
         return [
             variant.with_settings(gradients=gradients, **more)
             for variant in self.variants()
-            for more in settings
+            for more in ([{name: False}, {name: True}] if name else [{}])
             # Training without gradients is no way to train.
             for gradients in (True, False)[: 1 + (variant.mode.training is not True)]
             if self.tensors or not gradients
@@ -337,24 +322,33 @@ class Subject:
         """Return the subject in train mode and in eval mode."""
         raise NotApplicable("it has no train mode and no eval mode")
 
+    def scaled(self, weights: Weights, d_k: int) -> Weights:
+        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
+        if (factor := self.said.factor(d_k)) == 1:
+            return weights
+        self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
+        asking = {"W_Q", "b_Q"} & weights.keys()
+        return weights | {name: weights[name] * factor for name in asking}
+
     def options(self, mask: Any, is_causal: bool, shape: tuple[int, int]) -> Options:
         """Return the keyword arguments of one call on scores of this shape."""
         options: Options = {}
-        hides = mask is not None and mask.dtype == bool and self.always_causal
-        if hides and _hides_all(mask, shape):
-            raise NotApplicable("it is always causal, and then a token sees nothing")
+        if mask is not None and mask.dtype == bool and self.always_causal:
+            shown = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
+            left = shown & np.tri(*shape, dtype=bool)
+            if (shown.any(-1) & ~left.any(-1)).any():
+                raise NotApplicable(
+                    "it is always causal, and then a token sees nothing"
+                )
         if mask is None and self.needs_mask:
             mask = np.ones(shape, bool)
         if mask is not None:
             if self.mask_name is None:
                 raise NotApplicable(self.why_no_mask)
             options[self.mask_name] = mask
-        if is_causal:
-            if not self.takes_causal:
-                raise NotApplicable("it has no is_causal")
-            if "is_causal" in self.accepts and not self.always_causal:
-                options["is_causal"] = True
-        if self.hides_future:
+        if is_causal and not self.takes_causal:
+            raise NotApplicable("it has no is_causal")
+        if (is_causal and not self.always_causal) or self.hides_future:
             options["is_causal"] = True
         return options | dict(self.mode.settings)
 
@@ -363,11 +357,10 @@ class Subject:
         name = self.mask_name or ""
         if self.splits:
             options = self._split(options)
-        if options.get(name) is not None:
-            options = options | {name: self._mask_for(args, options)}
-        if not self.borrows:
-            args, options = each_array([[*args], options], np.ndarray.copy, {})
         batch, *lengths = self._sizes_of(args, options)
+        if options.get(name) is not None:
+            mask = self._mask_for(args, options[name], batch, lengths)
+            options = options | {name: mask}
         self.trace["batches"].add(batch)
         self.trace["lengths"].update(lengths)
         self.trace["dtypes"].add(self.cast or str(args[0].dtype))
@@ -382,8 +375,7 @@ class Subject:
             raise Broke(text, line_of(error)) from error
         Y, *rest = results_in(result)
         self.weights = as_numbers(rest[0]) if rest else None
-        answer = as_numbers(Y)
-        if answer is None:
+        if (answer := as_numbers(Y)) is None:
             raise Broke(f"it returned {type(Y).__name__}, not an array")
         if self.cast == str(getattr(Y, "dtype", "")).removeprefix("torch."):
             # It kept the dtype; a law sees the one in which it asked.
@@ -401,23 +393,20 @@ class Subject:
 
     def _sizes_of(self, args, options):
         """Return how many sequences, queries and keys there are in one call."""
-        X = args[0]
+        X = keys = args[0]
         if self.kind == "attention":
             keys = args[1]
-        else:
-            others = (options[x] for x in chain(*OTHER_NAMES) if x in options)
-            keys = next(others, X)
+        elif self.other_names:
+            keys = options.get(self.other_names[0], X)
         return len(X) if X.ndim > 2 else 1, X.shape[-2], keys.shape[-2]
 
-    def _mask_for(self, args, options):
+    def _mask_for(self, args, mask, batch, lengths):
         """Return the mask of one call as it is handed over."""
-        X, mask = args[0], options[self.mask_name]
+        X = args[0]
         # The one integer among the arguments is the number of heads.
         heads = next((x for x in args if isinstance(x, int)), 1)
-        if self.kind == "attention":
-            heads = X.shape[1] if X.ndim == 4 else 1
+        heads = X.shape[1] if X.ndim == 4 else heads
         mask = mask[:, None] if mask.ndim == 3 else mask
-        batch, *lengths = self._sizes_of(args, options)
         # A module does not tell how many, and a mask of its own for each does.
         heads = max((heads, *mask.shape[1:-2]))
         letters = {2: "qk", 3: "bqk" if self.kind == "attention" else "b1qk"}
@@ -432,65 +421,50 @@ class Subject:
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
         """Call `function`, as it is called underneath."""
+        seen: dict[int, Any] = {}
+        args, options = each_array([[*args], options], self._handed_over, seen)
         if not self.tensors:
-            args, options = each_array([[*args], options], self._as_cast, {})
             return function(*args, **options)
         torch = sys.modules["torch"]
-        seen: dict[int, Any] = {}
-        args, options = each_array([[*args], options], self._as_tensor, seen)
         with torch.set_grad_enabled(self.mode.gradients):
             result = function(*args, **options)
             Y = results_in(result)[0]
             if not isinstance(Y, torch.Tensor):
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
-            self.gradients = []
             if self.mode.gradients and Y.requires_grad:
-                self._backward(Y)
-                leaves = [x for x in seen.values() if x.requires_grad]
-                slopes = [x.grad for x in leaves + self.parameters]
-                self.gradients = [as_numbers(g) for g in slopes if g is not None]
-        if self.direction is not None:
-            self.slope_at = {
-                key: as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad)
-                for key, x in (*enumerate(args), *options.items())
-                if isinstance(x, torch.Tensor) and x.is_floating_point()
-            }
+                Y.backward(self._backwards_from(Y))
+        leaves = [*(x for x in seen.values() if x.requires_grad), *self.parameters]
+        self.gradients = [as_numbers(x.grad) for x in leaves if x.grad is not None]
+        self.slope_at = {
+            key: as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad)
+            for key, x in (*enumerate(args), *options.items())
+            if getattr(x, "requires_grad", False)
+        }
         return result
 
-    def _backward(self, Y):
+    def _backwards_from(self, Y):
         if self.direction is None:
-            return Y.sum().backward()
-        place = tuple(map(slice, self.direction.shape))
-        direction = Y.detach() * 0
-        direction[(0,) * (Y.ndim - len(place)) + place] = direction.new_tensor(
-            self.direction
-        )
-        return Y.backward(direction)
+            return Y.new_ones(Y.shape)
+        direction, place = Y.new_zeros(Y.shape), map(slice, self.direction.shape)
+        # What the law sees stands first in what was returned.
+        first = (0,) * (Y.ndim - self.direction.ndim)
+        direction[(*first, *place)] = direction.new_tensor(self.direction)
+        return direction
 
-    def _as_tensor(self, x):
-        torch, is_float = sys.modules["torch"], x.dtype.kind == "f"
-        tensor = torch.from_numpy(x).to(self.said.device)
-        if self._is_cast(x):
-            tensor = tensor.to(getattr(torch, self.cast))
-        return tensor.requires_grad_(self.mode.gradients and is_float)
-
-    def _as_cast(self, x):
-        if self.cast == "bfloat16":
-            raise NotApplicable("NumPy has no bfloat16")
-        return x.astype(self.cast) if self._is_cast(x) else x
-
-    def _is_cast(self, x):
-        floats = x.dtype.kind == "f" and self.cast is not None
-        if floats and self.cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
+    def _handed_over(self, x):
+        """Return an array as it is handed over: a copy, cast, a tensor."""
+        x, is_float = x if self.borrows else x.copy(), x.dtype.kind == "f"
+        cast = self.cast if is_float else None
+        if cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
             raise NotApplicable("float16 does not reach so far")
-        return floats
-
-
-def _hides_all(mask, shape):
-    """Whether the causal mask closes a row that the mask has left open."""
-    mask = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
-    left = (mask & np.tri(*shape, dtype=bool)).any(-1)
-    return bool((mask.any(-1) & ~left).any())
+        if not self.tensors:
+            if cast == "bfloat16":
+                raise NotApplicable("NumPy has no bfloat16")
+            return x.astype(cast) if cast else x
+        torch = sys.modules["torch"]
+        dtype = getattr(torch, cast) if cast else None
+        tensor = torch.from_numpy(x).to(self.said.device, dtype)
+        return tensor.requires_grad_(self.mode.gradients and is_float)
 
 
 class Attention(Subject):
@@ -498,21 +472,19 @@ class Attention(Subject):
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Attend; `heads` is for layers, which have more than one."""
+        options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
         try:
-            return self._attend_once(Q, K, V, mask, is_causal)
+            return self._attend_once(Q, K, V, options)
         except WrongShape:
             raise
         except Broke:
-            d, d_v = Q.shape[-1], V.shape[-1]
-            if d == d_v or self.direction is not None:
+            if Q.shape[-1] == V.shape[-1]:
                 raise
             # Some, such as that of JAX, want values as wide as the keys.
-            parts = parts_of(V, d)
-            parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts]
-        return np.concatenate(parts, -1)[..., :d_v]
+            parts = [self._attend_once(Q, K, v, options) for v in parts_of(V, Q)]
+        return np.concatenate(parts, -1)[..., : V.shape[-1]]
 
-    def _attend_once(self, Q, K, V, mask, is_causal):
-        options = self.options(mask, is_causal, (Q.shape[-2], K.shape[-2]))
+    def _attend_once(self, Q, K, V, options):
         given, more = (*Q.shape[:-1], V.shape[-1]), self.lead + 2 - Q.ndim
         if (factor := self.said.factor(Q.shape[-1])) != 1:
             self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
@@ -531,48 +503,44 @@ class Attention(Subject):
 
 
 class Layer(Subject):
-    """Tokens and four matrices; `run_layer` calls what is underneath."""
+    """A function of tokens and a dict of matrices; others override `run_layer`."""
 
     kind = "layer"
-    run_layer: Callable[..., Array]
     # Whether other tokens may be attended to.
     crosses = True
 
-    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
-        """Let every head attend to the same Q, K, V; return the heads side by side.
+    def run_layer(
+        self, X: Array, weights: Weights, n_heads: int, options: Any
+    ) -> Array:
+        """Call what is underneath."""
+        return self.call(self.target, X, weights, n_heads, **options)
 
-        With identity matrices a function is its attention. A module has sizes of its
-        own, and others know self-attention only: there the tokens are unit vectors, so
-        that the matrices are the tables of Q, K and V.
-        """
+    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
+        """Let every head attend to the same Q, K, V; return the heads side by side."""
+        # With identity matrices a function is its attention. A module has sizes of its
+        # own, and others know self-attention only: then the matrices hold Q, K and V.
+        same, d, d_v = Q is K is V, Q.shape[-1], V.shape[-1]
         plain = self.own is None and not self.said.n_kv_heads
-        if not plain or not (Q is K is V or self.other_names):
-            return self._in_tables(Q, K, V, mask, is_causal, heads)
-        d, d_v = Q.shape[-1], V.shape[-1]
-        self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
-        if d != d_v and self.direction is not None:
-            raise NotApplicable("its gradients are asked with d_v = d_k")
-        if heads == 1 and d == d_v:
-            return self._with_identities(Q, K, V, mask, is_causal, 1)
+        plain = plain and (same or self.other_names is not None)
         parts = []
-        for part in parts_of(V, d):
-            q, k, v = (np.tile(x, heads) for x in (Q, K, part))
-            k, v = (q, q) if Q is K is V else (k, v)
-            Y = self._with_identities(q, k, v, mask, is_causal, heads)
+        for part in parts_of(V, Q):
+            if plain:
+                self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
+                three = (Q, K, part)
+                q, *rest = (np.tile(x, heads) if heads > 1 else x for x in three)
+                weights = dict.fromkeys(FOUR, np.eye(q.shape[-1], dtype=q.dtype))
+                others = {} if same else dict(zip(("X_k", "X_v"), rest, strict=True))
+                options = {"is_causal": is_causal} | others
+                Y = self.layer(q, weights, heads, mask, **options)
+            else:
+                Y = self._in_tables(Q, K, part, mask, is_causal, heads, same)
             parts.append(Y.reshape(*Y.shape[:-1], heads, d))
         Y = np.concatenate(parts, -1)[..., :d_v]
         return Y.reshape(*Y.shape[:-2], heads * d_v)
 
-    def _with_identities(self, Q, K, V, mask, is_causal, heads):
-        eye = np.eye(Q.shape[-1], dtype=Q.dtype)
-        weights = dict.fromkeys(FOUR, eye)
-        others = {} if Q is K is V else {"X_k": K, "X_v": V}
-        return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
-
-    def _in_tables(self, Q, K, V, mask, is_causal, heads):
+    def _in_tables(self, Q, K, V, mask, is_causal, heads, same):
         """Write Q, K and V into the matrices of all heads, and read some of them."""
-        (n_q, d), n_k, d_v = Q.shape[-2:], K.shape[-2], V.shape[-1]
-        sizes = self._sizes_for(d, heads)
+        (n_q, d), n_k, sizes = Q.shape[-2:], K.shape[-2], self._sizes_for(Q, heads)
         if d > sizes.d_k:
             raise NotApplicable(f"its heads have {sizes.d_k} columns")
         if heads > sizes.heads:
@@ -581,51 +549,24 @@ class Layer(Subject):
             f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
             f"{sizes.d_k} columns,\nand its tokens are the rows of I"
         )
-        cross = self.other_names is not None and not (Q is K is V)
-        if n_q != n_k and not cross:
+        # The scale is that of a whole head.
+        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype) if d < sizes.d_k else Q
+        others = {}
+        if same or self.other_names is None:
             Q, mask = filled_up(Q, n_k, mask)
-        if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
-            mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
-        if d < sizes.d_k:
-            # The scale is that of a whole head.
-            Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
-        parts = []
-        for part in parts_of(V, d):
-            read = self._through(sizes, Q, K, part, mask, is_causal, heads, cross)
-            parts.append(read[..., :n_q, :].reshape(*read.shape[:-2], n_q, heads, d))
-        Y = np.concatenate(parts, -1)[..., :d_v]
-        return Y.reshape(*Y.shape[:-2], heads * d_v)
-
-    def _sizes_for(self, d, heads):
-        if self.own:
-            return self.own
-        groups = self.said.n_kv_heads
-        if not groups:
-            # Three, so that there is room for Q, K and V of any tokens.
-            return Sizes(3 * d * heads, 3 * heads, 3 * heads)
-        n_heads = 2 * groups
-        while n_heads < max(heads, 3):
-            n_heads *= 2
-        return Sizes(n_heads * d, n_heads, groups)
-
-    def _through(self, sizes, Q, K, V, mask, is_causal, heads, cross):
-        d, others = V.shape[-1], {}
-        if cross:
+            X, (W_Q, W_K, W_V) = factors(sizes.width, Q, K, V)
+        else:
             X, (W_Q,) = factors(sizes.width, Q)
             X_k, (W_K, W_V) = factors(sizes.width, K, V)
             # Keys and values come from different tokens.
             others = {"X_k": X_k, "X_v": X_k[..., ::-1].copy()}
             W_V = W_V[::-1]
-        else:
-            X, (W_Q, W_K, W_V) = factors(sizes.width, Q, K, V)
-        spare = [(0, 0), (0, sizes.d_k - d)]
+        if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
+            mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
+        counts = sizes.heads, sizes.groups, sizes.groups
         weights = {
-            name: np.tile(np.pad(W, spare), count)
-            for name, W, count in (
-                ("W_Q", W_Q, sizes.heads),
-                ("W_K", W_K, sizes.groups),
-                ("W_V", W_V, sizes.groups),
-            )
+            name: np.tile(np.pad(W, [(0, 0), (0, sizes.d_k - d)]), count)
+            for name, W, count in zip(FOUR, (W_Q, W_K, W_V), counts, strict=False)
         }
         shown = np.zeros((sizes.heads, sizes.d_k, sizes.width), Q.dtype)
         for r in range(heads):
@@ -635,7 +576,15 @@ class Layer(Subject):
         if np.prod(X.shape[:-1]) > sizes.width:
             # More tokens than unit vectors: what is smaller than rounding was 0.
             Y = np.where(abs(Y) < ROUNDING, 0, Y).astype(Y.dtype)
-        return Y[..., : heads * d]
+        return Y[..., :n_q, : heads * d]
+
+    def _sizes_for(self, Q, heads):
+        """Return sizes with room for Q, K and V."""
+        d, groups = Q.shape[-1], self.said.n_kv_heads or 3 * heads
+        count = 2 * groups if self.said.n_kv_heads else groups
+        while count < max(heads, 3):
+            count *= 2
+        return self.own or Sizes(count * d, count, groups)
 
     @property
     def other_names(self) -> Any:
@@ -648,42 +597,45 @@ class Layer(Subject):
         X_k: Array | None = None, X_v: Array | None = None, is_causal: bool = False,
     ) -> Array:  # fmt: skip
         """Return the output for tokens `X` and these matrices."""
-        others: list[Array] = []
-        if X_k is not None or X_v is not None:
-            X_k = X if X_k is None else X_k
-            others = [X_k, X_k if X_v is None else X_v]
+        others = [] if X_k is None else [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
             raise NotApplicable("it knows self-attention only")
-        weights = self.with_scale(weights, n_heads)
-        options = self.options(
-            mask, is_causal, (X.shape[-2], (others or [X])[0].shape[-2])
-        )
+        weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
+        n_k = (others or [X])[0].shape[-2]
+        options = self.options(mask, is_causal, (X.shape[-2], n_k))
         more = (None,) * self.lead if X.ndim == 2 else ()
-        if more:
-            X, others = X[more], [x[more] for x in others]
+        X, *others = (x[more] for x in (X, *others))
         options |= zip(self.other_names or (), others, strict=False)
         Y = self.run_layer(X, weights, n_heads, options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
-        return Y[(0,) * len(more)] if more else Y
-
-    def with_scale(self, weights: Weights, n_heads: int) -> Weights:
-        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
-        if (factor := self.said.factor(weights["W_Q"].shape[1] // n_heads)) == 1:
-            return weights
-        asking = {"W_Q", "b_Q"} & weights.keys()
-        self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
-        return weights | {name: weights[name] * factor for name in asking}
+        return Y[(0,) * len(more)]
 
 
-def parts_of(V: Array, width: int) -> list[Array]:
-    """Return the values cut into parts of this width; the last is filled with 0."""
+class LayerFunction(Layer):
+    """A function with the signature of `mha.multi_head_attention`."""
+
+    @property
+    def takes_bias(self):
+        return "b_Q" in self.accepts
+
+    def run_layer(self, X, weights, n_heads, options):
+        four = [weights[name] for name in FOUR]
+        options |= {name: b for name, b in weights.items() if name.startswith("b_")}
+        return self.call(self.target, X, *four, n_heads, **options)
+
+
+def parts_of(V: Array, Q: Array) -> list[Array]:
+    """Return the values cut into parts as wide as Q; the last is filled with 0."""
+    if (width := Q.shape[-1]) == V.shape[-1]:
+        return [V]
     missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]
     return np.split(np.pad(V, missing), -(-V.shape[-1] // width), -1)
 
 
 def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
     """Return as many queries as keys; what the last ones get is thrown away."""
-    more = n - Q.shape[-2]
+    if (more := n - Q.shape[-2]) == 0:
+        return Q, mask
     if more < 0:
         raise NotApplicable("it knows self-attention only")
     rows = [(0, 0)] * (Q.ndim - 2) + [(0, more), (0, 0)]
@@ -712,25 +664,3 @@ def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
         X[:, :rank] = U[:, :rank] * np.sqrt(s[:rank])
         W[:rank] = np.sqrt(s[:rank])[:, None] * Vt[:rank]
     return X.reshape(*front, width), np.split(W, np.cumsum(widths)[:-1], 1)
-
-
-class LayerFunction(Layer):
-    """A function with the signature of `mha.multi_head_attention`."""
-
-    @property
-    def takes_bias(self):
-        return "b_Q" in self.accepts
-
-    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
-        """Call the function with the four matrices in order, biases by name."""
-        four = [weights[name] for name in FOUR]
-        options |= {name: b for name, b in weights.items() if name.startswith("b_")}
-        return self.call(self.target, X, *four, n_heads, **options)
-
-
-class AdaptedLayer(Layer):
-    """A function of tokens and a dict of weight matrices."""
-
-    def run_layer(self, X: Array, weights: Weights, n_heads: int, options: Any) -> Any:
-        """Call the function with the dict."""
-        return self.call(self.target, X, weights, n_heads, **options)

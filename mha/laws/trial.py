@@ -9,26 +9,46 @@ from string import ascii_letters as LETTERS
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mha import zoo
+from mha.laws import calls, encoders, layers, masks, weights
 from mha.laws.adapter import as_subject
 from mha.laws.alike import lookalike
-from mha.laws.all import ALL, ENCODER, WHOLE
-from mha.laws.calls import calls_agree
 from mha.laws.judge import Law
 from mha.laws.report import Finding, Report
-from mha.laws.subject import Subject
 from mha.laws.words import Conventions
 
-__all__ = ["KillMatrix", "assert_lawful", "check", "kill_matrix"]
+__all__ = [
+    "ALL", "ATTENTION", "CALLS", "ENCODER", "WHOLE", "KillMatrix", "assert_lawful",
+    "check", "kill_matrix",
+]  # fmt: skip
 
 Laws = Iterable[Law | str]
+
+
+def _laws_in(*modules):
+    found = (x for module in modules for x in vars(module).values())
+    return tuple(x for x in found if isinstance(x, Law))
+
+
+# What must be true of attention, in the order of the book; a new law is found in its
+# module. Then what else a call may ask: batches, other masks, gradients, dtypes.
+ATTENTION, CALLS = _laws_in(weights, masks, layers), _laws_in(calls)
+ALL = ATTENTION + CALLS
+# What must be true of all that surrounds attention; asked of encoders only.
+ENCODER = _laws_in(encoders)
+# What an encoder is asked as a whole, and not about its attention alone.
+WHOLE = (
+    masks.empty_rows_give_zero,
+    masks.future_leaves_past_alone,
+    masks.padding_changes_nothing,
+    masks.self_only_mask,
+    layers.equals_reference,
+    *ENCODER,
+)
 # The laws without which no other says anything; nothing is called before the first.
-FIRST = {
-    "calls_do_not_remember": "a call remembers the calls before it",
-    "calls_agree": "two calls on the same input differ",
-}
+FIRST = calls.calls_do_not_remember, calls.calls_agree
+SILENT = "a call remembers the calls before it", "two calls on the same input differ"
 
 
 def check(
@@ -43,26 +63,21 @@ def check(
         An attention function ``f(Q, K, V, mask=None)``, a multi-head function
         ``f(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)`` or an encoder called like
         `mha.encoder` or `mha.encoder_layer`, in NumPy or torch; a layer or encoder of
-        `mha.nn`; a MultiheadAttention, TransformerEncoderLayer or TransformerEncoder of
-        `torch.nn`; any module with four linear layers W_Q, W_K, W_V and W_O; a member
-        of `mha.zoo`; an `Adapter` around anything else. A module is judged in its own
-        sizes: its numbers are borrowed, and put back.
+        `mha.nn` or `torch.nn`; any module with four linear layers W_Q, W_K, W_V and
+        W_O; a member of `mha.zoo`; an `Adapter` around anything else. A module is
+        judged in its own sizes: its numbers are borrowed, and put back.
     only : iterable of Law or str, optional
-        Ask these laws alone. By default it is asked `ALL`, and an encoder `ENCODER`
-        too; of an encoder those laws are asked that see it as a whole.
+        Ask these laws alone. By default it is asked `ALL`, and an encoder `ENCODER`.
     seed : int, default 0
         Fixes the inputs that are tried.
-    breaks : iterable of Law or str
-        Laws that the design breaks on purpose. One that holds all the same is an
-        expectation that is not met, and counts as broken.
-    because : str
-        The design that `breaks` follows from, such as "rotary positions".
+    breaks, because : iterable of Law or str, str
+        Laws that the design breaks on purpose, and the design, such as "rotary
+        positions". One of them that holds all the same counts as broken.
     make : callable, optional
         ``make(d_model, n_heads)`` returns such a module in other sizes, which some laws
         need. Without `subject`, ``make(d_model=8, n_heads=2)`` is judged.
     **conventions : str, int, float or bool
-        What `subject` cannot be asked, in the words of `Conventions`:
-        ``mask_true="hide"``, ``causal="bottom-right"``, ``positional=True`` and others.
+        What `subject` cannot be asked, in the words of `Conventions`.
 
     Returns
     -------
@@ -81,11 +96,6 @@ def check(
     Examples
     --------
     >>> from mha import zoo
-    >>> check(zoo.no_scale, only=["doubling_changes_nothing"]).holds
-    True
-
-    A design may break a law and be right; then it is said beforehand:
-
     >>> unscaled = lambda Q, K, V, mask=None: zoo.no_scale.attention(Q, K, V, mask)
     >>> design = {"because": "no scale: it is part of W_Q"}
     >>> design["breaks"] = ["scores_keep_unit_variance", "equals_reference"]
@@ -93,33 +103,23 @@ def check(
     (False, True)
     """
     subject = as_subject(subject, Conventions(**conventions), make)
-    declared = chosen(breaks)
+    asked, declared = asked_of(subject, only), _chosen(breaks)
     if because and not declared:
         raise ValueError(f"because={because!r} needs breaks=, the laws it is about")
+    known: dict[Law, Finding] = {}
     with subject.borrowed():
-        findings = tuple(
-            replace(f, declared=f.law in declared)
-            for f in _ask(subject, asked_of(subject, only), seed)
-        )
-    broken = [f for f in findings if f.holds is False and not f.declared]
+        for law in sorted(asked, key=lambda law: law not in FIRST):
+            f = known[law] = replace(law.check(subject, seed), declared=law in declared)
+            wrong = f.holds is False and not isinstance(f.expected, str)
+            if law in FIRST and wrong:
+                why = SILENT[FIRST.index(law)]
+                known = {x: Finding(x, None, why=why, seed=seed) for x in asked} | known
+                break
+    findings = tuple(known[law] for law in asked)
     tried = {name: sorted(x) for name, x in subject.trace.items()}
     tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
-    return Report(
-        subject.name, findings, partial(lookalike, subject, broken), seed, because,
-        tried, tuple(subject.unread_masks),
-    )  # fmt: skip
-
-
-def _ask(subject, laws, seed):
-    """Return the findings; what is said first may leave the others unasked."""
-    known = {}
-    for law in sorted(laws, key=lambda law: law.slug not in FIRST):
-        known[law] = law.check(subject, seed)
-        wrong = known[law].verdict == "broken"
-        if law.slug in FIRST and wrong and not isinstance(known[law].expected, str):
-            silent = Finding(law, None, why=FIRST[law.slug], subject=subject.name)
-            return [known.get(x, replace(silent, law=x, seed=seed)) for x in laws]
-    return [known[x] for x in laws]
+    named, unread = partial(lookalike, subject, findings), subject.unread_masks
+    return Report(subject.name, findings, named, seed, because, tried, unread)
 
 
 def assert_lawful(
@@ -128,20 +128,9 @@ def assert_lawful(
 ) -> None:  # fmt: skip
     """Raise AssertionError, with the smallest example, if a law is broken.
 
-    It fails, too, where an argument that looks like a mask was never handed one, and
-    where no law could be asked: nothing is proved by silence.
-
-    Parameters
-    ----------
-    subject, seed, breaks, because, make, **conventions
-        See `check`.
-    except_ : iterable of Law or str
-        Laws that are not asked.
-
-    Raises
-    ------
-    AssertionError
-        If a law is broken.
+    Laws in `except_` are not asked; all else is as in `check`. It fails, too, where an
+    argument that looks like a mask was never handed one, and where no law could be
+    asked: silence proves nothing.
 
     Examples
     --------
@@ -150,24 +139,21 @@ def assert_lawful(
     """
     __tracebackhide__ = True
     subject = as_subject(subject, Conventions(**conventions), make)
-    asked = asked_of(subject, except_=except_)
+    asked = asked_of(subject, None, except_)
     report = check(subject, asked, seed, breaks=breaks, because=because)
     if complaint := report.complaint:
         raise AssertionError(complaint)
 
 
-def asked_of(
-    subject: Subject, only: Laws | None = None, except_: Laws = ()
-) -> list[Law]:
-    """Return the laws in `only`, by default all for its kind, without `except_`."""
+def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
+    """Return the laws to ask of a subject: by default all, and of encoders more."""
     everything = (*ALL, *ENCODER) if subject.kind == "encoder" else ALL
-    spared = chosen(except_)
-    asked = chosen(everything if only is None else only)
-    return [law for law in asked if law not in spared]
+    asked, left_out = _chosen(everything if only is None else only), _chosen(without)
+    return [law for law in asked if law not in left_out]
 
 
-def chosen(laws: Laws) -> list[Law]:
-    """Return the laws that `laws` names."""
+def _chosen(laws):
+    """Return the laws that are named, or are laws."""
     by_slug = {law.slug: law for law in (*ALL, *ENCODER)}
     laws = [laws] if isinstance(laws, str | Law) else list(laws)
     for name in laws:
@@ -181,23 +167,25 @@ def chosen(laws: Laws) -> list[Law]:
 class KillMatrix:
     """Say which law kills which member; computed, never typed.
 
-    `rows` are names of members, the correct one first, `columns` slugs of laws, and
-    `killed` is True where the law of the column does not hold for that member.
+    Attributes
+    ----------
+    rows, columns : tuple of str
+        Names of the members, the correct one first, and slugs of the laws.
+    killed : ndarray of bool, shape (len(rows), len(columns))
+        True where the law of the column does not hold for the member of the row.
     """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    killed: npt.NDArray[np.bool_]
+    killed: np.ndarray
 
     def killed_by(self, name: str) -> tuple[str, ...]:
         """Return the slugs of the laws that the member called `name` breaks."""
-        row = self.killed[_index("member", name, self.rows)]
-        return tuple(law for law, dead in zip(self.columns, row, strict=True) if dead)
+        return _marked("member", name, self.rows, self.killed, self.columns)
 
     def kills(self, slug: str) -> tuple[str, ...]:
         """Return the names of the members that the law called `slug` kills."""
-        column = self.killed[:, _index("law", slug, self.columns)]
-        return tuple(name for name, dead in zip(self.rows, column, strict=True) if dead)
+        return _marked("law", slug, self.columns, self.killed.T, self.rows)
 
     def __repr__(self) -> str:
         letters, width = LETTERS[: len(self.columns)], max(map(len, self.rows))
@@ -206,14 +194,15 @@ class KillMatrix:
         lines = [" " * width + "  " + gap.join(letters)]
         for name, row in zip(self.rows, self.killed, strict=True):
             marks = gap.join("✗" if dead else "·" for dead in row)
-            lines.append(f"{name.ljust(width)}  {marks}")
+            lines.append(f"{name:<{width}}  {marks}")
         return "\n".join([*lines, "", *map("{} {}".format, letters, self.columns)])
 
 
-def _index(kind, name, names):
+def _marked(kind, name, names, table, others):
     if name not in names:
         raise ValueError(f"no {kind} is called {name!r}; there are {', '.join(names)}")
-    return names.index(name)
+    row = table[names.index(name)]
+    return tuple(other for other, dead in zip(others, row, strict=True) if dead)
 
 
 def kill_matrix(
@@ -221,14 +210,16 @@ def kill_matrix(
 ) -> KillMatrix:
     """Put every member of the zoo to every law.
 
-    By default the laws are those of `ALL`, and for encoders those of `WHOLE`, and the
-    members all of the zoo. A good law of your own kills somebody and spares the correct
-    one. A mistake that only tensors show is seen where torch is loaded.
+    Parameters
+    ----------
+    laws : iterable of Law, optional
+        Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
+    members : iterable of Member or EncoderMember, optional
+        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
+        only tensors show is seen where torch is loaded.
 
     Examples
     --------
-    >>> kill_matrix().killed_by("right")
-    ()
     >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
     True
     """
@@ -245,14 +236,12 @@ def kill_matrix(
 # Each verdict is found once; nobody asks for the example, so nothing is shrunk.
 @functools.cache
 def _is_killed(member, law, torch):
-    subject = _subject_of(member, torch)
     # What differs from call to call says nothing where two calls are compared.
-    if law is not calls_agree and calls_agree.breaks(subject):
-        return False
-    return law.breaks(subject)
+    random = law is not FIRST[1] and _is_killed(member, FIRST[1], torch)
+    return not random and law.breaks(_subject_of(member, torch))
 
 
+# What only tensors show is seen where torch is loaded.
 @functools.cache
 def _subject_of(member, torch):
-    # What only tensors show is seen where torch is loaded.
     return as_subject(member)

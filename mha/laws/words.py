@@ -11,7 +11,7 @@ import numpy as np
 __all__ = ["Conventions", "NotApplicable"]
 
 Array = np.ndarray
-# Names under which a mask is handed over, and what the last four mean by themselves.
+# Names under which a mask is handed over, and what some mean by themselves.
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
 BY_NAME = {
     "attn_bias": {"mask_true": "added"}, "valid_lens": {"mask_shape": "lengths"},
@@ -22,38 +22,37 @@ MASK_LIKE = re.compile(r"mask|_lens$|lengths|padding|(attn|attention|scores?)_bi
 EPS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23}
 
 
-def _is_mask_shape(given):
-    letters = str(given).replace("1", "")
-    ordered = re.fullmatch("b?h?q?k", letters) and len(str(given)) <= 4
-    return given == "lengths" or (ordered and str(given)[-1] == "k")
-
-
-def _above(given):
-    return isinstance(given, int | float) and given is not True and given > 0
-
-
 def _one_of(*known):
     return "one of " + ", ".join(map(repr, known)), known.__contains__
 
 
+def _above(given):
+    return type(given) in (int, float) and given > 0
+
+
 COUNT = ("an integer from 1 on", lambda x: type(x) is int and x > 0)
 TRUTH = ("True or False", lambda x: type(x) is bool)
+AXES = (
+    '"lengths", or b, h, q, k in this order with k last and 1 between, such as "b1qk"'
+)
+SHAPE = re.compile("lengths|(?=.{1,4}$)1*b?1*h?1*q?1*k")
 # What each word may be, and whether it is.
 RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "mask_true": _one_of("attend", "hide", "added"),
-    "mask_shape": ('"lengths", or b, h, q, k in this order with k last and 1 between, '
-                   'such as "b1qk"', _is_mask_shape),
+    "mask_shape": (AXES, lambda x: SHAPE.fullmatch(str(x))),
     "layout": _one_of("bhnd", "bnhd"),
     "n_heads": COUNT,
     "n_kv_heads": COUNT,
     "positional": TRUTH,
-    "scale": ("a number above 0, or a function of d_k",
-              lambda x: callable(x) or _above(x)),
+    "scale": (
+        "a number above 0, or a function of d_k",
+        lambda x: callable(x) or _above(x),
+    ),
     "causal": _one_of("top-left", "bottom-right", "built in"),
     "final_norm": TRUTH,
     "tolerance": ("a number from 0 on", lambda x: x == 0 or _above(x)),
     "dtype": _one_of("float64", "float32", "float16", "bfloat16"),
-}  # fmt: skip
+}
 
 
 class NotApplicable(Exception):
@@ -66,23 +65,21 @@ class NotApplicable(Exception):
 class Conventions:
     """Say in one word what different implementations do in different ways.
 
-    `check`, `assert_lawful` and `Adapter` take these words. What is handed over is
-    translated, so that the laws ask everybody the same.
+    `check`, `assert_lawful` and `Adapter` take these words, and translate what they
+    hand over.
 
     Parameters
     ----------
     mask_true : {"attend", "hide", "added"}, optional
-        What True means in a mask. "added": there are no truth values, 0 and -inf are
-        added to the scores, in the dtype of the inputs. By default "attend", and
-        "added" where the argument is called `attn_bias`. If it is said, and a mask has
-        `key_padding_mask` (batch, n_k) beside it, padding is handed over there, too.
+        What True means in a mask. "added": 0 and -inf are added to the scores. By
+        default "attend", and "added" where the argument is called `attn_bias`. If it
+        is said, `key_padding_mask` (batch, n_k) beside a mask gets padding, too.
     mask_shape : str, optional
-        The axes of a mask, out of b (batch), h (heads), q, k and 1, for example "qk",
-        "b1qk" or "bk"; or "lengths": visible keys are counted, one integer for each
-        sequence, and only padding is asked. By default "qk"; behind a batch "b1qk",
-        in a function of (b, n, d) "bqk"; "lengths" where the argument is called so, or
-        `valid_lens`. Without a word and without an adapter, one row of a mask that is
-        for all queries has 1 in the place of q.
+        The axes of a mask, out of b, h, q, k and 1, for example "qk" or "b1qk"; or
+        "lengths": visible keys are counted, and only padding is asked. By default
+        "qk"; behind a batch "b1qk", in a function of (b, n, d) "bqk"; "lengths" where
+        the argument is called so. Unless it is said, or an adapter is asked, one row
+        that is for all queries has 1 in the place of q.
     layout : {"bhnd", "bnhd"}, optional
         The axes that an attention function needs. By default it is tried.
     n_heads : int, optional
@@ -93,16 +90,14 @@ class Conventions:
     positional : bool, default False
         The order of tokens counts. Laws that permute or double them are not asked.
     scale : float or callable, optional
-        By what scores are multiplied, or a function of d_k. By default 1/√d_k. Queries
-        are multiplied by what makes it 1/√d_k again, so that every law can be asked.
+        By what scores are multiplied, or a function of d_k. By default 1/√d_k.
     causal : {"top-left", "bottom-right", "built in"}, optional
         Where a causal mask begins when n_q ≠ n_k. "built in": no token ever sees a
         later one, and laws that need more are not asked.
     final_norm : bool, optional
         Whether an encoder ends with one more norm. By default it is tried.
     tolerance : float, optional
-        How far numbers may be off, relative to the largest if that is above 1. Smaller
-        ones than a law's own change nothing.
+        How far numbers may be off, relative to the largest if that is above 1.
     dtype : {"float64", "float32", "float16", "bfloat16"}, optional
         Inputs are cast to it. By default they are float64.
     device : str, optional
@@ -134,8 +129,7 @@ class Conventions:
 
     def said(self) -> dict[str, Any]:
         """Return what differs from the defaults."""
-        fields = dataclasses.fields(Conventions)
-        pairs = ((f, getattr(self, f.name)) for f in fields)
+        pairs = ((f, getattr(self, f.name)) for f in dataclasses.fields(Conventions))
         return {f.name: x for f, x in pairs if x is not f.default}
 
     def joined(self, more: "Conventions") -> "Conventions":
@@ -144,11 +138,10 @@ class Conventions:
 
     def mask_name(self, names: Any) -> str | None:
         """Return the argument by which a mask is handed over, if that is clear."""
-        for name in (*MASK_NAMES, *BY_NAME):
-            if name in names:
-                return name
-        unclear = self.mask_true is None and self.mask_shape is None
-        return None if unclear else next(filter(MASK_LIKE.search, sorted(names)), None)
+        known = [name for name in (*MASK_NAMES, *BY_NAME) if name in names]
+        if not known and (self.mask_true or self.mask_shape):
+            known = sorted(filter(MASK_LIKE.search, names))
+        return known[0] if known else None
 
     def factor(self, d_k: int) -> float:
         """Return by what queries are multiplied, so that the scale is 1/√d_k."""
@@ -160,10 +153,7 @@ class Conventions:
     def mask_of(
         self, mask: Array, sizes: tuple[int, ...], axes: str, dtype: Any
     ) -> Any:
-        """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k.
-
-        Numbers are not translated, and nothing is copied that may stay as it is.
-        """
+        """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k."""
         whole = np.broadcast_to(mask, sizes)
         if axes == "lengths":
             return _lengths(whole)
@@ -175,10 +165,10 @@ class Conventions:
                 whole = first
         size = dict(zip("bhqk1", (*sizes, 1), strict=True))
         shape = tuple(size[letter] for letter in axes)
-        whole = mask if mask.size == whole.size else whole.copy()
-        mask = mask if mask.shape == shape else whole.reshape(shape)
+        # Who writes into a mask writes into the one of the law, if it may stay one.
+        if mask.shape != shape:
+            mask = (mask if mask.size == whole.size else whole.copy()).reshape(shape)
         if mask.dtype != bool:
-            # Numbers keep their values.
             return mask
         if self.mask_true == "added":
             return np.where(mask, 0.0, -np.inf).astype(dtype)
@@ -186,9 +176,9 @@ class Conventions:
 
     def forgives(self, expected: Any, got: Any) -> bool:
         """Whether a difference is within what was said about tolerance or dtype."""
-        slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
         if isinstance(expected, str) or np.shape(expected) != np.shape(got):
             return False
+        slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
         return slack > 0 and near(np.asarray(expected), got, slack)
 
 

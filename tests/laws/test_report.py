@@ -63,7 +63,7 @@ def test_the_report_in_full():
         "scores\n\n"
         "– not asked\n    it has no is_causal\n        causal_corner\n\n"
         "✓ held\n    calls_agree\n\n"
-        "tried\n    batches of 1; float64; 1 to 17 tokens; seed 0"
+        "tried\n    batches of 1; float64; 1 to 13 tokens; seed 0"
     )
 
 

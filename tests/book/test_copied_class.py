@@ -1,0 +1,92 @@
+"""The class of chapter 9 that readers may copy, as printed, against mha and PyTorch."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mha
+
+torch = pytest.importorskip("torch")
+BOOK = Path(__file__).parents[2] / "book"
+SIZES = ((1, 5, 2, 6), (2, 3, 2, 4), (3, 5, 3, 12), (2, 7, 5, 10), (3, 1, 2, 6))
+
+
+def classes():
+    """Return the three classes of the chapter, from its cells."""
+    space = {"torch": torch, "math": math}
+    for cell in json.loads((BOOK / "09_multi_head.ipynb").read_text("utf-8"))["cells"]:
+        if cell["id"] in ("multi-head-a62a", "multi-head-var1"):
+            exec("".join(cell["source"]), space)
+    return [space[name] for name in ("MultiHead", "WithKernel", "OneProjection")]
+
+
+def loaded(of, d, h, state):
+    layer = of(d, h).double()
+    if hasattr(layer, "W_QKV"):
+        state = {
+            "W_O.weight": state["W_O.weight"],
+            "W_O.bias": state["W_O.bias"],
+            "W_QKV.weight": torch.cat([state[f"W_{x}.weight"] for x in "QKV"]),
+            "W_QKV.bias": torch.cat([state[f"W_{x}.bias"] for x in "QKV"]),
+        }
+    layer.load_state_dict(state)
+    return layer
+
+
+def masks(b, h, n):
+    """Yield padding and mask, with rows that see nothing among them."""
+    padding = torch.arange(n) < torch.randint(1, n + 1, (b, 1))
+    causal = torch.ones(n, n, dtype=torch.bool).tril()
+    each = torch.rand(b, h, n, n) < 0.3
+    yield from ((None, None), (padding, None), (None, causal), (padding, causal))
+    yield from ((padding.flip(-1), causal), (None, each), (padding, each))
+
+
+@pytest.mark.parametrize("of", classes(), ids=lambda of: of.__name__)
+@pytest.mark.parametrize(("b", "n", "h", "d"), SIZES)
+def test_the_class_gives_the_numbers_of_mha_and_finite_gradients(of, b, n, h, d):
+    torch.manual_seed(d)
+    state = {
+        f"W_{x}.{part}": torch.randn(*shape, dtype=torch.float64)
+        for x in "QKVO"
+        for part, shape in (("weight", (d, d)), ("bias", (d,)))
+    }
+    arrays = {f"W_{x}": state[f"W_{x}.weight"].numpy().T for x in "QKVO"}
+    arrays |= {f"b_{x}": state[f"W_{x}.bias"].numpy() for x in "QKVO"}
+    layer, X = loaded(of, d, h, state), torch.randn(b, n, d, dtype=torch.float64)
+    for padding, mask in masks(b, h, n):
+        joined = np.ones((b, 1, n, n), bool)
+        joined = joined if padding is None else joined & padding[:, None, None].numpy()
+        joined = joined if mask is None else joined & mask.numpy()
+        expected = mha.multi_head_attention(X.numpy(), n_heads=h, mask=joined, **arrays)
+        asked = X.clone().requires_grad_()
+        Y = layer(asked, padding, mask)
+        np.testing.assert_allclose(Y.detach(), expected, rtol=0, atol=1e-10)
+        Y.square().sum().backward()
+        slopes = [asked.grad, *(p.grad for p in layer.parameters())]
+        assert all(slope.isfinite().all() for slope in slopes)
+
+
+@pytest.mark.parametrize("of", classes(), ids=lambda of: of.__name__)
+def test_the_class_refuses_what_would_run_silently(of):
+    layer, X = of(6, 3), torch.randn(3, 5, 6)
+    everywhere = torch.ones(3, 1, 5, dtype=torch.bool)
+    with pytest.raises(AssertionError):
+        layer(X, mask=everywhere)
+    for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
+        with pytest.raises(AssertionError):
+            layer(X, padding)
+    with pytest.raises(AssertionError, match="10 columns do not make 3 equal heads"):
+        of(10, 3)
+
+
+def test_dropout_of_the_class_acts_in_training_only():
+    copied, kernel, _ = (of(8, 2, dropout=0.5) for of in classes())
+    X = torch.randn(2, 5, 8)
+    for layer in (copied, kernel):
+        assert not torch.equal(layer(X), layer(X))
+        layer.eval()
+        assert torch.equal(layer(X), layer(X))
