@@ -234,4 +234,5 @@ def read(app, docname, content):
 def setup(app):
     """Register with Sphinx."""
     app.connect("source-read", read)
+    app.add_css_file("report.css", priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
