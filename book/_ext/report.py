@@ -158,14 +158,15 @@ def table(found, other):
     style += " ".join(f"{width:g}ch" for width in wide)
     label = ", ".join(f"[{', '.join(row)}]" for row in found)
     pairs = zip(chain(*found), chain(*other), strict=True)
-    cells = "".join(f'<i class="{kind(*pair)}">{signs(pair[0])}</i>' for pair in pairs)
+    cells = "".join(f"<i{look(*pair)}>{signs(pair[0])}</i>" for pair in pairs)
     head = f'<span class="matrix" role="img" aria-label="[{label}]" style="{style}">'
     return f"{head}{cells}</span>"
 
 
-def kind(text, other):
-    """Return the class of an entry."""
-    return "differs" if text != other else "zero" if text in ("0", "False") else ""
+def look(text, other):
+    """Return the class of an entry, if it has one."""
+    kind = "differs" if text != other else "zero" if text in ("0", "False") else ""
+    return kind and f' class="{kind}"'
 
 
 def signs(text):
