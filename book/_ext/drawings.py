@@ -1,8 +1,9 @@
-"""Sphinx extension: figures that can be read on a phone.
+"""Sphinx extension: figures and outputs that can be read on a phone.
 
-Small text in a picture gets the size that it needs there. The house picture and the ten
-bugs have a narrow layout: a notebook stores the wide one, the page gets both, and its
-stylesheet shows the one that fits.
+Printed sentences wrap there, while a printed table scrolls. Small text in a picture
+gets the size that it needs. The house picture and the ten bugs have a narrow layout: a
+notebook stores the wide one, the page gets both, and its stylesheet shows the one that
+fits.
 """
 
 import re
@@ -58,9 +59,12 @@ def both(found):
 
 
 def fit(app, tree, docname):
-    """Let the pictures of a page fit a phone."""
+    """Let the pictures and the outputs of a page fit a phone."""
     if app.builder.format != "html":
         return
+    for node in tree.findall(nodes.literal_block):
+        if "  " not in node.astext().strip():  # nothing is aligned
+            node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
         if "mha-picture" in node.astext():
             text = PICTURE.sub(both, node.astext())

@@ -6,7 +6,6 @@ and a formula with a mistake stops a strict build.
 """
 
 import importlib.metadata
-import itertools
 import json
 import re
 import shutil
@@ -27,7 +26,6 @@ LICENCE = """The fonts in this folder and the rules in formulas.css come from Ma
 https://www.mathjax.org, copyright The MathJax Consortium, under the Apache License 2.0,
 https://www.apache.org/licenses/LICENSE-2.0.
 """
-TITLE = re.compile(r"\$([^$]+)\$")
 OPENING = re.compile(r"[(\[“‘]*\Z")
 CLOSING = re.compile(r"[)\]”’.,;:!?]*")
 logger = logging.getLogger(__name__)
@@ -67,22 +65,6 @@ def formulas_of(env):
     return list(dict.fromkeys(formula for page in pages for formula in page))
 
 
-def formulas_of_titles(paths):
-    """Return the formulas in titles of the literature."""
-    texts = (Path(path).read_text(encoding="utf-8") for path in paths)
-    return [(tex, False) for text in texts for tex in TITLE.findall(text)]
-
-
-def read_titles(tree):
-    """Make formulas of the dollars that the bibliography leaves in a title."""
-    for entry in tree.findall(nodes.citation):
-        for text in [text for text in entry.findall(nodes.Text) if "$" in text]:
-            parts = TITLE.split(text.astext())  # text, TeX, text, TeX, ..., text
-            kinds = itertools.cycle([nodes.Text, lambda tex: nodes.math("", tex)])
-            new = [kind(part) for kind, part in zip(kinds, parts, strict=False)]
-            text.parent.replace(text, new)
-
-
 def keep_together(tree):
     """Keep a formula on the line of the comma behind it and the bracket before it."""
     for formula in list(tree.findall(nodes.math)):
@@ -117,13 +99,11 @@ def typeset_all(app, tree, docname):
     if app.builder.format != "html":
         return
     if not hasattr(app, "formulas"):
-        titles = [Path(app.srcdir) / name for name in app.config.bibtex_bibfiles]
-        found = dict.fromkeys([*formulas_of(app.env), *formulas_of_titles(titles)])
+        found = dict.fromkeys(formulas_of(app.env))
         for title in (*app.env.titles.values(), *app.env.tocs.values()):
             keep_together(title)  # in the contents, too
         css, app.formulas = typeset(list(found), app.config.formula_macros)
         write_styles(css, Path(app.outdir) / "_static")
-    read_titles(tree)
     keep_together(tree)
 
 
@@ -146,7 +126,8 @@ def visit_inline(self, node):
 
 def visit_block(self, node):
     """Write a formula on a line of its own, with its number."""
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    # the theme's box around it has its id
+    self.body.append('<div class="math notranslate nohighlight">\n')
     if node.get("number"):
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")

@@ -15,7 +15,8 @@ words of the glossary, and links that are checked.
     [`mha.softmax`](../mha/softmax.py)                   a link into the API
     [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
     [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
-    <details> <summary>Hint</summary> ... </details>     a fold
+    <details> <summary>Hint</summary> ... </details>     a fold, "Show the hint"
+    what mha.laws and mha.check print                    the same words as HTML
 """
 
 import json
@@ -23,10 +24,12 @@ import re
 from functools import cache
 from pathlib import Path
 
+import report
 from pybtex.database import parse_file
 
 BOOK = Path(__file__).parent.parent
 ANSWER = "What happens"  # the summary of the fold behind a prediction, see predict.py
+SHOW = ("Hint", "Answer", "Answers")
 
 ANCHOR = r'<a id="([\w-]+)"></a>'
 EQUATION = re.compile(
@@ -45,6 +48,7 @@ FOLD = re.compile(
 )
 NOTE = re.compile(r"^> \*\*(.+?)\.\*\* (.*(?:\n>.*)*)", re.MULTILINE)
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\(([^()\s]+)\)")
+PRINTED = re.compile(r"^```text\n(.+?)\n```$", re.DOTALL | re.MULTILINE)
 CITED = re.compile(r"\((\[[^\[\]]+\]\([^()\s]+\)(?:; \[[^\[\]]+\]\([^()\s]+\))*)\)")
 
 
@@ -98,7 +102,9 @@ def to_myst(text):
 
 
 def fold(found):
-    """Return a fold as it is; that of an answer becomes what predict.py looks for."""
+    """Return a fold whose summary says what it does, or what predict.py looks for."""
+    if found[1] in SHOW:
+        return found[0].replace(found[1], f"Show the {found[1].lower()}", 1)
     if found[1] != ANSWER:
         return found[0]
     head = f"{{admonition}} {ANSWER}\n:class: answer"
@@ -194,9 +200,18 @@ def for_a_page(cell):
         cell["outputs"] = [o for o in cell["outputs"] if o.get("data", True)]
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
+        printed = "".join(output.get("text") or data.get("text/plain", ""))
+        if html := report.html(printed):
+            data = {"text/html": html}
+            output |= {"output_type": "display_data", "data": data, "metadata": {}}
         if "image/svg+xml" in data:  # within the page it follows the theme
             data["text/html"] = data.pop("image/svg+xml")
     return cell
+
+
+def reported(found):
+    """Return a report that a page quotes as HTML, or the quotation as it is."""
+    return report.html(found[1]) or found[0]
 
 
 def page_of(notebook):
@@ -210,11 +225,14 @@ def read(app, docname, content):
     """Rewrite a notebook, or a page with anchors as in one, that Sphinx will read."""
     if app.env.doc2path(docname).endswith(".ipynb"):
         content[0] = json.dumps(page_of(json.loads(content[0])))
-    elif re.search(f"^{ANCHOR}\n", content[0], re.MULTILINE):
+        return
+    content[0] = PRINTED.sub(reported, content[0])
+    if re.search(f"^{ANCHOR}\n", content[0], re.MULTILINE):
         content[0] = to_myst(content[0])
 
 
 def setup(app):
     """Register with Sphinx."""
     app.connect("source-read", read)
+    app.add_css_file("report.css", priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

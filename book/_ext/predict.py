@@ -5,8 +5,8 @@ it:", "Before you look:" or the like. The code cells that answer it carry the ta
 ``predict``, and the cell after them may begin with the answer in prose, folded under
 the title "What happens".
 
-On the page one fold, "Reveal", holds the outputs of these cells and then the prose.
-Their code stays where it is. Figures in the fold keep number and anchor.
+On the page one fold, "Show what happens", holds the outputs of these cells and then the
+prose. Their code stays where it is. Figures in the fold keep number and anchor.
 """
 
 from docutils import nodes
@@ -84,7 +84,7 @@ class FoldAnswers(SphinxTransform):
 
 def visit_reveal(translator, node):
     """Open the fold."""
-    translator.body.append('<details class="reveal"><summary>Reveal</summary>\n')
+    translator.body.append("<details><summary>Show what happens</summary>\n")
 
 
 def depart_reveal(translator, node):

@@ -8,6 +8,7 @@ leaves a mark, by which the tests of the pages know that they may open them.
 
 import functools
 import gc
+import re
 import zlib
 from pathlib import Path
 
@@ -25,17 +26,13 @@ NEEDED_BY = {
     "clipboard": '<div class="highlight">',
     "copybutton": '<div class="highlight">',
     "front.css": 'class="hero"',
-    "formulas.css": "<mjx-container",
     "words.js": "std-term",
 }
-# A heading has a level, and a fold of code is a fold like others, with its own name.
-MENDED = {
-    ' role="heading"><': ' role="heading" aria-level="2"><',
-    '<summary aria-label="Toggle hidden content">': "<summary>",
-    '<details class="admonition hide': '<details class="hide',
-    '<p class="collapsed admonition-title">': '<p class="collapsed">',
-    '<p class="expanded admonition-title">': '<p class="expanded">',
-}
+# A fold of code is a fold like others, and its name stands there once.
+CODE_FOLD = re.compile(
+    r'<details class="admonition hide(.*?<summary).*?<p [^>]*>(.*?)</p>.*?</summary>',
+    re.DOTALL,
+)
 
 
 def is_needed(asset, body):
@@ -52,9 +49,10 @@ def is_needed(asset, body):
 def choose(app, pagename, templatename, context, doctree):
     """Take off a page what it does not use, and what a screen reader stumbles over."""
     for key in ("body", "furo_navigation_tree"):
-        for old, new in MENDED.items():
-            context[key] = context.get(key, "").replace(old, new)
-    body = context["body"]
+        text = context.get(key, "")
+        context[key] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
+    code_fold = r'<details class="hide\1>\2</summary>'
+    context["body"] = body = CODE_FOLD.sub(code_fold, context["body"])
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
 

@@ -13,7 +13,7 @@ from mha import sinusoidal_positional_encoding
 from mha.plot import COLOURS, Picture
 
 Array = NDArray[Any]
-HANDS = (("first hand", "query", "-"), ("second hand", "key", "--"))
+HANDS = (("first hand", "amber", "-"), ("second hand", "olive", "--"))
 
 
 def vectors(

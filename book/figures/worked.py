@@ -160,10 +160,10 @@ def fused(
     scene.text(left + wide * d_model / 2, top - 9, "*X*", math=True, bold=True)
     _tiles(scene, (left, top), x, (wide, high), "ink", 0.04)
     for start, pair, name in ((right, matrices, "*W_Q*"), (last, product, "*Q*")):
-        for r, (part, role) in enumerate(zip(pair, ("query", "amber"), strict=True)):
+        for r, part in enumerate(pair):
             x0 = start + wide * d_k * r
-            _tiles(scene, (x0, top), part, (wide, high), role, 0.2)
-            look = {"role": role, "bold": True}
+            _tiles(scene, (x0, top), part, (wide, high), "query", 0.12 + 0.16 * r)
+            look = {"role": "query", "bold": True}
             middle = x0 + wide * d_k / 2
             scene.text(middle, top - 25, f"head {r + 1}", size=10.5, **look)
             title = name + "⁽¹⁾⁽²⁾"[3 * r : 3 * r + 3]

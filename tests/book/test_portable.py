@@ -29,12 +29,16 @@ BECOMES = [
         "<details>\n<summary>What happens</summary>\n\nIt ends.\n\n</details>",
         "````````{admonition} What happens\n:class: answer\n\nIt ends.\n\n````````",
     ),
+    (
+        "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
+        "<details>\n<summary>Show the hint</summary>\n\nCount.\n\n</details>",
+    ),
     ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
 ]
 STAYS = [
     f"[the paper]({PAPER})",
     "[chapter 4](04_masks.ipynb)",
-    "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
+    "<details>\n<summary>The rest</summary>\n\nCount.\n\n</details>",
     "$A[i](j)$ and `x[0](y)`",
     "> a quotation without a title",
     "$$\nx = 3\n$$",

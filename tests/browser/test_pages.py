@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from html.parser import HTMLParser
 
 import pytest
 import yaml
@@ -153,6 +154,52 @@ def test_the_book_works_from_the_file_system(window, windows, html):
     page.locator("a.next-page").click()
     page.wait_for_url("**/01_dot_product.html")
     assert wrong == []
+
+
+APART = {"pre", "code", "script", "style", "svg", "title", "mjx-container"}
+
+
+class Prose(HTMLParser):
+    """The signs of a page that are set in its typefaces, in `signs`."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.inside, self.signs = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.inside += [tag] * (tag in APART)
+
+    def handle_endtag(self, tag):
+        if tag in self.inside:
+            del self.inside[self.inside.index(tag) :]
+
+    def handle_data(self, text):
+        if not self.inside:
+            self.signs |= {*text}
+
+
+def test_every_sign_of_the_prose_is_in_the_typeface(html):
+    fonts = pytest.importorskip("fontTools.ttLib")
+    pytest.importorskip("brotli", reason="the typefaces are packed with it")
+    files = {path.stem: path for path in (html / "_static/fonts").glob("*.woff2")}
+    has = {name: {*fonts.TTFont(path).getBestCmap()} for name, path in files.items()}
+    used = set().union(*(Prose((html / f"{x}.html").read_text()).signs for x in PAGES))
+    rare = set("\n⇔∧⊙⌊⌋")  # from a typeface of the system
+    assert len(used) > 100 and {*map(chr, has["sans"])} >= used - rare
+    assert has["sans"] >= has["sans-italic"] >= has["serif"]
+    assert sum(path.stat().st_size for path in files.values()) <= 70_000
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_text_hardly_moves_when_the_typefaces_arrive(open_page, width):
+    page = open_page(CHAPTER, width=width)
+    tall = "document.querySelector('article').offsetHeight"
+    tall = f"document.fonts.ready.then(() => {tall})"
+    ours = page.evaluate(tall)
+    faces = '--font-stack: "Stand-in Sans"; --font-stack--headings: "Stand-in Serif"'
+    page.add_style_tag(content=f"html body {{ {faces} }}")
+    assert page.evaluate(tall) == pytest.approx(ours, rel=0.005)
 
 
 def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
