@@ -11,7 +11,7 @@ from tests.laws.test_blind import (
     first_keys_with_minus_1e9,
     first_length_for_all,
     mask_of_the_first,
-)  # fmt: skip
+)
 
 # These three are what the zoo has, too.
 NAMED = {
