@@ -33,33 +33,43 @@ TRACK = rng.normal(size=(3, 4, 5))
 HALVES = [[Fraction(1, 2), Fraction(3, 8)], [Fraction(7, 8), Fraction(5, 8)]]
 PARTS = dict.fromkeys(["X", "W_Q", "W_K", "W_V", "W_O", "Y"], HALVES)
 PARTS |= {letter: [HALVES, HALVES] for letter in "QKVSAH"}
-NEGATIVE = plot.heatmap([[-1.5, 2.25]], alt="x", kind="scores")
 SPREADS = [float(f"{figures.charts.spread(tokens):.2g}") for tokens in TRACK]
-PICTURES = {  # a picture, numbers that stand in it one after another, decimals
-    "weights": (plot.heatmap(A, alt="x"), A, 2),
-    "scores": (NEGATIVE, [-1.5, 2.25], 2),
-    "exponentials": (figures.to_weights(SCORES, WORDS), np.exp(SCORES), 1),
-    "shares": (figures.to_weights(SCORES, WORDS), mha.softmax(SCORES), 3),
-    "product": (figures.fused(X, BLOCKS, "abc", follow=(2, 1)), X @ BLOCKS[1], 0),
+
+
+def negative():
+    return plot.heatmap([[-1.5, 2.25]], alt="x", kind="scores")
+
+
+PICTURES = {  # what draws, numbers that stand in it one after another, decimals
+    "weights": (lambda: plot.heatmap(A, alt="x"), A, 2),
+    "scores": (negative, [-1.5, 2.25], 2),
+    "exponentials": (lambda: figures.to_weights(SCORES, WORDS), np.exp(SCORES), 1),
+    "shares": (lambda: figures.to_weights(SCORES, WORDS), mha.softmax(SCORES), 3),
+    "product": (
+        lambda: figures.fused(X, BLOCKS, "abc", follow=(2, 1)),
+        X @ BLOCKS[1],
+        0,
+    ),
     "a head adds": (
-        figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
+        lambda: figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
         ADDED[0],
         2,
     ),
     "the board": (
-        figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
+        lambda: figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
         sum(ADDED),
         2,
     ),
-    "bars": (figures.bars(A[0], "abc", alt="x"), A[0], 2),
-    "means": (figures.exam(EXAMS, alt="x"), [0.999, 0.625, 0.375], 3),
-    "collapse": (figures.collapse({"x": TRACK}, "abcd", alt="x"), SPREADS, 9),
+    "bars": (lambda: figures.bars(A[0], "abc", alt="x"), A[0], 2),
+    "means": (lambda: figures.exam(EXAMS, alt="x"), [0.999, 0.625, 0.375], 3),
+    "collapse": (lambda: figures.collapse({"x": TRACK}, "abcd", alt="x"), SPREADS, 9),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_figure_shows_the_numbers_that_are_computed(name):
-    picture, expected, digits = PICTURES[name]
+    draw, expected, digits = PICTURES[name]
+    picture = draw()
     if name == "collapse":  # one below each panel
         assert {f"{x:.2g}" for x in expected} <= set(words(picture))
     else:
@@ -69,44 +79,49 @@ def test_a_figure_shows_the_numbers_that_are_computed(name):
 ROTATED = [figures.planes.rotated(x, t) for x, t in ((Q, 3), (K, 5))]
 CLOCK = mha.sinusoidal_positional_encoding(3, 4)[2]
 SHADOW = Q @ K / np.linalg.norm(K)
-WRITTEN = {  # a picture, and words that stand in it
+WRITTEN = {  # what draws, and words that stand in it
     "a mask says True where it is open": (
-        figures.batch([WORDS, ["it"]], alt="x"),
+        lambda: figures.batch([WORDS, ["it"]], alt="x"),
         {*WORDS, "pad", "True", "False"},
     ),
     "an angle in degrees": (
-        figures.vectors({"a": (1, 0), "b": (0, 2)}, angles=[("a", "b")], alt="x"),
+        lambda: figures.vectors(
+            {"a": (1, 0), "b": (0, 2)}, angles=[("a", "b")], alt="x"
+        ),
         {"90°", "a", "b"},
     ),
     "a shadow times a length": (
-        figures.shadows([(("q", Q), ("k", K))], alt="x"),
+        lambda: figures.shadows([(("q", Q), ("k", K))], alt="x"),
         {f"{SHADOW:.3g} × {np.linalg.norm(K):.3g} = {Q @ K:.3g}"},
     ),
     "the score of a rotated pair": (
-        figures.turns(Q, K, [(3, 5)], words=("it", "dog"), alt="x"),
+        lambda: figures.turns(Q, K, [(3, 5)], words=("it", "dog"), alt="x"),
         {f"score {ROTATED[0] @ ROTATED[1]:.2f}".replace("-", "−"), "dog at 5"},
     ),
     "the tips of a clock": (
-        figures.clocks(WORDS[:3], alt="x"),
+        lambda: figures.clocks(WORDS[:3], alt="x"),
         {", ".join(f"{x:.2f}".replace("-", "−") for x in CLOCK[:2]), "position 2"},
     ),
     "fractions as they are given": (
-        figures.sheet(PARTS, ["a", "b"], ["f", "g"], alt="x"),
+        lambda: figures.sheet(PARTS, ["a", "b"], ["f", "g"], alt="x"),
         {"1/2", "3/8", "7/8", "5/8"},
     ),
-    "what each version is called": (figures.learned(LEARNED, alt="x"), {"no scale"}),
+    "what each version is called": (
+        lambda: figures.learned(LEARNED, alt="x"),
+        {"no scale"},
+    ),
     "small numbers in full": (
-        figures.lines(
+        lambda: figures.lines(
             [0.0001, 1], {"y": [1, 2]}, xlabel="x", ylabel="y", xscale="log", alt="x"
         ),
         {"0.0001"},
     ),
     "steps of a layer": (
-        figures.paths({"pre": ["(", "layer norm", "attention", "+"]}, alt="x"),
+        lambda: figures.paths({"pre": ["(", "layer norm", "attention", "+"]}, alt="x"),
         {"pre", "layer norm", "attention"},
     ),
     "axes of a block": (
-        figures.blocks({"one": np.ones((2, 3, 5), bool)}, alt="x"),
+        lambda: figures.blocks({"one": np.ones((2, 3, 5), bool)}, alt="x"),
         {"one", "batch", "token", "feature"},
     ),
 }
@@ -114,8 +129,8 @@ WRITTEN = {  # a picture, and words that stand in it
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_figure_says(name):
-    picture, expected = WRITTEN[name]
-    assert expected <= set(words(picture))
+    draw, expected = WRITTEN[name]
+    assert expected <= set(words(draw()))
 
 
 def test_a_turn_of_both_keeps_the_score_and_the_alt_text_is_computed():
@@ -359,5 +374,5 @@ def test_numbers_are_short_in_cells_and_whole_in_words(value, cell, aloud):
 
 def test_numbers_helper_reads_what_a_picture_writes():
     """The reader that the tests above rely on sees signs and decimals."""
-    assert numbers(NEGATIVE).tolist()[-2:] == [-1.5, 2.25]
-    assert not shows(NEGATIVE, [2.25, -1.5]) and worked.NUMBER > 9
+    assert numbers(negative()).tolist()[-2:] == [-1.5, 2.25]
+    assert not shows(negative(), [2.25, -1.5]) and worked.NUMBER > 9
