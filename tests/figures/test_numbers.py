@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 import figures
 import mha
 from chapters import LAWS
-from figures import tables, ten, worked
+from figures import ten, worked
 from mha import laws, plot, zoo
 from tests.figures.reading import figure_of, numbers, shows, words
 
@@ -197,14 +197,6 @@ def test_series_that_do_not_fit_are_refused():
         figures.lines(x, {"y": [1, 2]}, xlabel="x", ylabel="y", alt="x.")
 
 
-def test_a_hull_holds_its_points_and_a_name_keeps_clear_of_longer_arrows():
-    corners = [(0, 0), (4, 0), (4, 4), (0, 4)]
-    hull = figures.planes.convex_hull([*corners, (2, 2), (2, 0)])
-    assert sorted(map(tuple, hull)) == sorted(corners)
-    side = figures.planes.label_side((1, 1), [(3, 3.1)])
-    assert side @ (1, 1) == pytest.approx(0, abs=1e-12) and side[0] > side[1]
-
-
 # ------------------------------------------------------------------ the ten, the laws
 
 
@@ -249,29 +241,9 @@ def test_every_broken_law_is_a_mark_and_is_counted(matrix):
         assert shown[shown.index(law.replace("_", " ")) + 1] == str(count)
 
 
-def test_laws_that_designs_break_are_listed_the_most_broken_first():
-    table = {
-        "a": {"x": "satisfied", "y": "broken on purpose", "z": "broken on purpose"},
-        "b": {"x": "not asked", "y": "satisfied", "z": "broken on purpose"},
-    }
-    assert tables.broken(table) == ["z", "y"]
-    shown = words(figures.exceptions(table, alt="x"))
-    assert {"z", "y", "a", "b", "satisfied"} <= set(shown) and "x" not in shown
-
-
 def test_a_table_of_marks_names_its_rows_and_sorts_encoders(matrix):
     shown = words(figures.encoders(matrix, alt="x"))
     assert {*matrix.rows, *matrix.columns, "broken", "satisfied"} <= set(shown)
-
-
-def test_a_result_is_worse_or_better_only_if_all_its_seeds_are():
-    right = [0.9, 1.0]
-    for seeds, margin, expected in (
-        ([0.7, 0.8], 0, "worse"), ([0.7, 0.95], 0, ""), ([0.88, 0.87], 0.05, ""),
-        ([1.1, 1.2], 0, "better"),
-    ):  # fmt: skip
-        assert tables.verdict(seeds, right, margin) == expected
-    assert tables.verdict([0.1, 0.2], right, lower_is_better=True) == "better"
 
 
 # ------------------------------------------------------------------ diagrams
@@ -299,13 +271,6 @@ def test_diagrams_show_the_shapes_that_the_package_has():
     factors = {inputs.shape, W_Q.shape, W_V.shape, Q.shape, V.shape}
     assert shapes(figures.projections()) == factors
     assert shapes(figures.one_head()) == factors | {weights.shape, Y.shape}
-
-
-def test_the_lanes_have_the_shapes_of_the_encoder_of_chapter_14():
-    written = " ".join(words(figures.lanes()))
-    for shape in ("n × 384", "n × 32", "384 × 32", "384 × 384", "n × n"):
-        assert shape in written
-    assert 12 * 32 == 384
 
 
 # ------------------------------------------------------------------ the house

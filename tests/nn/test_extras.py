@@ -52,16 +52,6 @@ def test_the_package_and_its_views_need_numpy_only():
     )
 
 
-def test_an_error_inside_an_installed_library_is_not_blamed_on_an_extra():
-    from mha._extras import needs
-
-    with pytest.raises(
-        ModuleNotFoundError, match=r"^No module named 'no_such_module'$"
-    ):
-        with needs("mha.nn", "torch"):
-            import no_such_module  # noqa: F401
-
-
 def test_the_commands_are_the_extras_and_the_package_says_that_it_has_types():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = settings["project"]["optional-dependencies"]
