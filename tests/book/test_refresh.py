@@ -99,16 +99,6 @@ def test_stored_chapters_are_in_form(capsys):
     assert run(house.refresh(), "--check") == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("end", ["", "\n\n", "\r\n"])
-def test_a_file_ends_with_one_line_break(refresh, end):
-    path = store(refresh, cells())
-    text = path.read_bytes().decode()
-    path.write_bytes((text.rstrip("\n") + end).encode())
-    assert run(refresh, "--check") != 0
-    run(refresh, "--form")
-    assert path.read_bytes().decode() == text
-
-
 @pytest.mark.parametrize("name", ["04_masks", "masks", "book/04_masks.ipynb"])
 def test_a_chapter_is_found_by_its_name_with_or_without_number(refresh, name):
     path = store(refresh, cells())

@@ -91,11 +91,6 @@ def test_the_page_shows_the_table_that_is_stored():
         assert all(f"`{slug}`" in cells[4] for slug in row["broken"] + row["declared"])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.run])
-def test_an_adapter_is_short(row):
-    assert 1 < row.lines <= 17
-
-
 # The page
 
 

@@ -147,7 +147,6 @@ def test_a_turn_of_both_keeps_the_score_and_the_alt_text_is_computed():
 
 x = np.arange(1.0, 8)
 BAND = (x**2, x**2 - 1, x**2 + 1)
-STEPS = rng.choice([-1, 1], size=(3, 13))
 CHARTS = {  # what draws, its arguments, and the data of its lines or points
     "lines": (
         lambda: figure_of(
@@ -162,18 +161,6 @@ CHARTS = {  # what draws, its arguments, and the data of its lines or points
         ),
         lambda ax: ax.collections[0].get_offsets(),
         H[0],
-    ),
-    "moves": (
-        lambda: figure_of(
-            figures.moves, {"a": (H[0], H[1])}, xlabel="x", ylabel="y", alt="x."
-        ),
-        lambda ax: ax.collections[0].get_segments(),
-        np.stack([H[0], H[1]], 1),
-    ),
-    "walks": (
-        lambda: figure_of(figures.walks, STEPS, alt="x."),
-        lambda ax: np.array(ax.collections[0].get_segments())[:, -1, 1],
-        STEPS.sum(1),
     ),
     "histogram": (
         lambda: figure_of(

@@ -331,11 +331,6 @@ def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
     assert len(html) - len(shown.data) < 60_000
 
 
-def test_a_view_of_the_book_refuses_what_is_no_number():
-    with pytest.raises(ValueError, match="finite numbers"):
-        figures.softmax([np.nan, 1], ["a", "b"], alt=SAYS)
-
-
 def test_a_part_at_rest_has_no_colour_and_no_number():
     scene = Scene(50, 50, lit={"a"}, given={"b"})
     for part in "abc":

@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 import figures
 from figures.scene import LIGHT
 from tests.book.load import ROOT
-from tests.browser.test_figures import FIGURES, Figure
+from tests.browser.test_figures import FIGURES
 
 CSS = ROOT / "book" / "_static" / "figures.css"
 DAY = dict(re.findall(r"--mha-(\w+): (#\w{6});", CSS.read_text(encoding="utf-8")))
@@ -115,18 +115,6 @@ def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
                 getComputedStyle(node).backgroundColor,
                 getComputedStyle(node).borderTopColor]""")
             assert len(set(colours)) > 1
-
-
-@every_figure
-def test_two_copies_on_one_page_do_not_disturb_each_other(show, name):
-    first = show(FIGURES[name](), FIGURES[name]())
-    second = Figure(first.page, 1)
-    before = dict(second.root.evaluate("root => ({...root.dataset})"))
-    for node in first.root.locator("input[type=radio]").all():
-        node.check()
-    for node in first.root.locator("input[type=range]").all():
-        node.press("End")
-    assert second.root.evaluate("root => ({...root.dataset})") == before
 
 
 # The colours of all cells with a weight and of their numbers, as colours of CSS.
