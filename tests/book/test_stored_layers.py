@@ -72,8 +72,6 @@ def test_each_row_of_the_script_is_stored_once():
 def test_every_name_of_a_law_that_is_stored_is_one():
     for row in STORED:
         assert SLUGS.issuperset(row["broken"] + row["declared"] + row["not asked"])
-        asked = row["held"] + len(row["broken"] + row["declared"] + row["not asked"])
-        assert asked in (len(laws.ALL), len(SLUGS))
 
 
 def test_the_table_stands_as_the_script_writes_it():
