@@ -90,7 +90,7 @@ def train(member, task, seed, steps=None, losses=None):
     """Return a model trained on fresh sequences; `losses` collects its losses."""
     torch.manual_seed(seed)
     model = Translator(member, LAYERS[task])
-    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    adam = torch.optim.Adam(model.parameters(), 3e-3, fused=True)
     for _ in range(steps or STEPS[task]):
         tokens = torch.randint(LETTERS, (64, N))
         guesses = model(tokens).flatten(0, 1)
