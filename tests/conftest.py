@@ -45,6 +45,7 @@ def pytest_xdist_make_scheduler(config, log):
     """Keep each module and each notebook in one process.
 
     The tests of figures take long and share nothing but the browser, so each is free.
+    Which law kills which bug takes ten seconds, so two modules that ask it go together.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -52,6 +53,8 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if nodeid.startswith("tests/browser/test_figures"):
                 return nodeid.partition("[")[0]
+            if nodeid.startswith("mha/laws/trial"):
+                return "tests/laws/test_zoo.py"
             return super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.option.dist == "loadscope" else None

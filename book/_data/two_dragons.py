@@ -91,7 +91,7 @@ def make(seed, n_heads, task, **options):
 def train(model, task, seed, steps=1000):
     """Train on fresh examples; return each loss (always guessing 0 has a loss of 1)."""
     rng = torch.Generator().manual_seed(seed)
-    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    adam = torch.optim.Adam(model.parameters(), 3e-3, fused=True)
     cooling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps)
     examples = (draw(rng, 128, **task) for _ in range(steps))
     losses = (nn.functional.mse_loss(model(*x), target) for x, target in examples)

@@ -84,7 +84,7 @@ def train(member, task, seed, steps=None, losses=None):
     """Return a model trained on fresh sequences; `losses` collects its losses."""
     torch.manual_seed(seed)
     model = Translator(member, LAYERS[task])
-    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    adam = torch.optim.Adam(model.parameters(), 3e-3, fused=True)
     batches = (torch.randint(LETTERS, (64, N)) for _ in range(steps or STEPS[task]))
     found = (
         nn.functional.cross_entropy(model(x).flatten(0, 1), TASKS[task](x).flatten())

@@ -371,14 +371,15 @@ def _kills():
     """Return which laws each mistake on the list breaks."""
     from mha import laws
 
-    return laws.kill_matrix(members=[getattr(zoo, slug) for slug in WANTED])
+    members = [getattr(zoo, slug) for slug in WANTED]
+    return laws.kill_matrix(laws.ATTENTION, members)
 
 
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
     from mha import laws
 
-    names = {law.slug: law.name for law in laws.ALL}
+    names = {law.slug: law.name for law in laws.ATTENTION}
     broken, suspected = (set(_kills().killed_by(slug)) for slug in (guilty, accused))
     for slug, name in names.items():
         if slug in suspected - broken:

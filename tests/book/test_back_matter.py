@@ -195,10 +195,6 @@ def test_each_word_that_a_chapter_introduces_is_in_the_glossary():
     assert len(slugs) > 15 and {s: words for s, words in found.items() if words} == {}
 
 
-def test_the_glossary_is_in_the_order_of_the_alphabet():
-    assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
-
-
 def test_the_examples_of_the_prerequisites_print_what_the_page_says():
     blocks = re.findall(r"```pycon\n(.*?)```", read("prerequisites.md"), re.S)
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()

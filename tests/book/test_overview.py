@@ -105,4 +105,3 @@ def test_the_bugs_that_training_hides_are_the_stored_ones():
         assert any(
             law.check(getattr(zoo, name)).holds is False for law in laws.ATTENTION
         )
-    assert f"all {len(laws.ATTENTION)} laws of attention" in TEXT

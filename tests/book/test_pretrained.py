@@ -12,7 +12,6 @@ import pytest
 import pretrained
 from pretrained import LIMIT, load
 from tests.fixtures.minilm import QUERY, SENTENCES, STORE
-from tests.samples import nothing_modified
 from tests.tolerances import assert_close
 
 # Six layers add up to 1e-7 in float32, which is one unit in the last place.
@@ -56,14 +55,6 @@ def write_empty_files(folder):
 
 
 # By hand
-
-
-def test_six_layers_hold_every_number_that_six_such_layers_have(model):
-    """4 d² + 4 d for attention, 2 · 4 d² + 4 d + d between, and two norms of 2 d."""
-    assert (model.n_layers, model.n_heads, model.d_model) == (6, 12, 384)
-    d, found = 384, sum(W.size for layer in model.layers for W in layer.values())
-    attention, feed_forward, norms = 4 * d * d + 4 * d, 8 * d * d + 5 * d, 4 * d
-    assert found == 6 * (attention + feed_forward + norms)
 
 
 def test_words_have_the_ids_that_bert_gave_them_and_padding_is_no_word(model):
@@ -124,48 +115,6 @@ def test_what_stands_behind_the_limit_is_not_read(model):
     tokens = model.tokenize(long + "unread ending")
     assert tokens.ids.tolist() == model.tokenize(long).ids.tolist()
     assert len(tokens.words) == LIMIT and tokens.words[-1] == "[SEP]"
-
-
-def test_looking_up_needs_no_batch_and_the_place_of_a_word_matters(model):
-    ids = model.tokenize(SENTENCES[:2]).ids
-    X = model.look_up(ids[:, None])
-    assert X.shape == (2, 1, *ids.shape[1:], 384)
-    assert_close(X[1, 0], model.look_up(ids[1]))
-    twice = model.look_up(np.array([2092, 2092]))
-    assert np.abs(twice[0] - twice[1]).max() > 0.1
-
-
-def test_a_head_without_its_block_of_w_o_is_a_head_without_values(model):
-    """The chapter on W_O from its other end: zeros before W_O or zeros in it."""
-    layer, head, d_k = 3, 1, 32
-    columns = slice(head * d_k, (head + 1) * d_k)
-    silent = model.without_heads([])
-    for name in ("W_V", "b_V"):
-        silent.layers[layer][name] = silent.layers[layer][name].copy()
-        silent.layers[layer][name][..., columns] = 0
-    Y = model.without_heads([(layer, head)]).run(SENTENCES[0])
-    assert_close(Y, silent.run(SENTENCES[0]))
-    assert np.abs(Y - model.run(SENTENCES[0])).max() > 1e-3
-
-
-def test_without_all_heads_a_token_learns_nothing_of_the_others(model):
-    """Only the place and the token itself are left, whatever stands beside it."""
-    every = [(i, j) for i in range(model.n_layers) for j in range(model.n_heads)]
-    deaf = model.without_heads(every)
-    Y, other = deaf.run(SENTENCES[:2])
-    same = np.arange(len(Y)) != deaf.tokenize(SENTENCES[0]).words.index("hungry")
-    assert_close(Y[same], other[same])
-    assert np.abs(Y[~same] - other[~same]).max() > 0.1
-
-
-def test_taking_heads_away_leaves_the_original_which_cannot_be_written(model):
-    before = model.embed(SENTENCES[0])
-    with nothing_modified(*(W for layer in model.layers for W in layer.values())):
-        twin = model.without_heads([(0, 0), (5, 11)])
-        assert np.abs(twin.embed(SENTENCES[0]) - before).max() > 1e-3
-    for each in (model, twin):
-        for weights in each.layers:
-            assert not any(W.flags.writeable for W in weights.values())
 
 
 # Agreement with transformers

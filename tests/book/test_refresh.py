@@ -36,10 +36,6 @@ def cells():
     ]
 
 
-def nameless():
-    return nbformat.from_dict({**new_markdown_cell("Look."), "id": ""})
-
-
 def printed(text):
     return {"output_type": "stream", "name": "stdout", "text": text}
 
@@ -99,48 +95,8 @@ def test_a_missing_invalid_or_taken_id_is_replaced_and_only_that_one(refresh, ba
     assert run(refresh, "--check") == 0
 
 
-def test_new_ids_are_the_same_on_every_run_and_are_not_taken(refresh):
-    one, two = ids(store(refresh, [nameless(), nameless()]))
-    assert one != two
-    assert ids(store(refresh, [nameless(), nameless()])) == [one, two]
-    path = store(refresh, [nameless(), new_markdown_cell("Later.", id=one)])
-    assert ids(path)[1] == one != ids(path)[0]
-
-
 def test_stored_chapters_are_in_form(capsys):
     assert run(house.refresh(), "--check") == 0, capsys.readouterr().out
-
-
-MESS = {
-    "metadata": lambda n: n["metadata"].update(authors=["me"]),
-    "count": lambda n: n["cells"][1].update(execution_count=7),
-    "collapsed": lambda n: n["cells"][1]["metadata"].update(collapsed=True),
-    "lines": lambda n: n["cells"][0].update(source="\n# Who may look?\n\n"),
-    "format": lambda n: n.update(nbformat_minor=4),
-}
-
-
-@pytest.mark.parametrize("mess", MESS)
-def test_form_mends_what_check_names_and_only_where_it_is_asked(refresh, capsys, mess):
-    bad, other = store(refresh, cells()), store(refresh, cells(), "05_attention.ipynb")
-    good = bad.read_bytes()
-    for path in (bad, other):
-        edited(path, MESS[mess])
-    assert "04_masks 05_attention" in run(refresh, "--check")
-    assert "04_masks.ipynb, line " in capsys.readouterr().out
-    assert run(refresh, "--form", "masks") == 0
-    assert bad.read_bytes() == good or mess == "lines"
-    assert run(refresh, "--check", "04_masks") == 0 != run(refresh, "--check")
-
-
-@pytest.mark.parametrize("end", ["", "\n\n", "\r\n"])
-def test_a_file_ends_with_one_line_break(refresh, end):
-    path = store(refresh, cells())
-    text = path.read_bytes().decode()
-    path.write_bytes((text.rstrip("\n") + end).encode())
-    assert run(refresh, "--check") != 0
-    run(refresh, "--form")
-    assert path.read_bytes().decode() == text
 
 
 @pytest.mark.parametrize("name", ["04_masks", "masks", "book/04_masks.ipynb"])
@@ -173,13 +129,6 @@ def test_without_an_option_a_chapter_is_run_and_its_outputs_stored(refresh):
     assert not refresh.SECONDS.exists()
 
 
-@pytest.mark.parametrize(("spent", "stored"), [(6.0, 5), (4.0, 5), (15.0, 15), (1, 2)])
-def test_seconds_near_what_is_stored_leave_it(refresh, spent, stored):
-    refresh.SECONDS.write_text('{"04_masks": 5}')
-    refresh.note_seconds("04_masks", spent, refresh.SECONDS)
-    assert json.loads(refresh.SECONDS.read_text()) == {"04_masks": stored}
-
-
 def chapter_of(*texts):
     return nbformat.v4.new_notebook(cells=[new_markdown_cell(text) for text in texts])
 
@@ -203,13 +152,3 @@ def test_equations_figures_and_links_get_their_numbers(refresh):
     assert "solutions/04_masks.ipynb#cell-id=exercise-4-1" in text
     with pytest.raises(SystemExit, match="04_masks: a link to eq-nowhere"):
         refresh.in_form(chapter_of("[(1.1)](#eq-nowhere)"), "04_masks")
-
-
-@pytest.mark.parametrize(
-    ("tag", "folded"), [("hide-input", "source_hidden"), ("predict", "outputs_hidden")]
-)
-def test_what_a_tag_folds_on_a_page_jupyterlab_folds_too(refresh, tag, folded):
-    cell = new_code_cell("1", metadata={"tags": [tag], "more": 1})
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    stored = nbformat.reads(refresh.in_form(notebook, "04_masks"), 4).cells[0]
-    assert stored.metadata == {"tags": [tag], "jupyter": {folded: True}}

@@ -68,11 +68,6 @@ def test_formulas_are_typeset_and_links_are_gone(deck):
     assert ".ipynb" not in body
 
 
-def test_every_chapter_is_in_one_deck():
-    paths = [path.stem for paths in slides.decks([]).values() for path in paths]
-    assert paths == sorted(p.stem for p in (ROOT / "book").glob("[0-9]*.ipynb"))
-
-
 def test_a_chapter_that_does_not_exist_is_named():
     with pytest.raises(SystemExit, match="no chapter is called mask"):
         slides.decks(["mask"])

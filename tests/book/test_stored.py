@@ -6,7 +6,6 @@ train a part again in tests/weekly/test_remade.py.
 
 import json
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -16,7 +15,6 @@ import torch
 
 import mha
 from _data import (
-    cards,
     cost,
     learned,
     masks_elsewhere,
@@ -80,57 +78,6 @@ def test_the_front_page_and_chapter_12_show_the_same_run():
 # The tasks, by hand
 
 
-def test_the_unknowns_are_the_contents_that_the_query_names_or_the_first():
-    N, P = two_dragons.N, two_dragons.P
-    for named in (False, True):
-        (query, keys, values), target = two_dragons.draw(generator(), 3, 2, named)
-        contents = values[:, :, N : N + P]
-        pointers = query.unflatten(-1, (2, N))[:, 0] if named else torch.eye(N)[:2]
-        np.testing.assert_array_equal(target[:, 0], (pointers @ contents).flatten(1))
-        assert not keys[:, :, N:].any()
-
-
-@pytest.mark.parametrize("discrete", [False, True])
-def test_contents_have_the_mean_and_the_variance_of_the_premises(discrete):
-    (_, _, values), _ = two_dragons.draw(generator(), 2000, u=2, discrete=discrete)
-    contents = values[:, :, two_dragons.N : two_dragons.N + two_dragons.P]
-    columns = contents.flatten(1)
-    np.testing.assert_allclose(columns.mean(0), 0, atol=0.1)
-    np.testing.assert_allclose(columns.T.cov(), np.eye(columns.shape[1]), atol=0.15)
-    assert (set(contents.flatten().tolist()) == {1, -1}) is discrete
-
-
-def test_the_answer_is_the_digit_of_the_card_with_the_next_letter():
-    for bag in zip(*cards.deal(3, rng=generator()), strict=True):
-        places = torch.stack(bag, 1).tolist()
-        digit = {letter: shown for letter, shown, answer in places if answer < 0}
-        asked = [place for place in places if place[2] >= 0]
-        assert len(digit) == len(asked) == cards.CARDS
-        for letter, shown, answer in asked:
-            assert shown == cards.DIGITS
-            assert digit[(letter + 1) % cards.LETTERS] == answer
-
-
-def test_padding_is_hidden_and_asks_nothing():
-    _, _, answers, mask = cards.CONDITIONS["padded"](generator())
-    assert mask.sum() == 2 * cards.CARDS == len(mask) - cards.PADDING
-    assert (answers[:, ~mask] == -1).all()
-
-
-def test_readers_of_positions_read_backwards_or_the_letter_before():
-    tasks, text = trained_positions.TASKS, torch.tensor([[3, 1, 4, 2]])
-    assert tasks["reverse"](text).tolist() == [[2, 4, 1, 3]]
-    assert tasks["previous"](text).tolist() == [[3, 3, 1, 4]]
-
-
-def test_turned_queries_and_keys_meet_by_their_offset_alone():
-    q, k = torch.randn(2, 1, 8, dtype=torch.float64, generator=generator())
-    turn = trained_positions.turn
-    S = turn(q.expand(11, 8)) @ turn(k.expand(11, 8)).T
-    torch.testing.assert_close(S[1:, 1:], S[:-1, :-1], rtol=0, atol=1e-6)
-    assert (S[0, 0] - S[0, 1:]).abs().min() > 1e-3
-
-
 @pytest.mark.parametrize("way", cost.WAYS)
 def test_every_way_to_attention_ends_at_the_same_numbers(way):
     Q, K, V = cost.draw(613)
@@ -150,11 +97,3 @@ def test_pytorch_reads_masks_as_chapter_4_says(name):
     if torch.__version__.partition("+")[0] != table["versions"]["torch"]:
         found["no key"] = table[name]["no key"]  # it has changed, and may again
     assert found == table[name]
-
-
-def test_a_missing_library_is_no_refusal():
-    def missing(mask):
-        raise ImportError
-
-    with pytest.raises(ImportError):
-        masks_elsewhere.answers_of(missing)

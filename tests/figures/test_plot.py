@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import matplotlib as mpl
 
 import figures
 from figures.scene import LIGHT, Scene, picture
-from figures.view import View, text
+from figures.view import View
 from mha import causal_mask, plot, softmax, view
 from tests.figures.reading import SVG, shows, words
 
@@ -45,8 +46,12 @@ PICTURES = {
     "bars": lambda alt: figures.bars([0.2, 0.8], WORDS[:2], alt=alt),
     "scene": drawing,
 }
-DRAWN = {name: draw(SAYS) for name, draw in PICTURES.items()}
 every_picture = pytest.mark.parametrize("name", PICTURES)
+
+
+@cache
+def drawn_once(name):
+    return PICTURES[name](SAYS)
 
 
 def place(picture, word):
@@ -89,12 +94,12 @@ def test_a_picture_without_alt_text_is_refused(nothing):
 @pytest.mark.parametrize("name", ["large", "lines", "scene"])
 def test_a_picture_is_drawn_the_same_every_time(name):
     again = PICTURES[name](SAYS)
-    assert (DRAWN[name].svg, DRAWN[name].png) == (again.svg, again.png)
+    assert (drawn_once(name).svg, drawn_once(name).png) == (again.svg, again.png)
 
 
 @every_picture
 def test_a_picture_leaves_every_colour_to_the_page_and_styles_only_itself(name):
-    svg = DRAWN[name].svg
+    svg = drawn_once(name).svg
     assert "currentColor" in svg or "var(--mha-ink" in svg
     assert set(re.findall(r"var\(--mha-(\w+)", svg)) <= {*LIGHT, "ground"}
     assert re.findall(r"#[0-9a-fA-F]{6}", re.sub(r"var\([^)]*\)", "", svg)) == []
@@ -103,16 +108,18 @@ def test_a_picture_leaves_every_colour_to_the_page_and_styles_only_itself(name):
 
 @every_picture
 def test_a_picture_is_small_and_fits_a_column(name):
-    drawn = DRAWN[name]
+    drawn = drawn_once(name)
     assert float(ET.fromstring(drawn.svg).get("viewBox").split()[2]) <= 436
     assert len(drawn.svg) < 60_000 and len(drawn.png) < 120_000
 
 
 def test_pictures_share_a_page_without_sharing_ids():
-    own = [re.findall(r'\bid="([^"]+)"', drawn.svg) for drawn in DRAWN.values()]
+    own = [
+        re.findall(r'\bid="([^"]+)"', drawn.svg) for drawn in map(drawn_once, PICTURES)
+    ]
     everything = [each for some in own for each in some]
     assert len(everything) == len(set(everything)) > 0
-    for ids, drawn in zip(own, DRAWN.values(), strict=True):
+    for ids, drawn in zip(own, map(drawn_once, PICTURES), strict=True):
         assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', drawn.svg)) == set(ids)
 
 
@@ -121,8 +128,8 @@ def test_the_settings_of_the_reader_neither_change_nor_matter():
         {"font.size": 30, "xtick.major.size": 90, "svg.fonttype": "path"}
     ):
         before = dict(mpl.rcParams)
-        assert PICTURES["heatmap"](SAYS).svg == DRAWN["heatmap"].svg
-        assert PICTURES["lines"](SAYS).svg == DRAWN["lines"].svg
+        assert PICTURES["heatmap"](SAYS).svg == drawn_once("heatmap").svg
+        assert PICTURES["lines"](SAYS).svg == drawn_once("lines").svg
         assert dict(mpl.rcParams) == before
 
 
@@ -139,7 +146,7 @@ def test_drawing_needs_no_pyplot():
 
 
 def test_queries_are_rows_and_keys_are_columns():
-    drawn = DRAWN["heatmap"]
+    drawn = drawn_once("heatmap")
     for weight, query, key in (("0.12", "now", "dog"), ("0.25", "was", "food")):
         assert place(drawn, weight)[0] == pytest.approx(place(drawn, key)[0], abs=2)
         assert place(drawn, weight)[1] == pytest.approx(place(drawn, query)[1], abs=3)
@@ -148,7 +155,7 @@ def test_queries_are_rows_and_keys_are_columns():
 
 def test_the_opacity_of_a_cell_is_its_weight():
     """Zero is the background and one the hue, whatever the theme."""
-    found = opacities(DRAWN["heatmap"], "weight")
+    found = opacities(drawn_once("heatmap"), "weight")
     np.testing.assert_allclose(found, sorted(A[A > 0]), atol=0.01)
 
 
@@ -197,13 +204,6 @@ def test_every_token_of_a_long_sentence_is_named():
     lines = sorted(place(drawn, token)[1] for token in tokens)
     assert min(np.diff(lines)) > 9  # the size of the type: no name covers another
     assert {"$5", "$6$"} <= set(words(plot.heatmap(np.eye(2), ["$5", "$6$"], alt=SAYS)))
-
-
-def test_the_data_stay_untouched():
-    S = np.array([[-np.inf, 1.0], [2.0, np.nan]])
-    before = S.copy()
-    plot.heatmap(S, alt=SAYS, kind="scores", mask=np.array([[True, False]] * 2))
-    np.testing.assert_array_equal(S, before)
 
 
 @pytest.mark.parametrize(
@@ -310,37 +310,25 @@ def test_the_view_says_its_sentence_where_matplotlib_is_missing():
 # ------------------------------------------------------------------ views of the book
 
 
-def live_views():
-    S, X = np.eye(4), np.random.default_rng(2).normal(size=(4, 4)).round(3)
-    words = [*WORDS, "hungry"]
-    return {
-        "softmax": figures.softmax([3, 2, 0, 1], words, alt=SAYS),
-        "masks": figures.masks(X, words, starts={"causal": causal_mask(4)}, alt=SAYS),
-        "steps": figures.steps(X, *[S] * 4, 2, tokens=words, alt=SAYS),
-        "online": figures.online([3, 2, 0, 1], [1, 2, 3, 4], words, alt=SAYS),
-    }
+I_4, X = np.eye(4), np.random.default_rng(2).normal(size=(4, 4)).round(3)
+FOUR, CAUSAL = [*WORDS, "hungry"], {"causal": causal_mask(4)}
+VIEWS = {
+    "softmax": lambda: figures.softmax([3, 2, 0, 1], FOUR, alt=SAYS),
+    "masks": lambda: figures.masks(X, FOUR, starts=CAUSAL, alt=SAYS),
+    "steps": lambda: figures.steps(X, *[I_4] * 4, 2, tokens=FOUR, alt=SAYS),
+    "online": lambda: figures.online([3, 2, 0, 1], [1, 2, 3, 4], FOUR, alt=SAYS),
+}
 
 
-@pytest.mark.parametrize("name", live_views())
+@pytest.mark.parametrize("name", VIEWS)
 def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
-    shown = live_views()[name]
+    shown = VIEWS[name]()
     html = shown._repr_html_()
-    assert isinstance(shown, View) and html == live_views()[name]._repr_html_()
+    assert isinstance(shown, View) and html == VIEWS[name]()._repr_html_()
     assert base64.b64encode(shown.still.png).decode() in html
     assert html.startswith(f'<div class="mha-view mha-{name}"') and SAYS in repr(shown)
     assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}
     assert len(html) - len(shown.data) < 60_000
-
-
-def test_comments_do_not_travel(tmp_path):
-    script = tmp_path / "a.js"
-    script.write_text("// words\nlet a = 1; // more\n  let b = 'https://x';\n")
-    assert text(script) == "let a = 1;\nlet b = 'https://x';"
-
-
-def test_a_view_of_the_book_refuses_what_is_no_number():
-    with pytest.raises(ValueError, match="finite numbers"):
-        figures.softmax([np.nan, 1], ["a", "b"], alt=SAYS)
 
 
 def test_a_part_at_rest_has_no_colour_and_no_number():

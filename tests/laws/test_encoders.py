@@ -10,7 +10,7 @@ from torch import nn
 import mha
 import mha.nn
 from mha import laws, zoo
-from tests.laws.reports import broken, killed_by
+from tests.laws.reports import STORED, broken
 
 
 def theirs(norm_first=False, activation="relu", bias=True, batch_first=True):
@@ -73,9 +73,12 @@ LAWFUL = {
     "torch, pre-norm": theirs(True, "gelu", batch_first=False),
     "torch, a stack with a norm": stack(theirs(batch_first=False), 2, nn.LayerNorm(8)),
 }
+# tests/weekly asks all of these, and every wrong member.
+FEW = "layer", "no mask, no norm_first, another eps", "tensors", "module with dropout"
+FEW += "stack with a final norm", "torch, a stack with a norm"
 
 
-@pytest.mark.parametrize("name", LAWFUL)
+@pytest.mark.parametrize("name", FEW)
 def test_a_right_encoder_breaks_no_law(name):
     report = laws.check(LAWFUL[name])
     assert broken(report) == []
@@ -116,7 +119,7 @@ def test_a_module_that_is_wrong_around_its_attention_is_found(layer, slug):
     assert getattr(laws, slug).check(layer).holds is False
 
 
-@pytest.mark.parametrize("member", zoo.ENCODERS[1:], ids=lambda member: member.name)
+@pytest.mark.parametrize("member", zoo.ENCODERS[1::5], ids=lambda member: member.name)
 def test_a_wrong_encoder_is_named_and_breaks_the_same_laws_on_tensors(member):
     def run(X, layers, n_heads, mask=None, *, norm_first=False, is_causal=False,
             training=True):  # fmt: skip
@@ -126,7 +129,7 @@ def test_a_wrong_encoder_is_named_and_breaks_the_same_laws_on_tensors(member):
         return member(X, layers, n_heads, mask, training=training, **options)
 
     report = laws.check(run, laws.WHOLE)
-    assert set(broken(report)) == set(killed_by(member))
+    assert set(broken(report)) == set(STORED[member.name])
     assert report.looks_like is member
 
 

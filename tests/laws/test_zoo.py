@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import json
 import pickle
 import re
 
@@ -15,19 +14,11 @@ from hypothesis import strategies as st
 import mha
 from mha import zoo
 from tests.laws import zoo_laws
+from tests.laws.reports import STORED
 from tests.tolerances import TORCH, assert_close
 
 WRONG = (*zoo.WRONG, *zoo.ENCODERS[1:])
 EVERY = (*zoo.ALL, *zoo.ENCODERS)
-STORED = json.loads(zoo_laws.STORE.read_text(encoding="utf-8"))
-# Their numbers are right as long as no mask is handed over, or in a plain call.
-NEED_A_MASK = {
-    "nan_on_empty_rows", "mask_ignored", "mask_inverted", "mask_after_softmax",
-    "mask_zero_score", "minus_1e9_mask", "causal_without_diagonal",
-    "padding_hides_queries", "mask_in_wrong_order", "writes_into_its_input",
-    "promotes_to_float64", "no_max_subtraction",
-}  # fmt: skip
-WRONG_IN_A_PLAIN_CALL = {"softmax_over_axis_2", "dropout_in_evaluation"}
 
 
 def of(members):
@@ -129,8 +120,7 @@ def test_every_wrong_member_breaks_a_law_and_the_right_ones_none():
     assert list(STORED) == [member.name for member in EVERY]
     assert [name for name in STORED if not STORED[name]] == ["right", "right_encoder"]
     assert (zoo.ALL, zoo.ENCODERS[0]) == ((zoo.right, *zoo.WRONG), zoo.right_encoder)
-    assert (len(zoo.STEPS), len(zoo.WRONG), len(zoo.ENCODERS)) == (29, 50, 15)
-    assert zoo.WRONG[:29] == zoo.STEPS
+    assert zoo.WRONG[: len(zoo.STEPS)] == zoo.STEPS
 
 
 @of(WRONG)
@@ -179,22 +169,6 @@ def test_the_right_encoder_is_the_encoder(seed, norm_first, activation):
     assert_close(zoo.right_encoder(X, layers, 3, **options), expected)
 
 
-@of(WRONG)
-def test_a_wrong_one_gives_other_numbers_unless_it_needs_more_than_a_plain_call(
-    member, rng
-):
-    X, weights = draw_layer(rng)
-    given, right, right_by_chance = {**weights, "n_heads": 3}, zoo.right, NEED_A_MASK
-    if member in zoo.ENCODERS:
-        given, right = {"layers": draw_stack(rng), "n_heads": 3}, zoo.right_encoder
-        given |= {"mask": mha.causal_mask(5), "norm_first": True}
-    elif member not in zoo.STEPS:
-        calls = {m.name for m in zoo.WRONG[29:]}
-        right_by_chance = calls - WRONG_IN_A_PLAIN_CALL
-    difference = right(X, **given) - member(X, **given)
-    assert (np.abs(difference).max() > 1e-3) == (member.name not in right_by_chance)
-
-
 # Agreement
 
 
@@ -207,6 +181,9 @@ def test_arrays_and_tensors_give_the_same_numbers(member, is_causal, rng):
         given = {"layers": draw_stack(rng)}
         on_tensors = {"layers": [*map(tensors, given["layers"])]}
         options |= {"norm_first": True, "activation": "gelu"}
+    # One member remembers; what is shorter makes it forget the tests before.
+    member(X[:, :3], **given, n_heads=3)
+    member(torch.tensor(X[:, :3]), **on_tensors, n_heads=3)
     if member is zoo.attends_across_batch and is_causal:
         X = X[:1].repeat(5, 0)
     theirs = member(torch.tensor(X), **on_tensors, **options)

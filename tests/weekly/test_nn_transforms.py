@@ -4,9 +4,8 @@ from functools import partial
 
 import pytest
 import torch
-from torch.func import functional_call, grad, jacrev, vmap
 
-from mha.nn import Encoder, EncoderLayer, MultiHeadAttention, from_torch
+from mha.nn import Encoder, EncoderLayer, MultiHeadAttention
 from tests.nn.draws import SAME_AS_TORCH, B, H, assert_same, normal
 
 N, D_MODEL, D_FF = 5, 21, 13
@@ -21,10 +20,9 @@ LAYERS = {
 CASES = "no mask", "causal", "bool", "bool and causal", "float", "weights"
 every_case = pytest.mark.parametrize("case", CASES)
 every_layer = pytest.mark.parametrize("name", LAYERS)
+
+
 # The kernel for the CPU has no rule for vmap yet, so it is called sample by sample.
-slow_vmap = pytest.mark.filterwarnings("ignore:There is a performance drop")
-
-
 def layer_of(name):
     torch.manual_seed(0)
     return LAYERS[name]()
@@ -73,12 +71,6 @@ def test_the_compiled_layer_is_the_layer_and_has_its_gradients(
     assert_same(*found, SAME_AS_TORCH)
 
 
-def test_a_layer_from_torch_compiles_too(compile_whole):
-    layer = from_torch(torch.nn.MultiheadAttention(D_MODEL, H, **DTYPE))
-    X, options = question("bool")
-    assert_same(compile_whole(layer)(X, **options), layer(X, **options))
-
-
 @every_layer
 def test_a_bad_mask_is_refused_outside_and_looked_through_inside(compile_whole, name):
     """What is traced has no numbers to look at: there a NaN stays a NaN."""
@@ -95,43 +87,3 @@ def test_the_exported_layer_is_the_layer(name, case):
     layer, (X, options) = layer_of(name), question(case)
     exported = torch.export.export(layer, (X,), options).module()
     assert_same(exported(X, **options), layer(X, **options))
-
-
-@slow_vmap
-@every_case
-@every_layer
-def test_one_sample_at_a_time_gives_what_the_batch_gives(name, case):
-    layer, (X, options) = layer_of(name), question(case)
-    expected, mask = layer(X, **options), options.pop("mask", None)
-    if mask is None:
-        found = vmap(lambda X: layer(X, **options))(X)
-    else:
-        found = vmap(lambda X, mask: layer(X, mask=mask, **options))(X, mask)
-    assert_same(found, expected)
-
-
-@every_case
-@every_layer
-def test_the_functional_gradient_is_that_of_backward(name, case):
-    layer, (X, options) = layer_of(name), question(case)
-    options["return_weights"] = False
-
-    def loss(parameters):
-        return functional_call(layer, parameters, (X,), options).square().sum()
-
-    parameters = dict(layer.named_parameters())
-    layer(X, **options).square().sum().backward()
-    expected = {name: p.grad for name, p in parameters.items()}
-    found = grad(loss)({name: p.detach() for name, p in parameters.items()})
-    assert_same(found, expected, SAME_AS_TORCH)
-
-
-@slow_vmap
-@every_layer
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_the_jacobian_has_a_block_for_each_pair_of_tokens(name, is_causal):
-    """Token i of a causal layer does not change with the tokens j > i."""
-    layer, X = layer_of(name), normal(N, D_MODEL)
-    J = jacrev(lambda X: layer(X, is_causal=is_causal))(X)
-    moves = J.abs().amax((1, 3)) > 0
-    assert (moves == (torch.ones(N, N).tril() > 0 if is_causal else True)).all()

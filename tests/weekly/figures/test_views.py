@@ -1,9 +1,10 @@
 """Every live view at several widths and themes: barriers, targets, focus, contrast."""
 
-import json
+import re
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("axe_playwright_python")
@@ -12,9 +13,37 @@ from axe_playwright_python.sync_playwright import Axe
 
 import figures
 from figures.scene import LIGHT
-from mha import view
-from tests.browser.test_figures import FIGURES, Figure
-from tests.weekly.figures.test_contrast import DARK, contrast
+from tests.book.load import ROOT
+from tests.browser.test_figures import FIGURES
+
+CSS = ROOT / "book" / "_static" / "figures.css"
+DAY = dict(re.findall(r"--mha-(\w+): (#\w{6});", CSS.read_text(encoding="utf-8")))
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+OPTIONS = CONFIG["sphinx"]["config"]["html_theme_options"]
+DARK = {
+    name.removeprefix("mha-"): colour
+    for name, colour in OPTIONS["dark_css_variables"].items()
+    if name.startswith("mha-") and colour.startswith("#")
+}
+
+
+def rgb(colour):
+    """Return the three parts of a colour such as #25215F, from 0 to 1."""
+    return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+
+
+def luminance(colour):
+    linear = np.where(
+        colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4
+    )
+    return linear @ (0.2126, 0.7152, 0.0722)
+
+
+def contrast(one, other):
+    """Return the ratio of luminances, from 1 to 21, as WCAG 2 defines it."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
 
 every_figure = pytest.mark.parametrize("name", FIGURES)
 ROLES = "".join(f"--mha-{role}: {colour};" for role, colour in DARK.items())
@@ -88,26 +117,6 @@ def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
             assert len(set(colours)) > 1
 
 
-@every_figure
-def test_two_copies_on_one_page_do_not_disturb_each_other(show, name):
-    first = show(FIGURES[name](), FIGURES[name]())
-    second = Figure(first.page, 1)
-    before = dict(second.root.evaluate("root => ({...root.dataset})"))
-    for node in first.root.locator("input[type=radio]").all():
-        node.check()
-    for node in first.root.locator("input[type=range]").all():
-        node.press("End")
-    assert second.root.evaluate("root => ({...root.dataset})") == before
-
-
-def test_the_view_takes_tensors_of_any_kind_and_a_list_of_layers():
-    torch = pytest.importorskip("torch")
-    W = np.random.default_rng(1).dirichlet(np.ones(3), size=(5, 3))
-    half = torch.tensor(W, requires_grad=True).to(torch.bfloat16)
-    data = json.loads(view.attention([half, half], ["a", "b", "c"], alt="x").data)
-    np.testing.assert_allclose(data["weights"], [W, W], atol=0.004)
-
-
 # The colours of all cells with a weight and of their numbers, as colours of CSS.
 SHADES = """root => {
     const paint = new OffscreenCanvas(1, 1).getContext("2d");
@@ -131,3 +140,16 @@ def test_a_number_can_be_read_on_every_weight(show, style):
     pairs = np.array(figure.root.evaluate(SHADES)) / 255
     assert min(contrast(*pair) for pair in pairs) >= 4.5
     assert LIGHT["weight"] != DARK["weight"]
+
+
+@pytest.mark.parametrize("colours", [DAY, DARK], ids=["light", "dark"])
+def test_words_can_be_read_on_the_page_in_both_themes(colours):
+    paper = rgb(colours["paper"])
+    assert contrast(rgb(colours["ink"]), paper) >= 7
+    assert contrast(rgb(colours["muted"]), paper) >= 4.5
+
+
+def test_the_page_has_the_colours_of_the_palette():
+    named = {role: colour.upper() for role, colour in LIGHT.items()}
+    assert {role: named.get(role, DAY[role]) for role in DAY} == DAY
+    assert set(DARK) == set(DAY)
