@@ -25,7 +25,7 @@ import nbformat
 from answer import bound, in_a_process, in_words, needed_of
 
 BOOK = Path(__file__).parent
-HEADING = re.compile(r"^### Exercise (\d+\.\d+): ", re.M)
+HEADING = re.compile(r"^#{3,4} Exercise (\d+\.\d+): ", re.M)
 COLUMNS = "student", "file", "chapter", "exercise", "verdict", "text"
 NOT = "not attempted"
 WIDEST = 24  # letters of a name
