@@ -18,6 +18,7 @@ GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
 BINDER = "https://mybinder.org/v2/gh"
 COPIES = "colab"  # the branch with the notebooks that install what they need
+DOWNLOADS = "BOOK_DOWNLOADS"  # set where a PDF and an archive stand beside the pages
 
 
 def addresses(environ):
