@@ -13,7 +13,7 @@ from pathlib import Path
 
 from docutils import nodes
 from opening import slug
-from publish import DOWNLOADS, addresses
+from publish import addresses
 from sphinx.util import logging
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
@@ -53,7 +53,7 @@ def addressed(environ):
         "install": f"pip install git+{repository}"
         if repository
         else "pip install path/to/the/copy",
-        "downloads": PUBLISHED if environ.get(DOWNLOADS) else UNPUBLISHED,
+        "downloads": PUBLISHED if environ.get("BOOK_DOWNLOADS") else UNPUBLISHED,
     }
 
 
