@@ -23,7 +23,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 sys.path.append(str(Path(__file__).parent / "_ext"))
 
 from formulas import FONTS, LICENCE, typeset
-from opening import card
+from minutes import CHECKS, CORE, DEEPER
+from opening import NEEDS, card
 
 BOOK = Path(__file__).parent
 OUT = BOOK.parent / "_build" / "slides"
@@ -36,6 +37,8 @@ EXERCISE = re.compile(r"### (Exercise \d+\.\d+: .+)\n\n\*\*(.+?)\.?\*\*")
 STILL = re.compile(r'<div class="still">\s*(<img.+?>)', re.DOTALL)
 LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\([^()\s]+\)")
 LONG = 75  # words; a slide with more has smaller letters
+QUESTION = re.compile(r"\*\*([^*]+\?)\*\*")
+SECTION = re.compile(r"^(##|###) (.+)$", re.MULTILINE)
 PLACE = "\0{}\0"  # where a formula will be
 PAGE = """<!doctype html>
 <html lang="en">
@@ -98,14 +101,15 @@ def deck(title, paths):
 def slides_of(path, text):
     """Yield the slides of one chapter."""
     cells = nbformat.read(path, as_version=4).cells
-    title, promise = cells[0].source.removeprefix("# ").split("\n\n")[:2]
+    title, *said = cells[0].source.removeprefix("# ").split("\n\n")
     number, title = int(path.stem[:2]), text.line(title)
+    promise = "".join(text.line(each) for each in said if not each.startswith(NEEDS))
     yield (
         f'<section class="first"><p class="kicker">Chapter {number}</p>\n'
-        f"<h1>{title}</h1>\n<p>{text.line(promise)}</p></section>"
+        f"<h1>{title}</h1>\n<p>{promise}</p></section>"
     )
     for section, inside in sections(cells):
-        if section.startswith(("Deeper", "Sources")):
+        if section == "Sources":
             continue
         made = [*PARTS.get(section, nothing)(inside, text)]
         made += figures(section, inside, text)
@@ -119,13 +123,18 @@ def slides_of(path, text):
 
 
 def sections(cells):
-    """Return ``[(heading, its cells)]``, a cell with two headings in both."""
-    found = [("", [])]
+    """Return ``[(heading, its cells)]`` of the core and of the code and checks.
+
+    A cell with two headings is in both.
+    """
+    found, level = [("", [])], CORE
     for cell in cells:
-        if cell.cell_type == "markdown":
-            new = re.findall(r"^## (.+)$", cell.source, re.M)
-            found += [(heading, []) for heading in new]
-        found[-1][1].append(cell)
+        for mark, heading in SECTION.findall(joined([cell])):
+            level = level if mark == "###" else heading
+            if mark == "##" or level == CHECKS:
+                found.append((heading, []))
+        if level != DEEPER:
+            found[-1][1].append(cell)
     return found
 
 
@@ -140,11 +149,10 @@ def nothing(cells, text):
 
 
 def question(cells, text):
-    """Yield a slide with the question of the chapter, which ends its section."""
-    asked = [part for part in joined(cells).split("\n\n") if part.rstrip()[-1:] == "?"]
-    if asked:
-        last = re.split(r"(?<=[.?)]) +(?=[A-Z\"])", " ".join(asked[-1].split()))[-2:]
-        yield "The question", f'<p class="ask">{text.line(" ".join(last))}</p>'
+    """Yield a slide with the question of the chapter, which is in bold."""
+    if asked := QUESTION.search(joined(cells)):
+        line = asked[1][0].upper() + asked[1][1:]
+        yield "The question", f'<p class="ask">{text.line(line)}</p>'
 
 
 def equations(cells, text):

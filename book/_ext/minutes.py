@@ -1,26 +1,37 @@
-"""Sphinx extension: how many minutes a chapter takes to read, and to work through.
+"""Sphinx extension: the levels of a chapter, and how many minutes each part takes.
 
-Reading is the prose and the visible code: not what code prints, not the tasks and their
-hints, not the sources. An exercise takes as many minutes as its first paragraph says in
-bold or italics, for example in "**Warm-up, 5 minutes.** Write …".
+A section called "Code and checks" or "Deeper" is a level of its own, and what stands in
+no such section is the core. One rule counts the minutes of every part: its words, its
+visible lines of code, the rows of its tables, and a time for each equation, figure and
+prediction. An exercise takes as many minutes as its first paragraph says in bold or
+italics, for example in "**Warm-up, 5 minutes.** Write …". Minutes are added exactly and
+rounded once. The contents of a page show them for each section, and the list of
+chapters shows those of each core.
 """
 
 import re
+from collections import Counter
 
 from docutils import nodes
 
 CHAPTER = re.compile(r"book/(\d\d_\w+)")
 EXERCISE = re.compile(r"Exercise \d+\.\d+:")
-# Words per minute, for a reader who follows the argument. With 170, the times agree
-# with what readers of chapters 0 to 5 estimated for somebody new to the subject.
-PROSE, CODE = 170, 100
-# A prediction is one sentence written down. An exercise that names no time is a
-# function of about ten lines, with its check and a second attempt.
-PREDICTION, UNTIMED = 1, 10  # minutes
+CORE, CHECKS, DEEPER = "", "Code and checks", "Deeper"
+ROUTE = 9  # the chapter in which the afternoon route ends
+# What a reader takes in per minute, and the minutes for what is worked on. With these,
+# the times agree with those of readers new to the subject in chapters 0 to 12.
+WORDS, LINES, ROWS = 170, 12, 10
+EQUATION, STILL, LIVE, PREDICTION = 1, 1, 2, 1.5
+# A core leaves out all that can wait, so what is left asks for more time: readers of
+# seven cores needed so many times the minutes of the rule.
+DENSE = 1.3
+UNTIMED = 10  # minutes, of an exercise that names no time
 ASKS = re.compile(r"Before\s+you\s+\w[^*]*:")
 TIME = re.compile(r"\b(\d+) min")
 APART = {"On your own", "Sources"}  # sections that are not read from top to bottom
-FOLDED = {"tag_solution", "tag_hide-cell", "tag_hide-input", "cell_output"}
+CLOSED = {"tag_hide-input", "tag_hide-cell"}  # code that opens only on demand
+IN_CONTENTS = re.compile(r'(href="#([\w-]+)">.*?)</a>')
+IN_SIDEBAR = re.compile(r'<li class="(toctree-l1[^>]*><a [^>]*>(\d+)\. .*?)</a>')
 
 
 def chapter(page):
@@ -29,81 +40,55 @@ def chapter(page):
     return found and found[1]
 
 
-def is_folded(node):
-    """Return whether a text is an output, or code that opens only on demand."""
-    while node is not None:
-        if FOLDED & set(getattr(node, "attributes", {}).get("classes", ())):
-            return True
-        node = node.parent
-    return False
+def heading(section):
+    """Return the fixed part of a heading: that of "Break it: an axis" is "Break it"."""
+    return section[0].astext().partition(":")[0]
 
 
-def is_deeper(node):
-    """Return whether a node is the folded part of a section, see deeper.py."""
-    return "deeper" in getattr(node, "attributes", {}).get("classes", ())
+# The rule
 
 
-def is_apart(node):
-    """Return whether a node is a section of exercises, or of sources."""
-    return isinstance(node, nodes.section) and node[0].astext() in APART
+def words(node):
+    """Return how many words a text has; a formula counts as one."""
+    texts = node.findall(nodes.Text)
+    plain = ("x" if isinstance(t.parent, nodes.math) else t.astext() for t in texts)
+    return len("".join(plain).split())
 
 
-def on_the_main_road(tree, wanted):
-    """Yield what is wanted of a tree, except in sections that may stay closed."""
-    for node in tree.children:
-        if isinstance(node, wanted):
-            yield node
-        if not (is_deeper(node) or is_apart(node)):
-            yield from on_the_main_road(node, wanted)
+def own_minutes(node):
+    """Return what a node takes by itself, without what is in it."""
+    if isinstance(node, (nodes.paragraph, nodes.caption)):
+        asked = (each.astext().strip() for each in node.findall(nodes.strong))
+        return words(node) / WORDS + PREDICTION * sum(map(is_prediction, asked))
+    if isinstance(node, nodes.literal_block):
+        return sum(map(bool, map(str.strip, node.astext().splitlines()))) / LINES
+    if isinstance(node, nodes.figure):
+        return LIVE if "mha-view" in node.astext() else STILL
+    if isinstance(node, nodes.row):
+        return 1 / ROWS
+    return EQUATION if isinstance(node, nodes.math_block) else 0
 
 
-def exact_minutes(tree):
-    """Return how long a page or a part of it takes to read, not rounded."""
-    prose = code = 0
-    for node in on_the_main_road(tree, nodes.TextElement):
-        if is_folded(node):
-            continue
-        if isinstance(node, nodes.literal_block):
-            code += len(re.findall(r"\w+", node.astext()))
-        elif isinstance(node, (nodes.paragraph, nodes.caption)):
-            prose += len(node.astext().split())
-    return prose / PROSE + code / CODE
+def is_prediction(text):
+    """Return whether words in bold ask for a prediction."""
+    return bool(ASKS.fullmatch(text))
 
 
-class Opening:
-    """What a chapter says before its first section."""
-
-    def __init__(self, top):
-        self.children = [n for n in top.children if not isinstance(n, nodes.section)]
-
-
-def sections(tree):
-    """Return the title and the node of each part of a chapter that is read."""
-    is_top = isinstance(tree, nodes.section)
-    top = tree if is_top else tree.next_node(nodes.section) or tree
-    inside = [node for node in top.children if isinstance(node, nodes.section)]
-    titles = {node: node[0].astext().partition(":")[0] for node in inside}
-    parts = [(title, node) for node, title in titles.items() if title not in APART]
-    return [("", Opening(top)), *parts]
+def exact_minutes(node):
+    """Return how long a part of a page takes, not rounded."""
+    inside = node.children
+    if isinstance(node, nodes.section) and heading(node) in APART:
+        return 0
+    if isinstance(node, (nodes.row, nodes.TextElement)):
+        inside = ()
+    elif "cell_output" in node.get("classes", ()):
+        inside = node.findall(nodes.figure)  # what code prints is glanced at
+    elif CLOSED & set(node.get("classes", ())):
+        inside = [each for each in inside if "cell_input" not in each["classes"]]
+    return own_minutes(node) + sum(map(exact_minutes, inside))
 
 
-def whole(minutes):
-    """Return whole minutes, at least one, or none if there is nothing to read."""
-    return max(1, round(minutes)) if minutes else 0
-
-
-def in_fives(minutes):
-    """Return minutes in steps of five, and at least five."""
-    return max(5, 5 * round(minutes / 5))
-
-
-def predictions(tree):
-    """Return how many predictions a page asks for."""
-    bold = (node.astext().strip() for node in on_the_main_road(tree, nodes.strong))
-    return sum(bool(ASKS.fullmatch(text)) for text in bold)
-
-
-def levels(tree):
+def exercises(tree):
     """Yield the level and the minutes of each exercise on a page."""
     for section in tree.findall(nodes.section):
         if EXERCISE.match(section[0].astext()):
@@ -116,22 +101,108 @@ def levels(tree):
             yield level, int(TIME.search(said[0])[1]) if said else UNTIMED
 
 
+# The parts of a chapter
+
+
+class Opening(nodes.container):
+    """What a chapter says before its first section."""
+
+
+def sections(tree):
+    """Yield the level and the node of each part of a chapter that is read."""
+    top = tree if isinstance(tree, nodes.section) else tree.next_node(nodes.section)
+    parts = [node for node in top.children if isinstance(node, nodes.section)]
+    before = [n.deepcopy() for n in top.children[1:] if n not in parts]
+    yield CORE, Opening("", *before)
+    for part in parts:
+        if heading(part) in (CHECKS, DEEPER):
+            inside = (n for n in part.children if isinstance(n, nodes.section))
+            yield from ((heading(part), node) for node in inside)
+        else:
+            yield CORE, part
+
+
+def factor(tree):
+    """Return the factor for the core of a page: that of a dense one, or 1."""
+    return DENSE if any(level == CHECKS for level, _ in sections(tree)) else 1
+
+
+def whole(minutes):
+    """Return whole minutes, at least one, or none if there is nothing to read."""
+    return max(1, round(minutes)) if minutes else 0
+
+
 def measure(app, tree):
     """Note what a chapter takes, beside the other facts about the page."""
-    if chapter(app.env.docname):
-        facts = app.env.metadata[app.env.docname]
-        parts = [node for title, node in sections(tree) if title != "Deeper"]
-        read = sum(whole(exact_minutes(node)) for node in parts)
-        deeper = sum(exact_minutes(node) for node in tree.findall(is_deeper))
-        practice = sum(minutes for _, minutes in levels(tree))
-        facts["minutes"] = in_fives(read)
-        facts["minutes_deeper"] = in_fives(deeper) if deeper else 0
-        facts["minutes_with_all"] = in_fives(
-            read + PREDICTION * predictions(tree) + practice
-        )
+    if not chapter(app.env.docname):
+        return
+    by_level, by_section = Counter(), Counter()
+    for level, part in sections(tree):
+        spent = exact_minutes(part) * (1 if level else factor(tree))
+        by_level[level] += spent
+        for name in part.get("ids", ())[:1]:
+            by_section[name] += spent
+        if level:
+            by_section[nodes.make_id(level)] += spent
+    practice = sum(minutes for _, minutes in exercises(tree))
+    by_section["on-your-own"] = practice
+    facts = app.env.metadata[app.env.docname]
+    facts["sections"] = {name: whole(spent) for name, spent in by_section.items()}
+    facts["minutes_core"] = by_level[CORE]
+    facts["has_levels"] = CHECKS in by_level
+    facts["minutes"] = whole(by_level[CORE] + by_level[CHECKS])
+    facts["minutes_deeper"] = whole(by_level[DEEPER])
+    facts["practice"] = practice
+    facts["minutes_with_all"] = facts["minutes"] + practice
+
+
+def cores(env):
+    """Return the exact minutes of the core of each chapter, in order."""
+    pages = sorted(page for page in env.found_docs if chapter(page))
+    return [env.metadata[page]["minutes_core"] for page in pages]
+
+
+def afternoon(env):
+    """Return the minutes of the afternoon route: the cores of chapters 0 to 9."""
+    return whole(sum(cores(env)[: ROUTE + 1]))
+
+
+def hours(minutes):
+    """Return minutes as hours, to the nearest quarter.
+
+    >>> hours(60), hours(130), hours(284)
+    ('1', '2¼', '4¾')
+    """
+    full, quarters = divmod(round(minutes / 15), 4)
+    return f"{full}{['', '¼', '½', '¾'][quarters]}"
+
+
+def show(app, pagename, templatename, context, doctree):
+    """Write minutes into the contents of the page and the list of chapters."""
+    known = app.env.metadata.get(pagename, {}).get("sections", {})
+    times = cores(app.env)
+
+    def in_contents(found):
+        spent = known.get(found[2])
+        return f"{found[1]} <small>{spent} min</small></a>" if spent else found[0]
+
+    def in_sidebar(found):
+        number = int(found[2])
+        route = "afternoon " if number <= ROUTE else ""
+        spent = f"<small>{whole(times[number])} min</small>"
+        return f'<li class="{route}{found[1]} {spent}</a>'
+
+    said = (
+        f'<p class="caption afternoon">The afternoon route: chapters 0 to {ROUTE}, '
+        f"{hours(afternoon(app.env))} hours</p>"
+    )
+    context["toc"] = IN_CONTENTS.sub(in_contents, context.get("toc", ""))
+    tree = IN_SIDEBAR.sub(in_sidebar, context.get("furo_navigation_tree", ""))
+    context["furo_navigation_tree"] = said + tree
 
 
 def setup(app):
-    """Register with Sphinx."""
+    """Register with Sphinx, after the theme has written what this adds to."""
     app.connect("doctree-read", measure)
+    app.connect("html-page-context", show, priority=800)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,12 +1,14 @@
-"""Sphinx extension: what a chapter begins with, and what stands in its law section.
+"""Sphinx extension: the first screen of a chapter, its law, its levels and its end.
 
-Below the title stand one line of minutes, one line of what the reader needs, and the
-promise. The section on the law begins with a card: the law, and what breaks it, found
-by running it against a wrong version while the book is built. It ends with the parts of
-a layer, those of the chapter lit.
+Below the title stand the promise, where it says more than the title, one line of
+minutes, and one line of what the reader needs. The section on the law begins with a
+card: the law, and what breaks it, found by running it against a wrong version while the
+book is built. The levels after the core, see minutes.py, are closed folds. The core
+ends with the parts of a layer, those of the chapter lit.
 
-A notebook only has to begin with a title and a paragraph that promises, and if it needs
-something, a paragraph in its first cell that starts with "You need".
+A notebook only has to begin with a title, perhaps a sentence that promises, and if it
+needs something, a paragraph in its first cell that starts with "You need". A level
+begins with its heading and a paragraph that says what is in it.
 """
 
 import re
@@ -17,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from docutils import nodes
-from minutes import CHAPTER
+from minutes import CHAPTER, CHECKS, DEEPER, heading, whole
 
 from mha import laws, zoo
 
@@ -27,7 +29,7 @@ from figures.strip import strip
 
 NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 NEEDS = ("You need ", "School mathematics is enough here.")
-LAW = "The law"
+LAW, END = "The law", "What you can now say"
 # Where a chapter has several laws, the first one is shown, unless one is named here.
 SHOWN = {"concat_is_a_sum"}
 
@@ -123,13 +125,26 @@ def card(chapter):
 
 def takes(facts):
     """Return in one line how long a chapter takes."""
-    reading, everything = facts["minutes"], facts["minutes_with_all"]
-    line = f"About {reading} minutes to read"
-    if everything > reading:
-        line += f", {everything} with predictions and exercises"
+    if facts["has_levels"]:
+        return f"Core, about {whole(facts['minutes_core'])} minutes; more below"
+    line = f"About {facts['minutes']} minutes"
     if facts["minutes_deeper"]:
-        line += f"; deeper sections {facts['minutes_deeper']} more"
-    return f"{line}."
+        line += f"; {facts['minutes_deeper']} more in deeper sections"
+    return line
+
+
+def close(section, facts):
+    """Fold a level behind one line that says what is in it and how long it takes."""
+    said = section.next_node(nodes.paragraph)
+    section.remove(said)
+    minutes = facts["sections"][section["ids"][0]]
+    line = f"Open: about {minutes} minutes"
+    if heading(section) == CHECKS:
+        line += f", and {facts['practice']} for the exercises"
+    line = f"<span><b>{line}.</b> {escape(said.astext())}</span>"
+    summary = f'<details class="level"><summary>{line}</summary>'
+    section.insert(1, nodes.raw("", summary, format="html"))
+    section += nodes.raw("", "</details>", format="html")
 
 
 def addresses(app, page):
@@ -142,25 +157,32 @@ def addresses(app, page):
 
 
 def show(app, tree, page):
-    """Write the opening of a chapter, its law and the parts of a layer."""
+    """Write the opening of a chapter, its law, its folds and the parts of a layer."""
     chapter = slug(page)
     if not chapter or app.builder.format != "html":
         return
-    title = tree.next_node(nodes.title)
-    top = title.parent
-    needs = [node for node in top if node.astext().startswith(NEEDS)][:1]
-    for node in needs:
-        top.remove(node)
-    line = nodes.paragraph("", takes(app.env.metadata[page]), classes=["takes"])
-    top[1:1] = [line, *needs]
-    for node in needs:
-        node["classes"].append("need")
-    for section in tree.findall(nodes.section):
-        if section[0].astext().partition(":")[0] == LAW:
+    facts = app.env.metadata[page]
+    begin(tree.next_node(nodes.section), facts)
+    for section in list(tree.findall(nodes.section)):
+        if heading(section) == LAW:
             section.insert(1, nodes.raw("", card(chapter), format="html"))
+        elif heading(section) == END:
             html = strip(chapter, addresses(app, page))
             section += nodes.raw("", html, format="html")
+        elif heading(section) in (CHECKS, DEEPER):
+            close(section, facts)
+
+
+def begin(top, facts):
+    """Write the lines below the title: promise, minutes, needs."""
+    line = f'<p class="takes">{takes(facts)}.</p>'
+    for node in top.children[1:]:
+        if isinstance(node, nodes.section):
             break
+        if node.astext().startswith(NEEDS):
+            node["classes"].append("need")
+            break
+    top.insert(top.index(node), nodes.raw("", line, format="html"))
 
 
 def setup(app):

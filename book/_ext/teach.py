@@ -3,7 +3,7 @@
 ``{teach} plan`` becomes the plan of a course. Each line of it is a week: slugs of
 chapters, a bar, and what happens in class. The last week also takes the chapters that
 no line names. ``{teach} minutes`` says how long each section takes, and
-``{teach} outcomes`` what a student can do after each chapter. All minutes are counted
+``{teach} outcomes`` what a student can say after each chapter. All minutes are counted
 by minutes.py, and the rest is read from the notebooks, so these tables follow the book.
 """
 
@@ -14,16 +14,8 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from minutes import (
-    PREDICTION,
-    chapter,
-    exact_minutes,
-    is_deeper,
-    levels,
-    predictions,
-    sections,
-    whole,
-)
+from minutes import DEEPER, chapter, exact_minutes, exercises, sections, whole
+from minutes import Opening, heading
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -31,23 +23,25 @@ from sphinx.util.docutils import SphinxDirective
 # counted with its question.
 START, PRESENT = "start", ("by hand", "picture", "break it")
 READ = {
-    "": START, "The question": START, "By hand": "by hand", "The picture": "picture",
+    "The question": START, "By hand": "by hand", "The picture": "picture",
     "The equation": "equation", "The step in the package": "step, check",
     "Check": "step, check", "Break it": "break it", "The law": "law",
     "In practice": "practice", "What you can now say": "end",
 }  # fmt: skip
-OTHER, DEEPER, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
-SUMS = ("reading", HOMEWORK, STRETCH, DEEPER)
+OTHER, MORE, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
+SUMS = ("reading", HOMEWORK, STRETCH, MORE)
 LESSONS = (*dict.fromkeys(READ.values()), *SUMS)
 LECTURE, EXPLAIN = 90, 12  # minutes, and those in which students explain homework
 IN_CLASS = 2  # minutes for each minute of reading in a section that is presented
 TASK = re.compile(
     r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*(, after[^.]+)?)?"
 )
+SAY = re.compile(r"^## What you can now say\n\n- (.+(?:\n  .+)*)", re.MULTILINE)
+PROMISE = re.compile(r"^# .+\n\n(.+)")
 PLAN = (
     "week", "chapters", "activity", "present", "left", "reading", HOMEWORK, "hours"
 )  # fmt: skip
-OUTCOMES = ("chapter", "what a student can do", "exercises")
+OUTCOMES = ("chapter", "what a student can say", "exercises")
 logger = logging.getLogger(__name__)
 
 
@@ -89,12 +83,13 @@ def outcomes(env):
             env.note_dependency(str(path))
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
             texts = ["".join(c["source"]) for c in cells if c["cell_type"] != "code"]
-            promise = " ".join(texts[0].split("\n\n")[1].split())
-            tasks = [task(*found) for found in TASK.findall("\n\n".join(texts))]
+            text = "\n\n".join(texts)
+            said = SAY.search(text) or PROMISE.search(text)
+            tasks = [task(*found) for found in TASK.findall(text)]
             tasks = re.sub(r"\[(.+?)\]\(#.+?\)", r"\1", "; ".join(tasks))
             say = "#what-you-can-now-say" if tasks else ""
             link = f"[{int(name[:2])}]({name}.ipynb{say}), `{name[3:]}`"
-            yield link, promise, tasks or "none"
+            yield link, " ".join(said[1].split()), tasks or "none"
 
 
 def task(number, title, time, after=""):
@@ -104,8 +99,8 @@ def task(number, title, time, after=""):
     --------
     >>> task("4.1", "Predict a row", "Warm-up, 5 minutes")
     '4.1 Predict a row (warm-up, 5)'
-    >>> task("16.4", "Take a step", "Core, 15 minutes", ", after the section on caches")
-    '16.4 Take a step (core, 15, after the section on caches)'
+    >>> task("16.4", "Take a step", "Standard, 15 minutes", ", after the section on caches")
+    '16.4 Take a step (standard, 15, after the section on caches)'
     """
     time = time[:1].lower() + time[1:].replace(" minutes", "")
     time = " ".join((time + after).split())
@@ -128,18 +123,20 @@ def lesson(tree):
     table gives the sums of the table.
     """
     spent = Counter()
-    for title, part in sections(tree):
-        if title == "Deeper":
-            folded = sum(exact_minutes(node) for node in part.findall(is_deeper))
-            spent[DEEPER] += exact_minutes(part) + folded
-        else:
-            asked = PREDICTION * predictions(part)
-            spent[READ.get(title, OTHER)] += exact_minutes(part) + asked
+    for level, part in sections(tree):
+        spent[column(level, part)] += exact_minutes(part)
     spent = Counter({name: whole(time) for name, time in spent.items() if time})
-    spent["reading"] = spent.total() - spent[DEEPER]
-    for level, time in levels(tree):
+    spent["reading"] = spent.total() - spent[MORE]
+    for level, time in exercises(tree):
         spent[STRETCH if level == STRETCH else HOMEWORK] += time
     return dict(spent)
+
+
+def column(level, part):
+    """Return the column of the table in which a part of a chapter is counted."""
+    if level == DEEPER:
+        return MORE
+    return START if isinstance(part, Opening) else READ.get(heading(part), OTHER)
 
 
 def fill_in(app, tree, docname):

@@ -1,4 +1,4 @@
-"""The strip at the head of a chapter: the parts of a layer in a row, today's lit.
+"""The strip at the end of a core: the parts of a layer, those known so far lit.
 
 The strip is a list of links. Each part has a small drawing in SVG, made from the
 numbers of the four words, its name, and the number of the chapter that explains it.
@@ -36,7 +36,7 @@ PARTS = (
     Part("scale", "scale", "scale", "scale"),
     Part("mask", "mask", "mask", "masks"),
     Part("softmax", "softmax", "softmax", "softmax"),
-    Part("A", "weights", "weights", "what_heads_learn"),
+    Part("A", "weights", "weights", "softmax"),
     Part("H", "heads", "head outputs", "why_heads"),
     Part("C", "concat", "concatenated heads", "split"),
     Part("W_O", "output", "output projection", "output"),
@@ -44,31 +44,6 @@ PARTS = (
     Part("ffn", "feed-fwd", "feed-forward network", "encoder_layer"),
     Part("add_2", "norm", "add and norm", "encoder_layer"),
 )
-ATTENTION = "QKV S scale mask softmax A H"
-ALL = " ".join(part.key for part in PARTS)
-# What each chapter lights, by slug.
-LIT = {
-    "overview": ALL,
-    "dot_product": "S",
-    "softmax": "softmax A",
-    "scale": "S scale",
-    "masks": "mask A",
-    "attention": ATTENTION,
-    "why_heads": "A H",
-    "split": "QKV C",
-    "output": "C W_O",
-    "multi_head": f"{ATTENTION} C W_O",
-    "positions": "X",
-    "encoder_layer": "add_1 ffn add_2",
-    "encoder": ALL,
-    "what_heads_learn": "A",
-    "real_encoder": ALL,
-    "laws": ALL,
-    "long": "S A",
-    "since_2017": "X QKV S mask softmax add_1 ffn add_2",
-}
-
-
 NUMBERS = cache(numbers_of_the_house)  # the four words are the same on every page
 
 
@@ -194,7 +169,7 @@ def item(part: Part, lit: bool, number: int | None, address: str | None) -> str:
     if address:
         inside = f'<a href="{escape(address)}">{inside}</a>'
     else:
-        here = ' aria-current="page"' if lit and number else ""
+        here = ' aria-current="page"' if number else ""
         inside = f"<span{here}>{inside}</span>"
     return f'<li class="lit">{inside}</li>' if lit else f"<li>{inside}</li>"
 
@@ -205,8 +180,8 @@ def strip(chapter: str, chapters: Mapping[str, tuple[int, str]]) -> str:
     Parameters
     ----------
     chapter : str
-        Slug of the chapter that the strip stands in. Its parts are lit; a chapter that
-        is not known lights none.
+        Slug of the chapter that the strip stands in. Its parts are lit, and those of
+        the chapters before it.
     chapters : mapping {slug: (number, address)}
         The chapters there are. A part whose chapter is missing is no link.
 
@@ -221,11 +196,11 @@ def strip(chapter: str, chapters: Mapping[str, tuple[int, str]]) -> str:
     >>> html.count("<li"), html.count("<a href"), html.count('class="lit"')
     (13, 1, 2)
     """
-    lit = LIT.get(chapter, "").split()
-    items = []
+    items, here = [], chapters[chapter][0]
     for part in PARTS:
         number, address = chapters.get(part.chapter, (None, None))
         there = None if part.chapter == chapter else address
-        items.append(item(part, part.key in lit, number, there))
+        lit = number is not None and number <= here
+        items.append(item(part, lit, number, there))
     label = "The parts of a layer and their chapters"
     return f'<nav class="strip" aria-label="{label}"><ol>{"".join(items)}</ol></nav>'
