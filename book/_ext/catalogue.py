@@ -63,7 +63,7 @@ def exercise_rows():
         text = "\n".join("".join(cell["source"]) for cell in cells)
         tasks = re.findall(r"^#+ Exercise ([\d.]+): (.+)$", text, re.MULTILINE)
         links = (
-            f"[{number} {title}]({path.name}#exercise-{number.replace('.', '-')})"
+            f"[{number} {title}](#exercise-{number.replace('.', '-')})"
             for number, title in tasks
         )
         yield f"[{int(path.stem[:2])}]({path.name})", "; ".join(links)

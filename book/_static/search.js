@@ -2,22 +2,25 @@
 (() => {
   // A chapter stands before other pages, and these before what only repeats.
   const WEIGHTS = [[/^book\/\d\d_/, 1], [/solutions/, 0.15], [/api|glossary/, 0.4]];
-  const LINKS = 4; // further places of a page
-  const [WIDTH, BEFORE] = [260, 140]; // letters of an excerpt, and of a first sentence
+  const [WIDTH, BEFORE, LINKS] = [260, 140, 4]; // letters of an excerpt; further places
   const form = document.querySelector("form.search"), results = form.nextElementSibling;
+  const root = document.documentElement.dataset.content_root;
 
   // The same length and one spelling, so that a place in it is one in the text.
   const spelt = (text) => text.toLowerCase().replaceAll("iz", "is");
   const bare = (text) => spelt(text).replace(/[\s-]+|s$/g, "");
-  const places = PASSAGES.flatMap(([page, pageTitle, passages]) =>
-    passages.map(([anchor, title, text, names]) => ({
-      page, pageTitle, anchor, title, text, names,
-      low: [pageTitle, title, text, names].map(spelt), bare: bare(`${title} ${text}`),
-    })));
-  const byPage = new Map(places.map(({ page }) => [page, []]));
-  for (const place of places) byPage.get(place.page).push(place);
   const weight = (page) => WEIGHTS.find(([kind]) => kind.test(page))?.[1] ?? 0.6;
-  const count = (text, pattern) => text.match(pattern)?.length ?? 0;
+  const count = (text, word) => text.match(word)?.length ?? 0;
+  const element = (name, text = "", more = {}) =>
+    Object.assign(document.createElement(name), { textContent: text, ...more });
+  const link = ({ page, anchor }, text) =>
+    element("a", text, { href: `${root}${page}.html${anchor && "#"}${anchor}` });
+
+  const places = PASSAGES.flatMap(([page, whole, passages]) =>
+    passages.map(([anchor, title, text, names]) => ({
+      page, whole, anchor, title, text: ` ${text} `, bare: bare(`${title} ${text}`),
+      low: [whole, title, ` ${text} `, names].map(spelt),
+    })));
 
   // What is typed, as one pattern for each word: its beginning, in any form.
   function patterns(query) {
@@ -29,72 +32,63 @@
     });
   }
 
-  // How often each place has a word: a title counts as eight, and what is rare more.
-  function scores(query, words) {
-    const counts = words.map((word) => places.map(({ low }) => {
-      const [page, title, text, names] = low.map((part) => count(part, word));
+  // The places that have every word. A title counts as eight uses, a rare word more.
+  function scored(query, words) {
+    const uses = words.map((word) => places.map(({ low }) => {
+      const [whole, title, text, names] = low.map((part) => count(part, word));
       const here = Math.min(text, 5) + Math.min(names, 1) + 8 * title;
-      return here && here + 8 * page;
+      return here && here + 8 * whole;
     }));
-    const rare = counts.map((each) => each.filter(Boolean).length)
-      .map((found) => Math.log(places.length / found));
-    return new Map(places.map((place, at) => {
-      if (!counts.every((each) => each[at])) return [place, 0];
-      const sum = counts.reduce((total, each, k) => total + rare[k] * each[at], 0);
-      return [place, sum + (place.bare.includes(bare(query)) ? 12 : 0)];
+    const share = (each) => each.filter(Boolean).length / places.length;
+    const rare = uses.map((each) => -Math.log(share(each)));
+    const found = places.map((place, at) => ({
+      ...place, score: uses.reduce((sum, each, k) => sum + rare[k] * each[at], 0)
+        + (place.bare.includes(bare(query)) ? 12 : 0),
     }));
+    return found.filter((place, at) => uses.every((each) => each[at]));
   }
 
-  // One hit for each page: its best place, and the others.
+  // One hit for each page: its best place, or its top, and the others.
   function find(query) {
-    const words = patterns(query), score = scores(query, words), hits = [];
-    for (const [page, all] of words.length ? byPage : []) {
-      const good = all.filter((place) => score.get(place))
-        .sort((a, b) => score.get(b) - score.get(a));
-      if (!good.length) continue;
-      const named = words.every((word) => count(all[0].low[0], word));
-      const best = named ? all[0] : good[0];
-      const value = weight(page) * score.get(good[0]) * (named ? 2 : 1);
-      hits.push({ best, rest: good.filter((place) => place !== best), words, value });
-    }
+    const words = patterns(query), pages = new Map();
+    for (const place of words.length ? scored(query, words) : [])
+      pages.set(place.page, [...pages.get(place.page) ?? [], place]);
+    const hits = [...pages].map(([page, found]) => {
+      found.sort((a, b) => b.score - a.score);
+      const named = words.every((word) => count(found[0].low[0], word));
+      const top = named && places.find((place) => place.page === page);
+      const best = top || found[0], value = weight(page) * found[0].score;
+      const rest = found.filter(({ anchor }) => anchor !== best.anchor);
+      return { best, rest, words, value: named ? 2 * value : value };
+    });
     return hits.sort((a, b) => b.value - a.value);
   }
 
-  const element = (name, text = "", more = {}) =>
-    Object.assign(document.createElement(name), { textContent: text, ...more });
-  const link = ({ page, anchor }, text) => element("a", text, {
-    href: `${document.documentElement.dataset.content_root}${page}.html`
-      + (anchor && `#${anchor}`),
-  });
-
   function excerpt({ text, low }, words) {
     const at = words.map((word) => low[2].search(word)).filter((place) => place >= 0);
-    const first = at.length ? Math.min(...at) : 0;
-    const sentence = text.lastIndexOf(". ", first) + 1;
-    const whole = first - sentence < BEFORE;
-    const from = whole ? sentence : text.indexOf(" ", first - BEFORE / 2);
-    const cut = from + WIDTH < text.length;
-    const shown = text.slice(from, from + WIDTH).replace(cut ? /\s\S*$/ : "", "").trim();
-    const made = element("p", whole ? "" : "… ");
+    const first = Math.min(...at, text.length) % text.length;
+    const from = Math.max(text.lastIndexOf(". ", first) + 1, first - BEFORE);
+    const shown = text.slice(from, from + WIDTH).replace(/^\S+|\S+$/g, "… ").trim();
     const forms = words.map((word) => `${word.source}[\\p{L}\\p{N}]*`).join("|");
+    const made = element("p");
     let end = 0;
     for (const found of spelt(shown).matchAll(new RegExp(forms, "gu"))) {
       made.append(shown.slice(end, found.index));
       end = found.index + found[0].length;
       made.append(element("mark", shown.slice(found.index, end)));
     }
-    made.append(shown.slice(end), cut ? " …" : "");
+    made.append(shown.slice(end));
     return made;
   }
 
   function item({ best, rest, words }) {
     const made = element("li"), others = element("p", "", { className: "others" });
-    const title = best.anchor ? `${best.pageTitle} › ${best.title}` : best.pageTitle;
+    const title = best.anchor ? `${best.whole} › ${best.title}` : best.whole;
     made.append(link(best, title), excerpt(best, words));
-    const named = rest.slice(0, LINKS).map((place) => link(place, place.title));
-    others.append(...named.flatMap((each) => [each, " "]));
-    if (rest.length > LINKS) others.append(`and ${rest.length - LINKS} more`);
-    if (rest.length) made.append(others);
+    const next = rest.slice(0, LINKS).map((place) => link(place, place.title));
+    others.append(...next.flatMap((each) => [each, " "]));
+    others.append(rest.length > LINKS ? `and ${rest.length - LINKS} more` : "");
+    made.append(others);
     return made;
   }
 
@@ -104,7 +98,7 @@
     const wanted = bare(query), begun = ({ title }) => bare(title).startsWith(wanted);
     const meant = terms.find(({ title }) => bare(title) === wanted)
       ?? (wanted.length > 3 ? terms.find(begun) : null);
-    if (!query || !meant) return "";
+    if (!meant) return "";
     const made = element("p", "", { className: "meant" });
     made.append(link(meant, meant.title), `: ${meant.text}`);
     return made;
@@ -115,8 +109,7 @@
     const sum = hits.reduce((total, { rest }) => total + 1 + rest.length, 0);
     const number = sum ? `${sum} places on ${hits.length} pages` : "Nothing found";
     list.append(...hits.map(item));
-    const status = element("p", query && number);
-    status.setAttribute("role", "status");
+    const status = element("p", query && number, { role: "status" });
     results.replaceChildren(status, definition(query), list);
     history.replaceState(null, "", `?q=${encodeURIComponent(query)}`);
   }
