@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
+from minutes import afternoon, hours
 from opening import slug
 from publish import addresses
 from sphinx.util import logging
@@ -20,7 +21,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from figures import front
 
 NAME = re.compile(r"\{\{ ?(\w+) ?\}\}")
-LATE = ("overview", "hours", "hours_all")
+LATE = ("overview", "afternoon", "hours", "hours_all")
 logger = logging.getLogger(__name__)
 
 
@@ -67,24 +68,24 @@ UNPUBLISHED = (
 )
 
 
-def times(app):
+def times(env):
     """Return the times that the page promises."""
-    pages = {slug(page): page for page in app.env.found_docs if slug(page)}
-    facts = [app.env.metadata[page] for page in pages.values()]
-    deeper = sum(each["minutes_deeper"] for each in facts)
-    hours = (deeper + sum(each["minutes"] for each in facts)) / 60
-    hours_all = (deeper + sum(each["minutes_with_all"] for each in facts)) / 60
+    chapters = [env.metadata[page] for page in sorted(env.found_docs) if slug(page)]
+    deeper = sum(each["minutes_deeper"] for each in chapters)
+    text = deeper + sum(each["minutes"] for each in chapters)
+    everything = deeper + sum(each["minutes_with_all"] for each in chapters)
     return {
-        "hours": f"{hours:.0f}",
-        "hours_all": f"{hours_all:.0f}",
-        "overview": f"{app.env.metadata[pages['overview']]['minutes']}",
+        "overview": str(chapters[0]["minutes"]),
+        "afternoon": hours(afternoon(env)),
+        "hours": f"{text / 60:.0f}",
+        "hours_all": f"{everything / 60:.0f}",
     }
 
 
 def fill_in_late(app, tree, page):
     """Fill in what other pages know."""
     if page == app.config.root_doc:
-        known = times(app)
+        known = times(app.env)
         for text in [text for text in tree.findall(nodes.Text) if "{{" in text]:
             late = NAME.sub(lambda found: known[found[1]], text.astext())
             text.parent.replace(text, nodes.Text(late))

@@ -1,0 +1,45 @@
+"""The command that puts the book on paper, tried on two pages; all of it runs weekly."""
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("pypdf")
+
+from pypdf import PdfReader
+
+from tests.book.load import ROOT, load
+from tests.browser import chromium
+from tests.browser.built import current_pages
+
+ONLY = "book/00_overview", "book/solutions/01_dot_product"
+
+
+@pytest.fixture(scope="module")
+def pdf(tmp_path_factory):
+    if chromium.find() is None:
+        pytest.skip(chromium.MISSING)
+    paper = load(ROOT / ".ci" / "paper", "paper")
+    paper.HTML = current_pages()
+    out = tmp_path_factory.mktemp("paper") / "book.pdf"
+    paper.main(out, *ONLY)
+    return PdfReader(out)
+
+
+def test_two_pages_are_printed_with_contents_and_formulas_as_on_the_page(pdf):
+    titles = [mark.title for mark in pdf.outline if not isinstance(mark, list)]
+    assert titles[1] == "Contents" and titles[-1] == "Solutions to chapter 1"
+    chapter = pdf.get_destination_page_number(pdf.outline[2]) + 1
+    assert f" {chapter}" in " ".join(pdf.pages[1].extract_text().split("\n"))
+    fonts = {
+        str(font.get_object()["/BaseFont"])
+        for page in pdf.pages
+        for font in page["/Resources"].get("/Font", {}).values()
+    }
+    assert any("MathJax" in name or "MJX" in name for name in fonts), fonts
+
+
+def test_paper_opens_what_is_folded_and_asks_nobody_to_drag(pdf):
+    text = " ".join(" ".join(p.extract_text() for p in pdf.pages).split())
+    assert "check." in text and "passed" in text
+    assert "On the page, this figure can be moved." in text
+    assert "Drag the" not in text and "No such page" not in text
