@@ -17,7 +17,8 @@ FILE = "_static/passages.js"
 PROSE = (nodes.paragraph, nodes.caption)
 APART = (nodes.section, addnodes.desc, addnodes.glossary)  # passages of their own
 UNREAD = {"cell_output", "need"}
-FRACTION = re.compile(r"\\t?frac\{([^{}]*)\}\{([^{}]*)\}")
+BRACED = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
+FRACTION = re.compile(r"\\t?frac" + BRACED + BRACED)
 SIGNS = {  # of a formula in a line of text; other names stay as they are
     "sqrt": "√", "cdot": "·", "times": "×", "le": "≤", "infty": "∞", "dots": "…",
     "ldots": "…", "top": "ᵀ", "dmodel": "d_model", "dff": "d_ff", "text": "",

@@ -14,8 +14,16 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from minutes import DEEPER, chapter, exact_minutes, exercises, sections, whole
-from minutes import Opening, heading
+from minutes import (
+    DEEPER,
+    Opening,
+    chapter,
+    exact_minutes,
+    exercises,
+    heading,
+    sections,
+    whole,
+)
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
