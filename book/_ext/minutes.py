@@ -122,9 +122,12 @@ def sections(tree):
             yield CORE, part
 
 
-def factor(tree):
-    """Return the factor for the core of a page: that of a dense one, or 1."""
-    return DENSE if any(level == CHECKS for level, _ in sections(tree)) else 1
+def timed(tree):
+    """Yield level, node and exact minutes of each part of a chapter that is read."""
+    parts = list(sections(tree))
+    factor = DENSE if CHECKS in (level for level, _ in parts) else 1
+    for level, part in parts:
+        yield level, part, exact_minutes(part) * (1 if level else factor)
 
 
 def whole(minutes):
@@ -137,8 +140,7 @@ def measure(app, tree):
     if not chapter(app.env.docname):
         return
     by_level, by_section = Counter(), Counter()
-    for level, part in sections(tree):
-        spent = exact_minutes(part) * (1 if level else factor(tree))
+    for level, part, spent in timed(tree):
         by_level[level] += spent
         for name in part.get("ids", ())[:1]:
             by_section[name] += spent

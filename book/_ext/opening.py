@@ -138,7 +138,7 @@ def close(section, facts):
     said = section.next_node(nodes.paragraph)
     section.remove(said)
     minutes = facts["sections"][section["ids"][0]]
-    line = f"Open: about {minutes} minutes"
+    line = f"Open: about {minutes} minute{'s' * (minutes != 1)}"
     if heading(section) == CHECKS:
         line += f", and {facts['practice']} for the exercises"
     line = f"<span><b>{line}.</b> {escape(said.astext())}</span>"

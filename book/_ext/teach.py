@@ -14,16 +14,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from minutes import (
-    DEEPER,
-    Opening,
-    chapter,
-    exact_minutes,
-    exercises,
-    heading,
-    sections,
-    whole,
-)
+from minutes import DEEPER, Opening, chapter, exercises, heading, timed, whole
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -107,8 +98,8 @@ def task(number, title, time, after=""):
     --------
     >>> task("4.1", "Predict a row", "Warm-up, 5 minutes")
     '4.1 Predict a row (warm-up, 5)'
-    >>> task("16.4", "Take a step", "Standard, 15 minutes", ", after the section on caches")
-    '16.4 Take a step (standard, 15, after the section on caches)'
+    >>> task("16.4", "Take a step", "Standard, 15 minutes", ", after the one on caches")
+    '16.4 Take a step (standard, 15, after the one on caches)'
     """
     time = time[:1].lower() + time[1:].replace(" minutes", "")
     time = " ".join((time + after).split())
@@ -131,8 +122,8 @@ def lesson(tree):
     table gives the sums of the table.
     """
     spent = Counter()
-    for level, part in sections(tree):
-        spent[column(level, part)] += exact_minutes(part)
+    for level, part, minutes in timed(tree):
+        spent[column(level, part)] += minutes
     spent = Counter({name: whole(time) for name, time in spent.items() if time})
     spent["reading"] = spent.total() - spent[MORE]
     for level, time in exercises(tree):

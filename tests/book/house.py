@@ -98,21 +98,23 @@ def prose_rule(rule):
 
 
 @chapter_rule
-def title_is_followed_by_a_promise(chapter):
+def title_is_followed_by_a_sentence(chapter):
     title, _, promise = chapter.cells[0].source.strip().partition("\n")
     if not re.fullmatch(r"# [A-Z].{10,60}[^.]", title):
         yield f"the first line must be a title, got {title!r}"
     if not re.search(r"\w.*\.", promise):
-        yield "below the title, one sentence says what the reader will be able to do"
+        yield "below the title, one sentence says what is needed or promised"
 
 
 @chapter_rule
-def deeper_sections_begin_with_what_they_answer(chapter):
+def levels_begin_with_what_is_in_them(chapter):
     for heading, cells in chapter.sections:
-        if part(heading) == "Deeper":
+        if heading in ("Code and checks", "Deeper"):
             paragraphs = cells[0].source.strip().split("\n\n")
             if cells[0].cell_type != "markdown" or len(paragraphs) != 2:
                 yield f"{heading!r}: its first cell is the title and one paragraph"
+        elif part(heading) == "Deeper":
+            yield f"{heading!r} belongs under '## Deeper', as a section of level 3"
 
 
 @chapter_rule

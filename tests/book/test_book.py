@@ -50,7 +50,7 @@ def test_every_notebook_of_solutions_keeps_the_rules(path):
 
 
 def exercises_of(chapter):
-    return re.findall(r"^#{2,3} (Exercise .+)$", chapter.text, re.M)
+    return re.findall(r"^#{2,4} (Exercise .+)$", chapter.text, re.M)
 
 
 @pytest.mark.parametrize("path", CHAPTERS[1:], ids=named)
@@ -114,7 +114,7 @@ TEXTS = [
     "## Experiment: is it random?\n\n**Before you run it:** is it 1?",
     code("print(rng.integers(3))", printed("1\n"), tags=["predict"]),
     house.ANSWER + "It is.\n\n</details>",
-    "## Deeper: why three?\n\nFor counters: it is after two.",
+    "## Deeper\n\nFor counters: it is after two.",
     "### Write three",
     code("answer = None", tags=["exercise"]),
     code("check.number(answer)", result("not attempted yet: a number")),
@@ -167,9 +167,10 @@ def drop(text):
 
 
 BAD = {
-    "title_is_followed_by_a_promise": [replace("# How much is three?", "# Three")],
-    "deeper_sections_begin_with_what_they_answer": [
-        replace("\n\nFor counters: it is after two.", "")
+    "title_is_followed_by_a_sentence": [replace("# How much is three?", "# Three")],
+    "levels_begin_with_what_is_in_them": [
+        replace("\n\nFor counters: it is after two.", ""),
+        replace("## Deeper", "## Deeper: why three?"),
     ],
     "code_keeps_to_itself": [
         replace("three = 1 + 1 + 1", line)

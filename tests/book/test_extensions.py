@@ -54,7 +54,7 @@ def test_a_formula_wider_than_a_phone_comes_in_pieces():
     assert html[long, True].count("<mjx-piece>") > 1
 
 
-# Predictions and deeper sections
+# Predictions
 
 
 def test_what_answers_a_prediction_is_folded_and_its_code_is_not():
@@ -76,44 +76,71 @@ def test_what_answers_a_prediction_is_folded_and_its_code_is_not():
     assert tree[4].astext().split() == ["5", "Five."]
 
 
-def test_title_and_first_paragraph_of_a_deeper_section_stay():
-    deeper, minutes = extension("deeper"), extension("minutes")
-    found = section("Deeper: why three?", "For counters.", "One.", "word " * 2550)
-    assert deeper.is_deeper(found) and not deeper.is_deeper(section("The law"))
-    tree = nodes.document(None, None, "", section("The law", "word " * 2000), found)
-    assert minutes.in_fives(minutes.exact_minutes(tree)) == 25
-    deeper.fold(found)
-    assert [node.astext()[:13] for node in found[:2]] == [
-        "Deeper: why t",
-        "For counters.",
-    ]
-    assert found[2]["minutes"] == 15
-    assert minutes.in_fives(minutes.exact_minutes(tree)) == 10
-
-
 # Minutes
 
 
-def chapter():
-    """Return a chapter with prose, code, a prediction and two exercises."""
+def levelled():
+    """Return a chapter with a core, code and checks with an exercise, and one more."""
     asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
-    tasks = [section(f"Exercise 1.{n}: do") for n in (1, 2)]
-    tasks[0] += nodes.paragraph("", "", nodes.strong("", "Stretch, 25 minutes."))
-    code = nodes.literal_block("", "x " * 1000)
-    own = section("On your own", "word " * 9999, *tasks)
-    top = section("A title", section("By hand", "word " * 1700, asks, code), own)
+    code = nodes.literal_block("", "x = 1\n\n" * 24)
+    row = nodes.row("", nodes.entry("", nodes.paragraph("", "word " * 999)))
+    picture = nodes.figure("", nodes.raw("", "<i class='mha-view'>", format="html"))
+    printed = cell("word " * 999, tags=["hide-input"])
+    law = section("The law", row, row.deepcopy(), nodes.math_block("", "x"), printed)
+    task = section("Exercise 1.1: do", nodes.paragraph("", "", nodes.strong("", "")))
+    task[1][0] += nodes.Text("Stretch, 25 minutes.")
+    own = section("On your own", "word " * 9999, task)
+    top = section("A title", section("By hand", "word " * 1700, asks, code, picture))
+    top += section("Code and checks", "What is in it.", law, own)
+    top += section("Deeper", "What is in it.", section("Why?", "word " * 340))
+    for node in top.findall(nodes.section):
+        node["ids"] = [nodes.make_id(node[0].astext())]
     return nodes.document(None, None, "", top)
 
 
-def test_prose_code_predictions_and_exercises_take_their_time():
-    minutes, opening = extension("minutes"), extension("opening")
+def facts_of(tree):
     env = SimpleNamespace(docname="book/01_x", metadata={"book/01_x": {}})
-    minutes.measure(SimpleNamespace(env=env), chapter())
-    facts = env.metadata["book/01_x"]
-    assert facts == {"minutes": 20, "minutes_deeper": 0, "minutes_with_all": 55}
-    said = "About 20 minutes to read, 55 with predictions and exercises."
-    assert opening.takes(facts) == said
-    assert list(minutes.levels(chapter())) == [("stretch", 25), ("", 10)]
+    extension("minutes").measure(SimpleNamespace(env=env), tree)
+    return env.metadata["book/01_x"]
+
+
+def test_minutes_are_those_of_the_rule_added_exactly():
+    facts = facts_of(levelled())
+    # 10 of prose, 2 of code, 2 for the figure, 1.5 and 4 words for the prediction
+    core = 1.3 * (10 + 4 / 170 + 2 + 2 + 1.5)
+    assert facts["minutes_core"] == pytest.approx(core)
+    assert facts["sections"] == {
+        "by-hand": 20, "the-law": 1, "code-and-checks": 1, "on-your-own": 25,
+        "deeper": 2, "why": 2,
+    }  # fmt: skip
+    assert (facts["minutes"], facts["minutes_deeper"]) == (round(core + 1.2), 2)
+
+
+def test_a_line_below_the_title_says_how_long_it_takes():
+    takes, facts = extension("opening").takes, facts_of(levelled())
+    assert takes(facts) == "Core, about 20 minutes; more below"
+    whole = facts | {"has_levels": False}
+    assert takes(whole) == "About 21 minutes; 2 more in deeper sections"
+    assert takes(whole | {"minutes_deeper": 0}) == "About 21 minutes"
+
+
+def test_the_afternoon_route_is_the_cores_of_chapters_0_to_9():
+    minutes = extension("minutes")
+    pages = {f"book/{k:02}_x": {"minutes_core": 10.25} for k in range(12)}
+    env = SimpleNamespace(found_docs=[*pages, "book/index"], metadata=pages)
+    assert minutes.afternoon(env) == 102
+    context = {
+        "furo_navigation_tree": '<li class="toctree-l1"><a href="#">9. Nine</a></li>'
+        '<li class="toctree-l1"><a href="#">10. Ten</a></li>',
+        "toc": '<a href="#by-hand">By hand</a>',
+    }
+    pages["book/01_x"]["sections"] = {"by-hand": 3}
+    minutes.show(SimpleNamespace(env=env), "book/01_x", "", context, None)
+    assert context["toc"] == '<a href="#by-hand">By hand <small>3 min</small></a>'
+    tree = context["furo_navigation_tree"]
+    assert "chapters 0 to 9, 1¾ hours" in tree
+    assert tree.count("afternoon toctree-l1") == 1
+    assert tree.count("<small>10 min</small>") == 2
 
 
 # The opening, and the table of chapters
@@ -144,22 +171,28 @@ def test_the_card_of_every_chapter_shows_its_law_and_what_breaks_it():
     assert opening.card("why_heads") == ""
 
 
-def test_a_chapter_begins_with_title_minutes_needs_and_promise():
-    opening = extension("opening")
-    law = section("The law", "It holds.")
-    top = section("A title", "You build it.", "You need masks.", law)
+def test_a_chapter_begins_with_title_promise_minutes_and_needs():
+    opening, tree = extension("opening"), levelled()
     page, other = "book/02_softmax", "book/04_masks"
-    env = SimpleNamespace(metadata={page: {"minutes": 5, "minutes_deeper": 0}})
-    env.metadata[page]["minutes_with_all"], env.found_docs = 5, {page, other}
-    uri = "{1}.html".format
-    builder = SimpleNamespace(format="html", get_relative_uri=uri)
-    app = SimpleNamespace(env=env, builder=builder)
-    opening.show(app, nodes.document(None, None, "", top), page)
+    top = tree[0]
+    top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
+    top.insert(4, section("What you can now say", "It works."))
+    env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
+    builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
+    opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
     said = [node.astext() for node in top[:4]]
-    assert said[1:] == ["About 5 minutes to read.", "You need masks.", "You build it."]
-    kinds = [type(node).__name__ for node in law]
-    assert kinds == ["title", "raw", "paragraph", "raw"]
-    assert "law-card" in law[1].astext() and f'href="{other}.html"' in law[3].astext()
+    assert said[1:] == [
+        "Build it.",
+        '<p class="takes">Core, about 20 minutes; more below.</p>',
+        "You need masks.",
+    ]
+    titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
+    assert "law-card" in titles["The law"][1].astext()
+    assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
+    fold = titles["Code and checks"]
+    assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
+    assert "What is in it." in fold[1].astext()
+    assert fold[-1].astext() == "</details>"
 
 
 # Figures on a phone

@@ -1,4 +1,4 @@
-"""The levels of a chapter: the core needs no other cell, a deeper section only the core.
+"""A core needs no other cell, and a deeper section only the core.
 
 Here the names in the code are compared; `tests/weekly/test_levels.py` runs it.
 """

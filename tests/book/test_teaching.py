@@ -68,10 +68,11 @@ def test_the_plan_has_eight_weeks_and_names_the_chapters_in_order():
 
 def test_levels_minutes_and_points_are_those_of_the_exercises():
     texts = {path.stem: path.read_text(encoding="utf-8") for path in CHAPTERS}
-    level = r"\*\*(Warm-up|Core|Stretch), (\d+) minutes"
+    level = r"\*\*(Warm-up|Standard|Stretch), (\d+) minutes"
     found = re.findall(level, texts["04_masks"])
-    assert [each for each, _ in found] == ["Warm-up", *["Core"] * 2, *["Stretch"] * 2]
-    assert "one warm-up, two core and two stretch" in WORDS
+    counted = [each for each, _ in found]
+    assert counted == ["Warm-up", *["Standard"] * 2, *["Stretch"] * 2]
+    assert "one warm-up, two standard and two stretch" in WORDS
     assert f"counts the {sum(int(m) for x, m in found if x != 'Stretch')} min" in WORDS
 
 
@@ -108,7 +109,7 @@ def made_chapter():
         section(
             f"Exercise 2.{k}: Write it", nodes.paragraph("", "", nodes.strong("", x))
         )
-        for k, x in enumerate(("Core, 15 minutes.", "Stretch, 20 minutes."))
+        for k, x in enumerate(("Standard, 15 minutes.", "Stretch, 20 minutes."))
     ]
     return nodes.container(
         "",
@@ -117,7 +118,7 @@ def made_chapter():
             nodes.paragraph("", "word " * 170),
             section("The question", text.deepcopy()),
             section("The law", text, asks, printed),
-            section("Deeper: more", text.deepcopy()),
+            section("Deeper", section("More", text.deepcopy())),
             section("On your own", text.deepcopy(), *tasks),
             section("Sources", text.deepcopy()),
         ),
@@ -126,11 +127,11 @@ def made_chapter():
 
 def test_the_minutes_of_a_chapter_add_up(teach):
     assert teach.lesson(made_chapter()) == {
-        "start": 3, "law": 3, "reading": 6, "homework": 15, "stretch": 20, "deeper": 2
+        "start": 3, "law": 4, "reading": 7, "homework": 15, "stretch": 20, "deeper": 2
     }  # fmt: skip
 
 
-def test_every_chapter_has_a_row_with_its_promise(teach):
+def test_every_chapter_has_a_row_with_what_a_student_can_say(teach):
     env = SimpleNamespace(
         found_docs=[f"book/{path.stem}" for path in CHAPTERS],
         doc2path=lambda page: ROOT / f"{page}.ipynb",
@@ -138,9 +139,11 @@ def test_every_chapter_has_a_row_with_its_promise(teach):
     )
     rows = list(teach.outcomes(env))
     assert len(rows) == len(CHAPTERS)
-    assert all(len(promise.split()) > 10 for _, promise, _ in rows)
+    assert all(len(said.split()) > 10 for _, said, _ in rows)
+    assert rows[1][1].startswith("The score of a query with a key is their dot product")
     assert "4.1 Predict a row (warm-up, 5)" in rows[4][2]
-    assert "a cache (core, 15, after the deeper section on the KV cache)" in rows[16][2]
+    late = "a cache (standard, 15, after the deeper section on the KV cache)"
+    assert late in rows[16][2]
 
 
 def test_a_table_has_a_head_and_rows(teach):

@@ -56,26 +56,41 @@ def test_the_first_view_of_every_chapter_is_light(html):
         assert len(gzip.compress(page)) < 120_000, name
 
 
-def test_a_chapter_begins_with_title_minutes_needs_and_promise(open_page):
-    page = open_page(CHAPTER, java_script_enabled=False)
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_every_chapter_asks_its_question_on_the_first_screen(open_page, width, height):
+    for name in filter(re.compile(r"book/[01]\d").match, PAGES[1:]):
+        page = open_page(name, width=width, java_script_enabled=False)
+        heading = page.locator("article h2").first
+        assert heading.bounding_box()["y"] < 400, name
+        if name != "book/00_overview":
+            assert heading.inner_text().startswith("The question"), name
+            asked = page.locator("#the-question > p strong", has_text="?").first
+            box = asked.bounding_box()
+            assert box["y"] + box["height"] < height, name
+
+
+def test_a_chapter_begins_with_title_promise_minutes_and_needs(open_page):
+    page = open_page("book/03_scale", java_script_enabled=False)
     top = page.locator("article section").first
     texts = top.locator("> :is(h1, p)").all_inner_texts()
-    assert re.match(r"5\. Self-attention", texts[0])
-    assert re.match(r"About \d+ minutes to read", texts[1])
-    assert texts[2].startswith("You need ") and texts[3].startswith("In this chapter")
-    law = page.locator("section:has(> h2:text('The law'))")
-    assert law.locator(".law-card").count() == 1
-    assert law.locator("nav.strip li.lit").count() > 0
+    assert re.match(r"3\. Scaling", texts[0]) and texts[1].startswith("Keep ")
+    assert re.match(r"Core, about \d+ minutes; more below", texts[2])
+    assert texts[3].startswith("You need ")
+    assert page.locator("#the-law .law-card").count() == 1
+    assert page.locator("#what-you-can-now-say nav.strip li.lit").count() > 0
 
 
-def test_a_fold_opens_for_who_is_led_there_and_for_paper(open_page):
-    page = open_page("book/06_why_heads")
-    fold = page.locator("details.deeper").first
-    inside = fold.locator("[id]").first.get_attribute("id")
-    assert not fold.evaluate("node => node.open")
-    page.goto(f"{page.url.partition('#')[0]}#{inside}")
-    page.wait_for_function("document.querySelector('details.deeper').open")
-    page.evaluate("document.querySelector('details.deeper').open = false")
+def test_a_closed_level_opens_for_a_link_a_search_and_paper(open_page):
+    page = open_page("book/03_scale")
+    address, folds = page.url, page.locator("details.level")
+    opened = "document.querySelectorAll('details.level')[{}].open".format
+    assert folds.count() == 2 and not page.evaluate(opened(0))
+    page.goto(f"{address}#the-scale-in-other-code-and-models-without-it")
+    page.wait_for_function(opened(1))
+    page.goto("about:blank")
+    page.goto(f"{address}#:~:text=Suppose%20that%20we%20divide")  # as a search does
+    page.wait_for_function(opened(0))
+    page.evaluate("document.querySelector('details.level').open = false")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("article details:not([open])").count() == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")
@@ -102,7 +117,7 @@ def test_a_keyboard_begins_at_the_text_and_code_can_be_copied(open_page, site):
     assert "Skip to content" in page.evaluate("document.activeElement.innerText")
     host = site.removesuffix(SUBPATH)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=host)
-    cell = page.locator(".cell_input").first
+    cell = page.locator(".cell_input:visible").first
     cell.hover()
     cell.locator("button.copybtn").click()
     copied = page.evaluate("navigator.clipboard.readText()")

@@ -1,4 +1,4 @@
-"""The command that puts the book on paper, tried on two pages; all of it runs weekly."""
+"""The command that puts the book on paper, tried on two pages; all runs weekly."""
 
 import pytest
 
