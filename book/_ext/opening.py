@@ -27,7 +27,6 @@ sys.path.append(str(Path(__file__).parents[1]))  # the book's own modules
 from chapters import chapter_of
 from figures.strip import strip
 
-NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 NEEDS = ("You need ", "School mathematics is enough here.")
 LAW, END = "The law", "What you can now say"
 # Where a chapter has several laws, the first one is shown, unless one is named here.
@@ -38,16 +37,6 @@ def slug(page):
     """Return the slug of a chapter's page, or None for another page."""
     found = CHAPTER.fullmatch(page)
     return found and found[1].partition("_")[2]
-
-
-def parts(toc):
-    """Return ``[(caption, pages)]`` of the parts that hold chapters."""
-    found = []
-    for part in toc.get("parts", ()):
-        pages = [each["file"] for each in part["chapters"] if slug(each["file"])]
-        if pages and "caption" in part:  # the overview stands before all parts
-            found.append((part["caption"], pages))
-    return found
 
 
 # The law

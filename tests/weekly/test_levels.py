@@ -1,9 +1,29 @@
-"""A core runs alone, and each deeper section after the core alone."""
+"""A core runs without any other cell, and each deeper section after the core alone."""
 
 import pytest
 
-from tests.book.house import BOOK
-from tests.book.test_levels import alone
+from tests.book.house import BOOK, Chapter, tags
+
+
+def codes(path, level):
+    """Return the code of each section of a level; a core is one section."""
+    found = [[]]
+    for cell in Chapter.read(path).cells:
+        if level in tags(cell):
+            if cell.cell_type == "code":
+                found[-1].append(cell.source)
+            elif level == "deeper" and cell.source.startswith("### "):
+                found.append([])
+    return ["\n".join(cells) for cells in found if cells]
+
+
+def alone():
+    """Yield what has to run by itself, in the chapters that have levels."""
+    for path in sorted(BOOK.glob("[0-9]*.ipynb")):
+        for core in codes(path, "core"):
+            yield pytest.param(core, id=f"{path.stem}-core")
+            for number, code in enumerate(codes(path, "deeper"), start=1):
+                yield pytest.param(f"{core}\n{code}", id=f"{path.stem}-{number}")
 
 
 @pytest.mark.parametrize("code", list(alone()))
