@@ -66,7 +66,9 @@ def exercise_rows():
             f"[{number} {title}](#exercise-{number.replace('.', '-')})"
             for number, title in tasks
         )
-        yield f"[{int(path.stem[:2])}]({path.name})", "; ".join(links)
+        number, _, slug = path.stem.partition("_")
+        name = f"{int(number)}. {slug.replace('_', ' ')}"
+        yield f"[{name}]({path.name})", "; ".join(links)
 
 
 def reason(row, slug):

@@ -54,7 +54,7 @@ def sentence() -> str:
     text = "".join(f'<text x="{x}" y="147">{word}</text>' for word, x in SENTENCE)
     return (
         '<svg class="arcs" viewBox="0 0 506 160" role="img" aria-label="Attention: '
-        f'{"; ".join(said)}.">{arcs}{text}</svg><fieldset><legend>Which word?'
+        f'{"; ".join(said)}.">{arcs}{text}</svg><fieldset><legend>Word:'
         f"</legend>{choices}</fieldset>"
     )
 
