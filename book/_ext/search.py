@@ -62,7 +62,8 @@ def passages(tree):
         prose = " ".join(said(b) for b in found if isinstance(b, PROSE))
         code = " ".join(b.astext() for b in found if not isinstance(b, PROSE))
         names = dict.fromkeys(n for n in re.findall(r"\w{3,}", code) if n not in prose)
-        yield [anchor, title, " ".join(prose.split()), " ".join(names)]
+        if prose or names:
+            yield [anchor, title, " ".join(prose.split()), " ".join(names)]
 
 
 def titled(env, page):

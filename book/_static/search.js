@@ -18,8 +18,8 @@
 
   const places = PASSAGES.flatMap(([page, whole, passages]) =>
     passages.map(([anchor, title, text, names]) => ({
-      page, whole, anchor, title, text: ` ${text} `, bare: bare(`${title} ${text}`),
-      low: [whole, title, ` ${text} `, names].map(spelt),
+      page, whole, anchor, title, text: ` ${text} `, names,
+      bare: bare(`${title} ${text}`), low: [whole, title, ` ${text} `, names].map(spelt),
     })));
 
   // What is typed, as one pattern for each word: its beginning, in any form.
@@ -64,7 +64,8 @@
     return hits.sort((a, b) => b.value - a.value);
   }
 
-  function excerpt({ text, low }, words) {
+  function excerpt({ text, names, low }, words) {
+    if (!text.trim()) return element("p", names.slice(0, WIDTH));
     const at = words.map((word) => low[2].search(word)).filter((place) => place >= 0);
     const first = Math.min(...at, text.length) % text.length;
     const from = Math.max(text.lastIndexOf(". ", first) + 1, first - BEFORE);

@@ -1,5 +1,8 @@
 """The command that puts the book on paper, tried on two pages; all runs weekly."""
 
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("playwright")
@@ -7,21 +10,29 @@ pytest.importorskip("pypdf")
 
 from pypdf import PdfReader
 
-from tests.book.load import ROOT, load
+from tests.book.load import ROOT
 from tests.browser import chromium
 from tests.browser.built import current_pages
 
 ONLY = "book/00_overview", "book/solutions/01_dot_product"
+# in a process of its own, because other tests have a browser open in this one
+PRINT = """
+import sys
+from pathlib import Path
+from tests.book.load import ROOT, load
+paper = load(ROOT / ".ci" / "paper", "paper")
+paper.HTML = Path(sys.argv[1])
+paper.main(*sys.argv[2:])
+"""
 
 
 @pytest.fixture(scope="module")
 def pdf(tmp_path_factory):
     if chromium.find() is None:
         pytest.skip(chromium.MISSING)
-    paper = load(ROOT / ".ci" / "paper", "paper")
-    paper.HTML = current_pages()
     out = tmp_path_factory.mktemp("paper") / "book.pdf"
-    paper.main(out, *ONLY)
+    command = [sys.executable, "-c", PRINT, str(current_pages()), str(out), *ONLY]
+    subprocess.run(command, cwd=ROOT, check=True)
     return PdfReader(out)
 
 
