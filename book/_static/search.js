@@ -19,7 +19,8 @@
   const places = PASSAGES.flatMap(([page, whole, passages]) =>
     passages.map(([anchor, title, text, names]) => ({
       page, whole, anchor, title, text: ` ${text} `, names,
-      bare: bare(`${title} ${text}`), low: [whole, title, ` ${text} `, names].map(spelt),
+      bare: bare(`${title} ${text}`),
+      low: [whole, title, ` ${text} `, names].map(spelt),
     })));
 
   // What is typed, as one pattern for each word: its beginning, in any form.

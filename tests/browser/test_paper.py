@@ -42,7 +42,7 @@ def test_two_pages_are_printed_with_contents_and_formulas_as_on_the_page(pdf):
     chapter = pdf.get_destination_page_number(pdf.outline[2]) + 1
     assert f" {chapter}" in " ".join(pdf.pages[1].extract_text().split("\n"))
     fonts = {
-        str(font.get_object()["/BaseFont"])
+        str(font.get_object().get("/BaseFont"))
         for page in pdf.pages
         for font in page["/Resources"].get("/Font", {}).values()
     }
