@@ -31,7 +31,7 @@ OTHER, MORE, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
 SUMS = ("reading", HOMEWORK, STRETCH, MORE)
 LESSONS = (*dict.fromkeys(READ.values()), *SUMS)
 LECTURE, EXPLAIN = 90, 12  # minutes, and those in which students explain homework
-IN_CLASS = 2  # minutes for each minute of reading in a section that is presented
+IN_CLASS = 1.5  # minutes for each minute of reading in a section that is presented
 TASK = re.compile(
     r"### Exercise (\d+\.\d+): (.+)\n\n(?:\*\*(.+?)\.?\*\*(, after[^.]+)?)?"
 )
@@ -166,7 +166,7 @@ def plan(app, docname, lines):
         spent = Counter()
         for each in facts:
             spent.update(each)
-        present = IN_CLASS * sum(spent[column] for column in PRESENT)
+        present = round(IN_CLASS * sum(spent[name] for name in PRESENT))
         times = [present, spent["reading"], spent[HOMEWORK]]
         left = LECTURE - EXPLAIN - present
         hours = f"{(sum(times[1:]) + 3) // 6 / 10}"  # a half is rounded up
