@@ -163,7 +163,7 @@ def test_the_cheat_sheet_writes_attention_in_pytorch(n_kv_heads):
 
 WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
 ALSO = re.findall(r"also\s+called\s+(?:an?\s|the\s)?([\w -]+)", read("glossary.md"))
-BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.])\*\*")
+BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.?])\*\*")  # a question is no word
 
 
 def singular(word):
