@@ -1,6 +1,7 @@
-"""Sphinx extension: the laws, the wrong versions and the layers that were tried."""
+"""Sphinx extension: tables of laws, wrong versions, layers, exercises."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from sphinx.util.docutils import SphinxDirective
 from mha import laws, zoo
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own modules
+from portable import BOOK
+
 from chapters import chapter_number, chapter_of
 
 # Where the page "Test your own attention" explains a broken law; some by library.
@@ -33,17 +36,39 @@ def table(head, rows):
     return [f"| {' | '.join(str(cell) for cell in line)} |" for line in lines]
 
 
+def earned(name):
+    """Return a link to the chapter of a law or a bug."""
+    slug = chapter_of(name)
+    number = chapter_number(slug)
+    return f"[{number}. {slug.replace('_', ' ')}]({number:02}_{slug}.ipynb)"
+
+
 def law_rows():
     """Yield what the table of the laws says of each."""
     for law in (*laws.ALL, *laws.ENCODER):
-        yield chapter_number(chapter_of(law.slug)), law.name, f"`{law.slug}`"
+        yield earned(law.slug), law.name, f"`{law.slug}`"
 
 
 def zoo_rows():
     """Yield what the table of the wrong versions says of each."""
     for member in (*zoo.WRONG, *zoo.ENCODERS[1:]):
         seen = f"[{member.seen}]({member.link})" if member.link else member.seen
-        yield member.wrong, seen, f"`{member.name}`"
+        yield earned(member.name), member.wrong, seen, f"`{member.name}`"
+
+
+def exercise_rows():
+    """Yield the exercises of each chapter, as the solutions call them."""
+    for path in sorted((BOOK / "solutions").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+        tasks = re.findall(r"^#+ Exercise ([\d.]+): (.+)$", text, re.MULTILINE)
+        links = (
+            f"[{number} {title}](#exercise-{number.replace('.', '-')})"
+            for number, title in tasks
+        )
+        number, _, slug = path.stem.partition("_")
+        name = f"{int(number)}. {slug.replace('_', ' ')}"
+        yield f"[{name}]({path.name})", "; ".join(links)
 
 
 def reason(row, slug):
@@ -64,25 +89,28 @@ def layer_rows():
         yield what, row["held"], len(row["not asked"]), ", ".join(broken) or "none"
 
 
+TABLES = {  # the head of each table, and its rows
+    "laws": (["chapter", "law", "in `mha.laws`"], law_rows),
+    "zoo": (
+        ["chapter", "what was done wrong", "seen in public", "in `mha.zoo`"],
+        zoo_rows,
+    ),
+    "layers": (["layer", "hold", "not asked", "broken"], layer_rows),
+    "exercises": (["chapter", "solutions"], exercise_rows),
+}
+
+
 class Catalogue(SphinxDirective):
-    """``{catalogue} laws``, ``zoo`` or ``layers`` becomes a table."""
+    """``{catalogue} laws``, or another name of `TABLES`, becomes a table."""
 
     required_arguments = 1
 
     def run(self):
         """Return the nodes of the table."""
-        if self.arguments[0] == "laws":
-            lines = table(["chapter", "law", "in `mha.laws`"], law_rows())
-        elif self.arguments[0] == "layers":
-            head = ["layer", "hold", "not asked", "broken"]
-            lines = table(head, layer_rows())
-        else:
-            lines = table(
-                ["what was done wrong", "seen in public", "in `mha.zoo`"], zoo_rows()
-            )
+        head, rows = TABLES[self.arguments[0]]
         box = nodes.container()
-        where = self.get_source_info()[0]
-        self.state.nested_parse(StringList(lines, where), self.content_offset, box)
+        lines = StringList(table(head, rows()), self.get_source_info()[0])
+        self.state.nested_parse(lines, self.content_offset, box)
         return box.children
 
 

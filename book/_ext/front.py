@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
-from minutes import exact_minutes
+from minutes import afternoon, hours
 from opening import slug
 from publish import addresses
 from sphinx.util import logging
@@ -21,20 +21,14 @@ sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from figures import front
 
 NAME = re.compile(r"\{\{ ?(\w+) ?\}\}")
-LATE = ("overview", "fast", "hours", "hours_all")
-# What the fast path reads: a section of a chapter, or all of it.
-FAST = {
-    "softmax": "Break it", "scale": "Break it", "masks": "Break it",
-    "attention": "The law", "why_heads": "The equation", "split": "Break it",
-    "output": "Break it", "encoder": "", "laws": "",
-}  # fmt: skip
+LATE = ("overview", "afternoon", "hours", "hours_all")
 logger = logging.getLogger(__name__)
 
 
 def fill_in(app, page, source):
     """Put the numbers and the pictures where their names are."""
     if page == app.config.root_doc:
-        known = front.facts() | addressed()
+        known = front.facts() | addressed(os.environ)
         source[0] = NAME.sub(lambda found: value(found, known), source[0])
 
 
@@ -47,55 +41,58 @@ def value(found, known):
     return known.get(found[1], "")
 
 
-def addressed():
-    """Return what a book that is published says of its address."""
-    address, repository, _ = addresses(os.environ)
+def addressed(environ):
+    """Return what a book says of its address and its repository, published or not."""
+    address, repository, _ = addresses(environ)
     folder = posixpath.basename(repository)
     return {
         "bib_url": f",\n  url    = {{{address}}}" if address else "",
         "clone": f"git clone {repository} && cd {folder}\n" if repository else "",
+        "repository": f"a copy of [the repository]({repository})"
+        if repository
+        else "a copy of the repository that this page was built from",
+        "install": f"pip install git+{repository}"
+        if repository
+        else "pip install path/to/the/copy",
+        "downloads": PUBLISHED if environ.get("BOOK_DOWNLOADS") else UNPUBLISHED,
     }
 
 
-def fast_minutes(app, pages):
-    """Return how long the fast path takes."""
-    total = 0
-    for name, start in FAST.items():
-        if not start:
-            total += app.env.metadata[pages[name]]["minutes"]
-            continue
-        sections = app.env.get_doctree(pages[name]).findall(nodes.section)
-        named = [s for s in sections if s[0].astext().startswith(start)]
-        if not named:
-            logger.warning("front: no section %r in the chapter %s", start, name)
-        total += sum(map(exact_minutes, named[:1]))
-    return total
+PUBLISHED = (
+    'The whole book is there <a href="../head-by-head.pdf">as one PDF</a>, and '
+    '<a href="../head-by-head.zip">as an archive of these pages</a> to read offline.'
+)
+UNPUBLISHED = (
+    "The README shows the command that prints the whole book as one PDF. These pages "
+    "also work offline, from a folder."
+)
 
 
-def times(app):
+def times(env):
     """Return the times that the page promises."""
-    pages = {slug(page): page for page in app.env.found_docs if slug(page)}
-    facts = [app.env.metadata[page] for page in pages.values()]
-    deeper = sum(each["minutes_deeper"] for each in facts)
-    hours = (deeper + sum(each["minutes"] for each in facts)) / 60
-    hours_all = (deeper + sum(each["minutes_with_all"] for each in facts)) / 60
+    chapters = [env.metadata[page] for page in sorted(env.found_docs) if slug(page)]
+    deeper = sum(each["minutes_deeper"] for each in chapters)
+    text = deeper + sum(each["minutes"] for each in chapters)
+    everything = deeper + sum(each["minutes_with_all"] for each in chapters)
     return {
-        "fast": f"{10 * round(fast_minutes(app, pages) / 10)}",
-        "hours": f"{hours:.0f}",
-        "hours_all": f"{hours_all:.0f}",
-        "overview": f"{app.env.metadata[pages['overview']]['minutes']}",
+        "overview": str(chapters[0]["minutes"]),
+        "afternoon": hours(afternoon(env)),
+        "hours": f"{text / 60:.0f}",
+        "hours_all": f"{everything / 60:.0f}",
     }
 
 
-def show(app, pagename, templatename, context, doctree):
+def fill_in_late(app, tree, page):
     """Fill in what other pages know."""
-    if pagename == app.config.root_doc and doctree:
-        known = times(app)
-        context["body"] = NAME.sub(lambda found: known[found[1]], context["body"])
+    if page == app.config.root_doc:
+        known = times(app.env)
+        for text in [text for text in tree.findall(nodes.Text) if "{{" in text]:
+            late = NAME.sub(lambda found: known[found[1]], text.astext())
+            text.parent.replace(text, nodes.Text(late))
 
 
 def setup(app):
     """Register with Sphinx."""
     app.connect("source-read", fill_in)
-    app.connect("html-page-context", show)
+    app.connect("doctree-resolved", fill_in_late)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -151,7 +151,7 @@ def link(found):
 def terms(file=BOOK / "glossary.md"):
     """Return ``{anchor: word}`` of the glossary."""
     lines = file.read_text(encoding="utf-8").partition("```{glossary}\n")[2].split("\n")
-    words = [line for line in lines if line and line[0] not in " `"]
+    words = [line for line in lines if line and line[0] not in " `#"]
     return {f"term-{word.replace(' ', '-')}": word for word in words}
 
 

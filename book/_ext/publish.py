@@ -6,18 +6,23 @@ the environment and nowhere in this tree:
     BOOK_ADDRESS     https://somebody.example/book/
     BOOK_REPOSITORY  https://github.com/somebody/book
     BOOK_BRANCH      main
+    BOOK_DOWNLOADS   yes, if a PDF and an archive of the pages stand beside them
 
 Without them the book builds as well, without canonical addresses, a map of the site,
-and links to edit or to launch a page.
+cards for links, and links to edit, to launch or to download.
 """
 
 import os
+import tomllib
+from datetime import date
+from pathlib import Path
 from urllib.parse import urlsplit
 
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
 BINDER = "https://mybinder.org/v2/gh"
 COPIES = "colab"  # the branch with the notebooks that install what they need
+CARDS = {"image": "book/_static/ten.png", "image_mini": "book/_static/logo.png"}
 
 
 def addresses(environ):
@@ -31,14 +36,26 @@ def addresses(environ):
     return address and address + "/", repository, branch
 
 
-def launch(repository, branch, source):
+def edition():
+    """Return the version of the book, and the day on which it is built.
+
+    >>> edition().partition(",")[0]
+    'Version 0.1.0'
+    """
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    version = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+    today = date.today()
+    return f"Version {version}, {today.day} {today:%B %Y}"
+
+
+def launch(repository, source):
     """Return the name and the address of each place where a notebook can be run."""
     if not repository.startswith(GITHUB):
         return []  # the two know no other host
     name = repository.removeprefix(GITHUB)
     return [
         ("Colab", f"{COLAB}/{name}/blob/{COPIES}/{source}"),
-        ("Binder", f"{BINDER}/{name}/{branch}?urlpath=lab/tree/{source}"),
+        ("Binder", f"{BINDER}/{name}/{COPIES}?urlpath=lab/tree/{source}"),
     ]
 
 
@@ -47,6 +64,9 @@ def fill_in(app, config):
     address, repository, branch = addresses(os.environ)
     config.html_baseurl = config.ogp_site_url = address
     config.notfound_urls_prefix = urlsplit(address).path or "/"
+    config.copyright += f". {edition()}"
+    if address:  # a link to a page is shown with a card of its own
+        config.ogp_image, config.ogp_social_cards = None, CARDS
     if repository:
         config.html_theme_options |= {
             "source_repository": repository,
@@ -57,8 +77,8 @@ def fill_in(app, config):
 
 def show(app, pagename, templatename, context, doctree):
     """Tell the template of a page where it can be run."""
-    _, repository, branch = addresses(os.environ)
-    context["launch"] = launch(repository, branch, context.get("sourcename") or "")
+    _, repository, _ = addresses(os.environ)
+    context["launch"] = launch(repository, context.get("sourcename") or "")
 
 
 def setup(app):

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from figures.house import IT, WORDS, drawing, numbers
+from figures.house import IT, WORDS, numbers
 from figures.scene import paint
-from figures.ten import alt as ten_alt
-from figures.ten import rows as ten_rows
-from figures.ten import ten, worst
+from figures.ten import rows
 from mha import laws, zoo
 
 STORE = Path(__file__).parents[1] / "_data" / "hook.json"
@@ -36,18 +34,28 @@ def hook() -> dict[str, Any]:
 
 
 def sentence() -> str:
-    """Return the sentence, with an arc from "it" to each word that it attends to."""
-    row = numbers()["A"][0][IT]
+    """Return the sentence, with arcs from one word to those that it attends to.
+
+    A reader chooses the word, and the style sheet shows its arcs.
+    """
     places = {word.strip("."): x for word, x in SENTENCE}
-    arcs = "".join(
-        _arc(places[WORDS[IT]], places[word], float(weight))
-        for word, weight in zip(WORDS, row, strict=True)
-    )
+    arcs, choices, said = "", "", []
+    for word, row in zip(WORDS, numbers()["A"][0], strict=True):
+        weights = dict(zip(WORDS, map(float, row), strict=True))
+        ends = (_arc(places[word], places[w], weight) for w, weight in weights.items())
+        arcs += f'<g class="from-{word}">{"".join(ends)}</g>'
+        chosen = " checked" if word == WORDS[IT] else ""
+        choices += (
+            f'<label><input type="radio" name="asks" value="{word}"{chosen}> {word}'
+            "</label>"
+        )
+        given = ", ".join(f"{weight:.2f} to {w}" for w, weight in weights.items())
+        said.append(f"{word} gives {given}")
     text = "".join(f'<text x="{x}" y="147">{word}</text>' for word, x in SENTENCE)
-    given = [f"{w:.2f} to {word}" for word, w in zip(WORDS, row, strict=True)]
     return (
-        '<svg class="arcs" viewBox="0 0 506 160" role="img" aria-label="The word it '
-        f'gives of its attention {", ".join(given)}.">{arcs}{text}</svg>'
+        '<svg class="arcs" viewBox="0 0 506 160" role="img" aria-label="Attention: '
+        f'{"; ".join(said)}.">{arcs}{text}</svg><fieldset><legend>Word:'
+        f"</legend>{choices}</fieldset>"
     )
 
 
@@ -147,19 +155,6 @@ def letters(tokens: Iterable[int], expected: Sequence[int] | None = None) -> str
 LAW = laws.future_leaves_past_alone
 
 
-def house() -> str:
-    """Return the house picture."""
-    scene, says = drawing("overview", "wide")
-    return f"<div>{scene.svg(says)}</div>"  # Markdown leaves a block alone
-
-
-def bugs() -> str:
-    """Return the ten bugs, for a column of text and for a phone."""
-    wide, narrow = (ten(layout).svg(ten_alt()) for layout in ("wide", "narrow"))
-    hidden = '<div class="mha-narrow" style="display: none">'
-    return f'<div class="mha-wide">{wide}</div>{hidden}{narrow}</div>'
-
-
 def _row(values: Iterable[float]) -> str:
     """Return numbers as they are printed."""
     return ", ".join(f"{round(float(x), 2):g}" for x in values)
@@ -185,8 +180,6 @@ def facts() -> dict[str, str]:
         "piles": piles(),
         "input": letters(wrong["example"]),
         "after": letters(repaired, answer),
-        "house": house(),
-        "ten": bugs(),
         "accuracy": f"{wrong['accuracy']:.3f}",
         "low": f"{max(right['loss'][-1], wrong['loss'][-1]):.3f}",
         "repaired": f"{wrong['repaired']:.3f}",
@@ -195,6 +188,5 @@ def facts() -> dict[str, str]:
         "expected": _row(found.expected[0]),
         "got": _row(found.got[0]),
         "laws": str(len(laws.ATTENTION)),
-        "broken": str(next(len(row.broken) for row in ten_rows() if row.name == B)),
-        "worst": worst(),
+        "broken": str(next(len(row.broken) for row in rows() if row.name == B)),
     }

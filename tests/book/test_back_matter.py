@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mha import laws, multi_head_attention
+from tests.book.load import extension
 
 BOOK = Path(__file__).parents[2] / "book"
 LINK = re.compile(r"\]\((\d\d_\w+)\.ipynb(?:#[^)]*)?\)")
@@ -162,7 +163,7 @@ def test_the_cheat_sheet_writes_attention_in_pytorch(n_kv_heads):
 
 WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
 ALSO = re.findall(r"also\s+called\s+(?:an?\s|the\s)?([\w -]+)", read("glossary.md"))
-BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.])\*\*")
+BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.?])\*\*")  # a question is no word
 
 
 def singular(word):
@@ -193,6 +194,40 @@ def test_each_word_that_a_chapter_introduces_is_in_the_glossary():
     slugs = sorted(path.stem for path in BOOK.glob("*.ipynb"))
     found = {slug: lacking(introduced(slug)) for slug in slugs}
     assert len(slugs) > 15 and {s: words for s, words in found.items() if words} == {}
+
+
+def test_the_glossary_is_in_the_order_of_the_alphabet():
+    assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
+
+
+def test_each_letter_of_the_glossary_can_be_jumped_to():
+    letters = re.findall(r"\[(\w)\]\(#(\w)\)", read("glossary.md"))
+    groups = re.split(r"^## ", read("glossary.md"), flags=re.M)[1:]
+    assert [a for a, _ in letters] == [group[0] for group in groups]
+    assert all(a.lower() == b for a, b in letters)
+    for group in groups:
+        words = re.findall(r"^(\S.*)\n  \S", group, re.M)
+        assert words and {word[0].upper() for word in words} == {group[0]}
+
+
+def test_every_answer_of_the_interview_is_folded_below_its_question():
+    for question, answer in questions():
+        inside = answer.strip()
+        assert inside.startswith("<details>\n<summary>Answer</summary>\n\n"), question
+        assert inside.endswith("\n\n</details>") and inside.count("<details>") == 1
+
+
+def test_the_solutions_list_every_exercise():
+    pytest.importorskip("sphinx")
+    catalogue = extension("catalogue")
+    listed = " ".join(cell for row in catalogue.exercise_rows() for cell in row)
+    tasks = [re.findall(r"### Exercise (\d+\.\d+):", read(p.name))
+             for p in BOOK.glob("[0-9]*.ipynb")]  # fmt: skip
+    numbers = [number for chapter in tasks for number in chapter]
+    assert len(numbers) > 50
+    assert [
+        n for n in numbers if f"(#exercise-{n.replace('.', '-')})" not in listed
+    ] == []
 
 
 def test_the_examples_of_the_prerequisites_print_what_the_page_says():

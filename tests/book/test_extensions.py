@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("sphinx")
 
 from docutils import nodes
+from sphinx import addnodes
 
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
 from mha import laws, zoo
@@ -232,6 +233,27 @@ def test_the_first_use_of_a_word_leads_to_its_meaning():
     assert link["refuri"] == "glossary.html#term-logit"
 
 
+# What the search reads
+
+
+def test_a_section_and_a_word_are_passages_with_what_they_say_and_nothing_else():
+    search = extension("search")
+    term = nodes.term("", "mask", ids=["term-mask"])
+    meaning = nodes.definition("", nodes.paragraph("", "A table."))
+    words = nodes.definition_list("", nodes.definition_list_item("", term, meaning))
+    formula = nodes.paragraph("", "", nodes.math("", "\\frac{q \\cdot k}{\\sqrt{d_k}}"))
+    law = section("The law", "It holds.", formula, cell("printed"))
+    law["ids"] = ["the-law"]
+    top = section("Masks", "Who may?", law, addnodes.glossary("", words))
+    top["ids"] = ["masks"]
+    found = list(search.passages(nodes.document(None, None, "", top)))
+    assert found == [
+        ["", "Masks", "Who may?", ""],
+        ["the-law", "The law", "It holds. q ·k/√d_k", "code"],
+        ["term-mask", "mask", "A table.", ""],
+    ]
+
+
 # What a page loads
 
 
@@ -292,11 +314,28 @@ def test_a_fork_is_named_by_the_environment_alone():
 
 def test_launch_links_appear_only_where_they_work():
     launch, source = extension("publish").launch, "book/01_dot_product.ipynb"
-    found = dict(launch("https://github.com/somebody/book", "main", source))
+    found = dict(launch("https://github.com/somebody/book", source))
     assert found["Colab"].endswith(f"/somebody/book/blob/colab/{source}")
-    assert found["Binder"].endswith(f"/somebody/book/main?urlpath=lab/tree/{source}")
-    assert launch("https://git.example/somebody/book", "main", source) == []
-    assert launch("", "main", source) == []
+    assert found["Binder"].endswith(f"/somebody/book/colab?urlpath=lab/tree/{source}")
+    assert launch("https://git.example/somebody/book", source) == []
+    assert launch("", source) == []
+
+
+def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypatch):
+    publish = extension("publish")
+    for name in FORK:
+        monkeypatch.delenv(name, raising=False)
+    for environ, cards in ({}, False), (FORK, True):
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        config = SimpleNamespace(
+            copyright="us", html_theme_options={}, ogp_image="ten.png",
+            ogp_social_cards={"enable": False},
+        )  # fmt: skip
+        publish.fill_in(None, config)
+        assert re.fullmatch(r"us\. Version \d\S+, \d+ \w+ \d{4}", config.copyright)
+        assert (config.ogp_social_cards == publish.CARDS) == cards
+    assert all((ROOT / path).exists() for path in publish.CARDS.values())
 
 
 def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
@@ -310,4 +349,16 @@ def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
         assert first["id"] == "install"
         source = "".join(first["source"])
         assert FORK["BOOK_REPOSITORY"] in source
-        assert f"%cd /content/head-by-head/{name.parent.as_posix()}" in source
+        assert f"%cd ~/head-by-head/{name.parent.as_posix()}" in source
+
+
+def test_the_copy_of_a_chapter_installs_only_what_the_chapter_needs():
+    colab = load(ROOT / ".ci" / "colab", "colab")
+
+    def libraries(*lines):
+        return set(colab.libraries("\n".join(lines), set()))
+
+    assert libraries("import numpy as np", "import mha") == set()
+    assert libraries("from sklearn import metrics") == {"scikit-learn"}
+    assert "torch" in libraries("from mha import nn")
+    assert libraries("import pretrained") >= {"tokenizers", "safetensors"}

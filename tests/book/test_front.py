@@ -39,21 +39,32 @@ def test_the_front_page_says_what_chapter_12_found():
 
 def test_every_name_in_the_page_stands_for_something_and_no_result_is_typed(page):
     named = set(page.NAME.findall(PAGE))
-    known = front.facts().keys() | page.addressed().keys() | set(page.LATE)
+    known = front.facts().keys() | page.addressed({}).keys() | set(page.LATE)
     assert named == known
     typed = re.sub(r"\{\{.*?\}\}", "", PAGE)
     for name in ("accuracy", "repaired", "got", "laws", "low"):
         assert not re.search(rf"\b{re.escape(front.facts()[name])}\b", typed), name
 
 
-def test_the_sentence_shows_the_weights_of_it():
+def test_a_published_front_page_links_the_repository_the_paper_and_the_archive(page):
+    known = {"BOOK_REPOSITORY": "https://git.example/a/b", "BOOK_DOWNLOADS": "yes"}
+    said, unknown = page.addressed(known), page.addressed({})
+    assert "(https://git.example/a/b)" in said["repository"]
+    assert said["install"] == "pip install git+https://git.example/a/b"
+    assert "head-by-head.pdf" in said["downloads"] and ".zip" in said["downloads"]
+    assert not any("href" in text or "](" in text for text in unknown.values())
+
+
+def test_the_sentence_shows_the_weights_of_each_word():
     found = front.numbers()
     Q, K, V = found["Q"][0], found["K"][0].T, found["V"][0]
     A = scaled_dot_product_attention(Q, K, V, return_weights=True)[1]
     svg = front.sentence()
-    for word, weight in zip(front.WORDS, A[front.IT], strict=True):
-        assert f"{weight:.2f} to {word}" in svg
-    assert f">{A[front.IT].max():.2f}<" in svg
+    for name, row in zip(front.WORDS, A, strict=True):
+        given = zip(row, front.WORDS, strict=True)
+        said = ", ".join(f"{weight:.2f} to {word}" for weight, word in given)
+        assert f"{name} gives {said}" in svg and f'class="from-{name}"' in svg
+        assert f">{row.max():.2f}<" in svg
 
 
 def test_the_law_on_the_page_is_broken_by_b_and_satisfied_by_a():
@@ -70,8 +81,3 @@ def test_the_picture_says_of_the_ten_bugs_what_a_report_says():
         assert tuple(finding.law.slug for finding in report.broken) == row.broken
     alt = re.search(r"!\[(.*?)\]\(book/_static/ten.png\)", README)[1]
     assert ten.worst() in alt
-
-
-def test_the_fast_path_links_to_the_chapters_whose_time_it_counts(page):
-    part = PAGE.partition("## The fast path")[2].partition("## ")[0]
-    assert set(re.findall(r"\d\d_(\w+)\.ipynb", part)) == set(page.FAST)

@@ -1,9 +1,11 @@
 """The book on paper: the command of the README prints every page."""
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright")
-pytest.importorskip("pypdf", reason="pip install pypdf, as the README says")
+pytest.importorskip("pypdf")
 
 from pypdf import PdfReader
 
@@ -61,6 +63,14 @@ def test_hints_and_solutions_stand_at_the_end(paper, pdf):
     for number in ("1.1", "4.4", "17.4"):
         assert f"Exercise {number}:" in hints and f"Exercise {number}:" in solutions
     assert "check.causal_row" in solutions
+
+
+def test_nothing_asks_to_drag_below_a_still_and_no_lost_page_is_printed(pdf):
+    text = " ".join(" ".join(page.extract_text() for page in pdf.pages).split())
+    assert text.count("On the page, this figure can be moved.") > 5
+    captions = re.findall(r"Figure \d+\.\d+ .*?can be moved\.", text)
+    assert [c for c in captions if re.search("[Dd]rag|slider|arrow", c[-400:])] == []
+    assert "No such page" not in text
 
 
 def test_what_a_page_folds_is_printed(pdf, paper):
