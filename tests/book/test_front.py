@@ -50,7 +50,7 @@ def test_every_name_in_the_page_stands_for_something_and_no_result_is_typed(page
 
 def test_the_sentence_shows_the_weights_of_it():
     found = front.numbers()
-    Q, K, V = found["Q"][0], found["K"][0].T, found["V"][0]
+    Q, K, V = found["Q"][0], found["K"][0], found["V"][0]
     A = scaled_dot_product_attention(Q, K, V, return_weights=True)[1]
     svg = front.sentence()
     for word, weight in zip(front.WORDS, A[front.IT], strict=True):

@@ -45,7 +45,7 @@ masking.hidden = !ids.includes("mask");
 const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
   .map(([value, text]) => html("option", { value }, text));
 const breaking = html("select", { onchange: () => damage(breaking.value) }, ...options(["", "nothing is broken"]),
-  html("option", { value: "mystery" }, "a mystery: one of these"));
+  bugs.length > 3 ? html("option", { value: "mystery" }, "a mystery: one of these") : null);
 const guessing = html("select", { onchange: () => guess(guessing.value) }, ...options(["", "choose its name"]));
 const asked = html("span", { hidden: true }, html("label", {}, "What is broken? ", guessing), button("tell me", () => guess(state.bug)));
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
@@ -67,7 +67,7 @@ let layout, cells, grids, bands, scaler;
 function picture(layout) {
   const template = html("template", {});
   template.innerHTML = data.stills?.[layout] ?? "";
-  return root.querySelector(`.still .${layout} svg`) ?? template.content.firstChild;
+  return root.querySelector(`.mha-${layout} svg`) ?? template.content.firstChild;
 }
 
 // shows the sheet that fits; its numbers stay a picture until the reader comes near

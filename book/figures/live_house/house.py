@@ -55,6 +55,11 @@ def house(part: str = "whole") -> View:
     return View(__file__, data, lambda: sheets["wide"].picture(alt))
 
 
+def still(part: str, layout: str = "wide") -> str:
+    """Return the still picture of a part as SVG."""
+    return Sheet(part, layout).svg(alt_of(part))
+
+
 def alt_of(part: str) -> str:
     """Return what the still picture of a part shows."""
     row = numbers()["A"][0][IT]

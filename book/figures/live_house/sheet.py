@@ -43,11 +43,11 @@ class Sheet:
     def __init__(self, part: str, layout: str) -> None:
         plan = DATA["parts"][part][layout]
         self.width, (self.w, self.h) = plan["width"], plan["cell"]
-        given = DATA["parts"][part].get("given", ())
-        self.above = {  # the right factor of each product that is computed here
+        bare = DATA["parts"][part].get("bare", ())
+        self.above = {  # the right factor of each product, unless the part omits it
             name: spec["above"]
             for name, spec in MATRICES.items()
-            if "above" in spec and name not in given
+            if "above" in spec and name not in bare
         }
         self.floors: list[list[str]] = plan["floors"]
         self.floor = {}  # of each matrix
@@ -291,14 +291,19 @@ class Sheet:
         return (
             '<svg class="mha-sheet" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
             f'{self.width:g} {self.height:g}" role="img" aria-label="{escape(alt)}" '
+            f'style="display:block;margin:0 auto;max-width:{1.2 * self.width:.0f}px" '
             f'font-family="{escape(SANS)}" fill="{paint("ink")}">{marks}</svg>'
         )
 
     def picture(self, alt: str) -> Picture:
         """Return the sheet for paper, and for a notebook that runs no script."""
+        return Picture(self.scene().figure(), alt, self.svg(alt))
+
+    def scene(self) -> Scene:
+        """Return the sheet as one drawing."""
         scene = Scene(self.width, self.height)
         scene.marks = [*self.back.marks, *self.front.marks]
-        return Picture(scene.figure(), alt, self.svg(alt))
+        return scene
 
     def places(self) -> dict[str, object]:
         """Return what the script needs to put its cells where the numbers are."""

@@ -13,10 +13,11 @@ pytest.importorskip("matplotlib")
 from matplotlib.path import Path
 
 import figures
+from figures.live_house.numbers import DATA
+from figures.live_house.sheet import Sheet
 from figures.scene import LIGHT, Shape, Text
 from figures.ten import ten
 
-house = sys.modules["figures.house"]
 CSS = File(figures.__file__).parents[1] / "_static" / "figures.css"
 ENOUGH = 4.5
 
@@ -33,7 +34,6 @@ THEMES = {"light": LIGHT, "dark": DARK}
 rng = np.random.default_rng(0)
 TABLE = rng.normal(size=(2, 3, 2))
 DRAWINGS = {
-    **{f"house {slug}": lambda s=slug: figures.house(s) for slug in house.PARTS},
     "bugs": figures.bugs,
     "lanes": figures.lanes,
     "one head": figures.one_head,
@@ -57,7 +57,7 @@ def scene_of(draw):
     def take(scene, alt):
         taken.append(scene)
 
-    modules = "house", "layers", "ten", "worked"
+    modules = "layers", "ten", "worked"
     with mock.patch.multiple("figures.tables", picture=take):
         patches = [mock.patch.object(sys.modules[f"figures.{m}"], "picture", take)
                    for m in modules]  # fmt: skip
@@ -135,9 +135,14 @@ def test_every_word_of_a_drawing_can_be_read(name, theme):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_word_on_a_phone_can_be_read(theme):
-    for slug in house.PARTS:
-        assert too_faint(house.drawing(slug, "narrow")[0], theme) == []
     assert too_faint(ten("narrow"), theme) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("part", DATA["parts"])
+def test_every_word_of_the_live_house_can_be_read(part, theme):
+    for layout in ("wide", "narrow"):
+        assert too_faint(Sheet(part, layout).scene(), theme) == []
 
 
 def test_the_page_has_the_colours_of_the_palette():
