@@ -11,6 +11,8 @@ const ids = Object.keys(data.places.wide.at);
 const stageOf = (id) => stages.findIndex((stage) => stage.id === matrices[id].stage);
 const bugs = data.bugs.filter((bug) => ids.includes(bug.at));
 const bugOf = (id) => bugs.find((bug) => bug.id === id);
+// names such as W_O with their index below, and as plain text
+const rich = (text) => text.split(/_(\w+)/).map((piece, k) => (k % 2 ? html("sub", {}, piece) : piece));
 const plain = (label) => label.replace(/[*]/g, "");
 
 // what the reader has chosen so far
@@ -49,15 +51,16 @@ const breaking = html("select", { onchange: () => damage(breaking.value) }, ...o
 const guessing = html("select", { onchange: () => guess(guessing.value) }, ...options(["", "choose its name"]));
 const asked = html("span", { hidden: true }, html("label", {}, "What is broken? ", guessing), button("tell me", () => guess(state.bug)));
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
+marking.hidden = true;
 const breaks = html("div", { class: "breaks", hidden: !data.break }, html("label", {}, "Break it: ", breaking), asked, marking);
 const tools = html("div", { class: "tools" }, steps, breaks, heads, masking, button("back to the start", restart));
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
 const verdicts = data.laws.map((law) => {
   const sign = html("b", { role: "img" }, "·"), why = html("span", { class: "why" });
-  return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, law.name, html("small", {}, ` ch. ${law.chapter}`), why)) };
+  return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
 });
-const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws");
+const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked of these numbers: to come");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 
 // -------------------------------------------------------------------------- the sheet
@@ -81,7 +84,7 @@ function choose() {
   root.dataset.layout = layout;
   if (layout === "narrow") foot.append(steps, told); // near the thumb, and always in sight
   else tools.prepend(steps), tools.after(told);
-  if (found) { build(); update(); }
+  if (cells) { build(); update(); }
 }
 
 function build() {
@@ -93,7 +96,7 @@ function build() {
     const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.43 * w : 11;
     return svg("g", { role: "gridcell", tabindex: i + j ? -1 : 0, "data-id": id, "data-i": i, "data-j": j },
       svg("rect", { x: x + 1, y: y + 1, width: w - 2, height: h - 2, rx: 2.5 }),
-      svg("text", { x: x + w / 2, y: y + h / 2 + 0.36 * size, style: `font-size: ${size}px` }),
+      svg("text", { x: x + w / 2, y: y + h / 2 + 0.36 * size, style: `font-size: ${size}px` }, ""),
       svg("path", { d: `M${x + 3} ${y + h - 3}L${x + w - 3} ${y + 3}` }));
   };
   const matrix = (id) => {
@@ -131,16 +134,17 @@ function paint(id) {
     const tab = later || (state.stops?.[id] ?? "0,0") !== `${i},${j}` ? -1 : 0;
     const look = [text, alpha.toFixed(3), hidden && !later, off, later, tab].join();
     if (NODE.get(node) === look) return;
+    const [box, words] = node.children, mark = `${hidden && !later ? "hidden" : ""}${off ? " off" : ""}`;
     NODE.set(node, look);
-    const [box, words] = node.children;
-    words.textContent = text;
+    words.firstChild.data = text;
     box.setAttribute("fill-opacity", alpha.toFixed(3));
-    words.dataset.ink = role !== "weight" || alpha < 0.475 ? 0 : alpha < 0.635 ? 1 : 2;
-    node.setAttribute("class", `${hidden && !later ? "hidden" : ""}${off ? " off" : ""}`);
-    node.setAttribute("tabindex", tab);
+    const ink = role !== "weight" || alpha < 0.475 ? "0" : alpha < 0.635 ? "1" : "2";
+    if (words.dataset.ink !== ink) words.dataset.ink = ink;
+    if (node.getAttribute("class") !== mark) node.setAttribute("class", mark);
+    if (node.tabIndex !== tab) node.setAttribute("tabindex", tab);
     const says = toggle ? (x ? "yes" : "no") : hidden ? "hidden" : text;
     node.called ??= name(id, i, j);
-    node.setAttribute("aria-label", later ? "" : `${node.called}: ${says}${off ? ", wrong" : ""}`);
+    node.ariaLabel = later ? "" : `${node.called}: ${says}${off ? ", wrong" : ""}`;
   }));
 }
 
@@ -148,7 +152,6 @@ function paint(id) {
 function update() {
   found = forward(state.input, state.bug);
   right = state.bug ? forward(state.input) : found;
-  if (!cells) build();
   ids.forEach(paint);
   heads.set(String(state.head));
   masking.set(Object.keys(masks).find((kind) => String(masks[kind](words.length)) === String(state.input.mask)) ?? "");
@@ -157,6 +160,7 @@ function update() {
   asked.hidden = !state.mystery;
   marking.hidden = !state.bug || state.mystery;
   marking.setAttribute("aria-pressed", state.marked);
+  measure();
   judge();
   tell();
   light();
@@ -173,6 +177,10 @@ function judge() {
   }
   const broken = verdicts.filter((law) => law.why.textContent).length;
   heading.textContent = `Laws, asked of these numbers: ${broken ? `${broken} of ${verdicts.length} broken` : "all satisfied"}`;
+}
+
+// how far the reader is from what the task asks for
+function measure() {
   const { goal } = data;
   if (!goal) return;
   const row = found[goal.id][0][goal.row], more = row[goal.more], than = row[goal.than];
@@ -180,12 +188,10 @@ function judge() {
   aim(`${who} gives ${one} the weight ${num(more)}, and ${other} ${num(than)}.`, goal.equal ? !differs(more, than) : more > than);
 }
 
-// names such as W_O with their index below
-const rich = (text) => text.split(/_(\w+)/).map((piece, k) => (k % 2 ? html("sub", {}, piece) : piece));
 function tell() {
   const stage = stages[state.at], bug = bugOf(state.bug);
-  back.disabled = state.at === 0;
-  next.disabled = everything.disabled = state.at === last;
+  back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
+  for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
   count.textContent = `${state.at + 1} of ${stages.length}`;
   const [title, text] = state.mystery ? ["One step is wrong.", `Which one is not said. The laws find it: see which are broken, and by which numbers. ${state.guess}`]
     : bug ? [`Broken: ${bug.name}.`, `${state.guess || bug.wrong} ${state.guess ? `${bug.wrong} Repair: ${bug.repair}` : bug.seen}`]
@@ -366,15 +372,19 @@ function press(place, event) {
 mount(data.task, tools, told, frame, court);
 const foot = html("div", { class: "foot" }, readout, less, more);
 frame.after(foot);
+root.dataset.part = part;
 root.dataset.lmSuppressShortcuts = "true"; // no key pressed here is one of JupyterLab's
 less.hidden = more.hidden = true;
+found = right = forward(state.input);
+measure();
+tell();
 choose();
 new ResizeObserver(choose).observe(root);
 const watch = new IntersectionObserver((seen) => {
   if (!seen.some((entry) => entry.isIntersecting)) return;
   watch.disconnect();
-  found = right = forward(state.input);
+  build();
   update();
 }, { rootMargin: "400px" });
 watch.observe(root);
-addEventListener("beforeprint", () => { if (found) walk(last); });
+addEventListener("beforeprint", () => cells && walk(last));
