@@ -102,7 +102,7 @@ function build() {
   const matrix = (id) => {
     const M = of(found, id), [x, y] = at[id], { role, label, toggle } = matrices[id];
     cells[id] = M.map((row, i) => row.map((_, j) => box(id, M, i, j)));
-    grids[id] = svg("g", { role: "grid", class: `${role}${edits(id) ? " edit" : toggle ? " toggle" : ""}`, "aria-label": plain(label) },
+    grids[id] = svg("g", { role: "grid", class: edits(id) ? "edit" : toggle ? "toggle" : "", style: `--role: var(--${role})`, "aria-label": plain(label) },
       ...cells[id].map((row) => svg("g", { role: "row" }, ...row)),
       svg("rect", { class: "frame", x, y, width: w * M[0].length, height: h * M.length, rx: 4 }));
     return grids[id];
@@ -333,6 +333,7 @@ function finish(keep = true) {
   if (keep) update();
   else put(old);
 }
+
 function flip([id, i, j]) {
   state.input[id][i][j] = !state.input[id][i][j];
   update();

@@ -17,7 +17,7 @@ X, WEIGHTS = GIVEN["X"], {name: M for name, M in GIVEN.items() if name != "X"}
 HEADS = 2
 
 
-def numbers(is_causal: bool = False) -> dict[str, Array]:
+def numbers() -> dict[str, Array]:
     """Return every matrix of the house; those of attention have an axis of heads.
 
     Examples
@@ -29,8 +29,7 @@ def numbers(is_causal: bool = False) -> dict[str, Array]:
     Q, K, V = (
         mha.split_heads(mha.linear(X, WEIGHTS[f"W_{name}"]), HEADS) for name in "QKV"
     )
-    mask = mha.causal_mask(len(X)) if is_causal else np.ones((len(X), len(X)), bool)
-    H, A = mha.scaled_dot_product_attention(Q, K, V, mask=mask, return_weights=True)
+    H, A = mha.scaled_dot_product_attention(Q, K, V, return_weights=True)
     S = mha.dot_product_scores(Q, K)
     T = S / np.sqrt(Q.shape[-1])
     C = mha.merge_heads(H)
@@ -40,7 +39,7 @@ def numbers(is_causal: bool = False) -> dict[str, Array]:
     F = U @ WEIGHTS["W_2"]
     return GIVEN | W | {
         "Q": Q, "K": K, "V": V, "Kt": K.swapaxes(-1, -2), "V2": V, "S": S, "T": T,
-        "mask": mask, "M": np.where(mask, T, -np.inf), "A": A, "H": H, "C": C, "Y": Y,
+        "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C, "Y": Y,
         "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ SIZE = re.compile(r'font-size="([\d.]+)"')
 MATRICES, NUMBERS = DATA["matrices"], numbers()
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
 LABEL, NAMES, PILL, CAPTION = 19, 34, 27, 34  # heights above and below a matrix
-GAP, SEAM, BEHIND, LANE = 62, 5, 5, 10
+GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
 
 
 class Sheet:
@@ -63,8 +63,6 @@ class Sheet:
         self.back, self.front = (Scene(self.width, self.height) for _ in range(2))
         self._draw()
 
-    # ------------------------------------------------------------- where things are
-
     def _size(self, name: str) -> tuple[float, float]:
         rows, columns = NUMBERS[name].shape[-2:]
         return self.w * columns, self.h * rows
@@ -72,10 +70,7 @@ class Sheet:
     def _flows(self) -> Iterator[Flow]:
         """Yield which matrix goes into which: neighbours among those that are here."""
         for chain in DATA["chains"]:
-            yield from pairwise(name for name in chain if self._shown(name))
-
-    def _shown(self, name: str) -> bool:
-        return name in self.floor
+            yield from pairwise(name for name in chain if name in self.floor)
 
     def _is_straight(self, flow: Flow) -> bool:
         """Return whether an arrow leads from one matrix to its neighbour."""
@@ -92,10 +87,6 @@ class Sheet:
             if over := self.above.get(name):
                 yield over, x + (w - self._size(over)[0]) / 2
             x += w + gap
-
-    def _exit(self, name: str) -> float:
-        """Return where a way that bends leaves a matrix."""
-        return self._edge(name) + 6
 
     def _edge(self, name: str) -> float:
         behind = BEHIND if MATRICES[name].get("heads") else 0
@@ -115,7 +106,7 @@ class Sheet:
             a, b = flow
             if self._is_straight(flow):
                 continue
-            turns = [self._exit(a), self._middle(b)]
+            turns = [self._edge(a) + BEND, self._middle(b)]
             if flow in self.rails:
                 turns.insert(1, self._rail(flow))
                 self._take(taken, lanes, self.floor[a] + 1, flow, turns[:2])
@@ -158,8 +149,6 @@ class Sheet:
             return SEAM + self._size(over)[1] + names + LABEL
         return names + (PILL if "step" in spec else BEHIND)
 
-    # ---------------------------------------------------------------------- drawing
-
     def _draw(self) -> None:
         for x, y, w in self.bands:
             place = x, y + IT * self.h, w, self.h
@@ -191,7 +180,7 @@ class Sheet:
     def _way(self, flow: Flow, y: float) -> Iterator[tuple[float, float]]:
         """Yield the corners of a way through the lanes, and its end."""
         a, b = flow
-        x, end = self._exit(a), self._middle(b)
+        x, end = self._edge(a) + BEND, self._middle(b)
         yield x, y
         if flow in self.rails:
             lane = self._lane(self.floor[a] + 1, flow)
@@ -199,11 +188,9 @@ class Sheet:
             yield from ((before, lane), (x, lane))
         lane = self._lane(self.floor[b], flow)
         yield from ((x, lane), (end, lane))
-        column = next(c for c in self.floors[self.floor[b]] if b in self._column(c))
+        floor = self.floors[self.floor[b]]
+        column = next(c for c in floor if b in (c, self.above.get(c)))
         yield end, self.at[column][1] - self._head(column) - 1
-
-    def _column(self, name: str) -> tuple[str, str]:
-        return name, self.above.get(name, name)
 
     def _lane(self, floor: int, flow: Flow) -> float:
         return self.channels[floor] + LANE * self.lanes[floor][flow]
@@ -277,8 +264,6 @@ class Sheet:
         look = {"math": True}
         self.back.text(x, y + 14, spec["label"], role=spec["role"], bold=True, **look)
         self.back.text(x, y + 28, spec["shape"], size=10, role="muted", **look)
-
-    # -------------------------------------------------------------------- as a whole
 
     def svg(self, alt: str) -> str:
         """Return the sheet as SVG; what the script replaces is a group of its own."""
