@@ -73,8 +73,8 @@ def decks(chosen):
     toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text("utf-8"))
     found = {}
     for part in toc["parts"]:
-        paths = [BOOK.parent / f"{page['file']}.ipynb" for page in part["chapters"]]
-        if paths[0].exists():  # the reference has pages, and no chapters
+        if "numbered" in part:  # the others have pages, and no chapters
+            paths = [BOOK.parent / f"{page['file']}.ipynb" for page in part["chapters"]]
             found[part.get("caption", "Overview")] = paths
     if not chosen:
         return found

@@ -1,11 +1,11 @@
 """Sphinx extension: figures and outputs that can be read on a phone.
 
 Printed sentences wrap there, while a printed table scrolls. Small text in a picture
-gets the size that it needs. The house picture and the ten bugs have a narrow layout: a
-notebook stores the wide one, the page gets both, and its stylesheet shows the one that
-fits.
+gets the size that it needs. The live house has a narrow layout: a notebook shows the
+wide one, the page gets both, and its stylesheet shows the one that fits.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,7 +13,6 @@ from pathlib import Path
 from docutils import nodes
 
 sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
-from figures.house import drawing
 from figures.ten import alt as ten_alt
 from figures.ten import ten
 
@@ -21,7 +20,11 @@ COLUMN, LEAST = 358, 9.2  # px: a picture on a phone, and text that can be read 
 PICTURE = re.compile(r'<svg class="mha-picture".*?</svg>', re.DOTALL)
 SIZE = re.compile(r"font-size: ([\d.]+)px")
 WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
-KEY = re.compile(r'data-key="(house|ten) ([^"]+)"')
+KEY = re.compile(r'data-key="ten ([^"]+)"')
+# An image for notebooks, beside the data of a live figure that has drawings too.
+STILL = re.compile(
+    r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
+)
 
 
 def legible(svg):
@@ -36,26 +39,32 @@ def legible(svg):
     return SIZE.sub(grow, svg).replace('style="', style, 1)
 
 
-def narrow(kind, key):
-    """Return the narrow layout of a drawing."""
-    if kind == "ten":
-        scene, alt = ten("narrow"), ten_alt()
-    else:
-        scene, alt = drawing(key, "narrow")
-    scene.key = ""
-    return scene.svg(alt)
-
-
 def both(found):
     """Return a drawing for a page, and beside it the narrow layout if it has one."""
     wide = legible(found[0])
-    if not (key := KEY.search(wide)):
+    if not KEY.search(wide):
         return wide
-    small = legible(narrow(*key.groups()))
+    scene = ten("narrow")
+    scene.key = ""
+    return beside(wide, legible(scene.svg(ten_alt())))
+
+
+def beside(wide, narrow):
+    """Return two layouts, of which a page shows the one that fits."""
     return (
         f'<div class="mha-wide">{wide}</div>'
-        f'<div class="mha-narrow" style="display: none">{small}</div>'
+        f'<div class="mha-narrow" style="display: none">{narrow}</div>'
     )
+
+
+def drawn(found):
+    """Return a live figure whose still is what it draws, instead of an image."""
+    before, between, data, after = found.groups()
+    data = json.loads(data)
+    if not (stills := data.pop("stills", None)):
+        return found[0]
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return before + beside(**stills) + between + text.replace("<", "\\u003c") + after
 
 
 def fit(app, tree, docname):
@@ -68,6 +77,9 @@ def fit(app, tree, docname):
     for node in list(tree.findall(nodes.raw)):
         if "mha-picture" in node.astext():
             text = PICTURE.sub(both, node.astext())
+            node.replace_self(nodes.raw("", text, format=node["format"]))
+        elif "mha-house" in node.astext():
+            text = STILL.sub(drawn, node.astext())
             node.replace_self(nodes.raw("", text, format=node["format"]))
 
 

@@ -8,8 +8,8 @@ figure is a `figures.view.View` with a script of the same name beside its module
 from figures.charts import bars, collapse, histogram, lines, moves, points, walks
 from figures.dragons import dragons
 from figures.heads import heads
-from figures.house import house
 from figures.layers import blocks, lanes, one_head, paths, projections
+from figures.live_house import house
 from figures.masks import masks
 from figures.online import online
 from figures.plane import plane

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.house import IT, WORDS, numbers
+from figures.live_house import IT, WORDS, numbers
 from figures.scene import paint
 from figures.ten import rows
 from mha import laws, zoo

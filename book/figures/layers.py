@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from figures.house import numbers
+from figures.live_house import numbers
 from figures.scene import Scene, picture
 from mha.plot import Picture
 

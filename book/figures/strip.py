@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from figures.house import numbers as numbers_of_the_house
+from figures.live_house import numbers as numbers_of_the_house
 from figures.scene import Scene, corners
 
 THREE = ("query", "key", "value")
@@ -84,8 +84,7 @@ def draw_words(scene: Scene) -> None:
 
 def draw_three(scene: Scene) -> None:
     for x, name, role in zip((6, 20.5, 35), "QKV", THREE, strict=True):
-        matrix = NUMBERS()[name][0]
-        tiles(scene, matrix.T if name == "K" else matrix, x, 7, 5.5, role)
+        tiles(scene, NUMBERS()[name][0], x, 7, 5.5, role)
 
 
 def draw_scores(scene: Scene) -> None:

@@ -18,6 +18,8 @@ import numpy as np
 from mha.plot import Picture
 
 FOLDER = Path(__file__).parent
+IMPORT = re.compile(r'^import .* from "\./(.*)";$', re.MULTILINE)
+MODULES = re.compile(rf"{IMPORT.pattern}|^export ", re.MULTILINE)
 DIGITS = 4  # of the numbers handed to a script; the pages print two or three
 # VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
 FIND = (
@@ -109,16 +111,22 @@ def as_words(words: Iterable[object]) -> list[str]:
 
 @cache
 def text(file: Path) -> str:
-    """Return a script or a style sheet without comments and indentation."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+    """Return a script or a style sheet without comments, indentation and modules."""
+    lines = MODULES.sub("", file.read_text(encoding="utf-8")).splitlines()
     bare = (re.sub(r"(^|\s+)// .*$", "", line).strip() for line in lines)
     return "\n".join(line for line in bare if line)
 
 
 @cache
 def code(module: Path) -> str:
-    """Return the script of one kind of figure, with looks and parts that all share."""
+    """Return the script of one kind of figure, with looks and parts that all share.
+
+    What a script imports from beside it comes before it, once.
+    """
     sheets = FOLDER / "view.css", module.with_suffix(".css")
     css = json.dumps("".join(map(text, sheets)).replace("\n", ""), ensure_ascii=False)
-    scripts = FOLDER / "view.js", module.with_suffix(".js")
-    return "\n".join([f"const css = {css};", *map(text, scripts)])
+    script = module.with_suffix(".js")
+    imported = IMPORT.findall(script.read_text(encoding="utf-8"))
+    names = [*imported, script.name]
+    own = "\n".join(["(() => {", *(text(module.with_name(n)) for n in names), "})()"])
+    return "\n".join([f"const css = {css};", text(FOLDER / "view.js"), own])

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("sphinx")
+pytest.importorskip("matplotlib")
 
 from docutils import nodes
 from sphinx import addnodes
 
+import figures
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
 from mha import laws, zoo
 from tests.book.load import ROOT, extension, load
@@ -210,14 +212,20 @@ def test_small_text_in_a_picture_may_grow_and_large_text_stays():
     assert "font-size: 30px" in page and "mha-narrow" not in page
 
 
-@pytest.mark.parametrize("key", ["house attention", "ten bugs"])
-def test_a_wide_picture_stands_beside_its_narrow_layout(key):
+def test_a_wide_picture_stands_beside_its_narrow_layout():
     drawings = extension("drawings")
-    keyed = PICTURE.replace("<svg ", f'<svg data-key="{key}" ')
-    keyed = keyed.replace(f'<svg data-key="{key}" class="mha-picture"',
-                          f'<svg class="mha-picture" data-key="{key}"')  # fmt: skip
+    keyed = PICTURE.replace(" viewBox=", ' data-key="ten bugs" viewBox=')
     page = drawings.PICTURE.sub(drawings.both, keyed)
     assert page.count("<svg") == 2 and 'class="mha-narrow"' in page
+
+
+def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_there():
+    drawings = extension("drawings")
+    html = figures.house("overview")._repr_html_()
+    page = drawings.STILL.sub(drawings.drawn, html)
+    assert "<img" in html and "<img" not in page and page.count("<svg") == 2
+    data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
+    assert "stills" not in data and data["words"][0] == "dog"
 
 
 # Words of the glossary

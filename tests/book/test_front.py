@@ -57,7 +57,7 @@ def test_a_published_front_page_links_the_repository_the_paper_and_the_archive(p
 
 def test_the_sentence_shows_the_weights_of_each_word():
     found = front.numbers()
-    Q, K, V = found["Q"][0], found["K"][0].T, found["V"][0]
+    Q, K, V = found["Q"][0], found["K"][0], found["V"][0]
     A = scaled_dot_product_attention(Q, K, V, return_weights=True)[1]
     svg = front.sentence()
     for name, row in zip(front.WORDS, A, strict=True):

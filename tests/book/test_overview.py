@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from figures.house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
+from figures.live_house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
 from mha import laws, zoo
 from tests.book.house import BOOK, Chapter
 
@@ -42,7 +42,7 @@ def test_the_words_have_the_numbers_of_the_picture():
 
 
 def test_queries_keys_and_values_are_those_of_the_first_head():
-    Q, K, V = (FOUND["Q"][0], FOUND["K"][0].T, FOUND["V"][0])
+    Q, K, V = (FOUND["Q"][0], FOUND["K"][0], FOUND["V"][0])
     expected = [
         [word, row(q), row(k), row(v)]
         for word, q, k, v in zip(WORDS, Q, K, V, strict=True)

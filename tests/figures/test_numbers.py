@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +16,6 @@ from figures import ten, worked
 from mha import laws, plot, zoo
 from tests.figures.reading import figure_of, numbers, shows, words
 
-house = sys.modules["figures.house"]  # the function has its name
 rng = np.random.default_rng(5)
 WORDS = ["dog", "food", "it", "hungry"]
 SCORES = np.array([3.0, 2.0, 0.0, 1.0])
@@ -260,68 +258,11 @@ def test_diagrams_show_the_shapes_that_the_package_has():
     assert shapes(figures.one_head()) == factors | {weights.shape, Y.shape}
 
 
-# ------------------------------------------------------------------ the house
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_every_number_of_the_house_is_what_the_package_computes(is_causal):
-    found = house.numbers(is_causal)
-    W = [house.WEIGHTS[f"W_{letter}"] for letter in "QKVO"]
-    Y, A = mha.multi_head_attention(
-        house.X, *W, 2, is_causal=is_causal, return_weights=True
-    )
-    np.testing.assert_array_equal(found["A"], A)
-    np.testing.assert_array_equal(found["Y"], Y)
-    N = mha.encoder_layer(house.X, house.WEIGHTS, 2, is_causal=is_causal)
-    np.testing.assert_array_equal(found["N"], N)
-    np.testing.assert_array_equal(found["Q"] @ found["K"], found["S"])
-    np.testing.assert_array_equal(found["A"] @ found["V"], found["H"])
-
-
-@pytest.mark.parametrize("layout", ["wide", "narrow"])
-def test_the_house_shows_every_matrix_and_stays_on_its_sheet(layout):
-    scene, alt = house.drawing("overview", layout)
-    shown = [mark.words for mark in scene.marks if hasattr(mark, "words")]
-    for letter in house.TABLES["matrices"]:
-        M = house.numbers()[letter]
-        for value in (M[0] if M.ndim == 3 else M).ravel():
-            assert house.short(value, 1 if M.min() < 0 else 2) in shown
-    for mark in scene.marks:
-        points = [p for line in getattr(mark, "lines", ()) for p in line]
-        assert all(-1 <= x <= scene.width + 1 for x, _ in points)
-        assert all(-1 <= y <= scene.height + 1 for _, y in points)
-    assert "{" not in alt
-
-
-@pytest.mark.parametrize("chapter", house.PARTS)
-def test_a_chapter_lights_its_parts_of_the_house_and_says_which(chapter):
-    scene, alt = house.drawing(chapter)
-    svg = scene.svg(alt)
-    assert "{" not in alt and f'data-key="house {chapter}"' in svg
-    roles = {"query", "key", "value", "weight", "output"}
-    seen = {role for role in roles if f'"var(--mha-{role},' in svg}
-    part_of = {p: role for p, role, *_ in house.TABLES["matrices"].values()}
-    parts = house.PARTS[chapter]
-    wanted = roles if "all" in parts else {part_of.get(part) for part in parts} & roles
-    assert wanted <= seen
-
-
-def test_it_attends_mostly_to_dog_and_the_chapter_on_masks_hides_later_words():
-    found = house.numbers()
-    assert found["S"][0, house.IT].tolist() == [5, 0, 3, 4]
-    assert found["A"][0, house.IT].argmax() == house.WORDS.index("dog")
-    said = house.facts(found, house.short)
-    assert said["product"] == "2·2 + 1·1" and said["score"] == "5"
-    assert "hides 6 of 16 pairs" in house.drawing("masks")[1]
-
-
-@pytest.mark.parametrize(
-    ("value", "cell", "aloud"),
-    [(2, "2", "2"), (0.566, ".57", "0.57"), (-1.55, "−1.55", "−1.55"),
-     (0.001, "0", "0"), (-1e-12, "0", "0"), (1.999, "2.00", "2")],
-)  # fmt: skip
-def test_numbers_are_short_in_cells_and_whole_in_words(value, cell, aloud):
-    assert (house.short(value), house.spoken(value)) == (cell, aloud)
+def test_the_lanes_have_the_shapes_of_the_encoder_of_chapter_14():
+    written = " ".join(words(figures.lanes()))
+    for shape in ("n × 384", "n × 32", "384 × 32", "384 × 384", "n × n"):
+        assert shape in written
+    assert 12 * 32 == 384
 
 
 def test_numbers_helper_reads_what_a_picture_writes():

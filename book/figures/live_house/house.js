@@ -1,0 +1,391 @@
+// The live house: the numbers of one layer on their sheet, for a reader to ask and to change.
+// It knows no formula: model.js computes, explain.js says where a number is from, laws.js judges.
+import { differs, forward, masks } from "./model.js";
+import { explainer, num, short } from "./explain.js";
+import { laws } from "./laws.js";
+
+const { words, matrices, stages, follow, part } = data;
+const { explain, name, edits } = explainer(data);
+const MOST = 99, last = stages.length - 1; // the largest number that may be typed in
+const ids = Object.keys(data.places.wide.at);
+const stageOf = (id) => stages.findIndex((stage) => stage.id === matrices[id].stage);
+const bugs = data.bugs.filter((bug) => ids.includes(bug.at));
+const bugOf = (id) => bugs.find((bug) => bug.id === id);
+// names such as W_O with their index below, and as plain text
+const rich = (text) => text.split(/_(\w+)/).map((piece, k) => (k % 2 ? html("sub", {}, piece) : piece));
+const plain = (label) => label.replace(/[*]/g, "");
+
+// what the reader has chosen so far
+function beginning() {
+  const input = { ...structuredClone(data.input), mask: masks.open(words.length), scale: true };
+  if (data.given.length) { // then queries, keys and values are put in by hand
+    const { Q, K, V } = forward(input);
+    input.given = structuredClone({ Q, K, V });
+  }
+  return { input, bug: "", mystery: false, guess: "", marked: false, head: 0 };
+}
+const state = {
+  ...beginning(), at: part === "whole" ? 0 : last,
+  focus: null, // where the keys go: [id, i, j]
+  shown: null, // what is explained: the same, or the cell under the pointer
+  typed: null, // what is being typed: {text, old}
+};
+let found, right; // all numbers, and those without the bug
+const of = (all, id) => (matrices[id].heads ? all[id][state.head] : all[id]);
+
+// ------------------------------------------------------------- what can be chosen
+const button = (text, onclick, label) => html("button", { type: "button", onclick, "aria-label": label }, text);
+const back = button("◀", () => walk(state.at - 1), "previous step");
+const next = button("▶", () => walk(state.at + 1), "next step");
+const everything = button("all steps", () => walk(last));
+const count = html("b", { class: "count" });
+const steps = html("div", { class: "walk", hidden: !data.walk }, back, count, next, everything);
+const told = html("p", { class: "told", "aria-live": "polite", hidden: !data.walk && !data.break });
+const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
+const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", hide);
+masking.hidden = !ids.includes("mask");
+const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
+  .map(([value, text]) => html("option", { value }, text));
+const breaking = html("select", { onchange: () => damage(breaking.value) }, ...options(["", "nothing is broken"]),
+  bugs.length > 3 ? html("option", { value: "mystery" }, "a mystery: one of these") : null);
+const guessing = html("select", { onchange: () => guess(guessing.value) }, ...options(["", "choose its name"]));
+const asked = html("span", { hidden: true }, html("label", {}, "What is broken? ", guessing), button("tell me", () => guess(state.bug)));
+const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
+marking.hidden = true;
+const breaks = html("div", { class: "breaks", hidden: !data.break }, html("label", {}, "Break it: ", breaking), asked, marking);
+const tools = html("div", { class: "tools" }, steps, breaks, heads, masking, button("back to the start", restart));
+const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
+const frame = html("div", { class: "sheet" });
+const verdicts = data.laws.map((law) => {
+  const sign = html("b", { role: "img" }, "·"), why = html("span", { class: "why" });
+  return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
+});
+const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked of these numbers: to come");
+const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
+
+// -------------------------------------------------------------------------- the sheet
+const drawn = {}; // the sheets, as they were drawn in Python
+let layout, cells, grids, bands, scaler;
+
+function picture(layout) {
+  const template = html("template", {});
+  template.innerHTML = data.stills?.[layout] ?? "";
+  return root.querySelector(`.mha-${layout} svg`) ?? template.content.firstChild;
+}
+
+// shows the sheet that fits; its numbers stay a picture until the reader comes near
+function choose() {
+  const fits = root.clientWidth >= 600 ? "wide" : "narrow";
+  if (fits === layout) return;
+  layout = fits;
+  drawn[layout] ??= picture(layout);
+  drawn[layout].setAttribute("role", "group");
+  frame.replaceChildren(drawn[layout]);
+  root.dataset.layout = layout;
+  if (layout === "narrow") foot.append(steps, told); // near the thumb, and always in sight
+  else tools.prepend(steps), tools.after(told);
+  if (cells) { build(); update(); }
+}
+
+function build() {
+  const { at, cell: [w, h], bands: places, switch: pill } = data.places[layout], sheet = drawn[layout];
+  sheet.querySelectorAll(".first, .cells").forEach((old) => old.remove());
+  cells = {}; grids = {};
+  bands = places.map(([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y, rx: 6 }));
+  const box = (id, M, i, j) => {
+    const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.43 * w : 11;
+    return svg("g", { role: "gridcell", tabindex: i + j ? -1 : 0, "data-id": id, "data-i": i, "data-j": j },
+      svg("rect", { x: x + 1, y: y + 1, width: w - 2, height: h - 2, rx: 2.5 }),
+      svg("text", { x: x + w / 2, y: y + h / 2 + 0.36 * size, style: `font-size: ${size}px` }, ""),
+      svg("path", { d: `M${x + 3} ${y + h - 3}L${x + w - 3} ${y + 3}` }));
+  };
+  const matrix = (id) => {
+    const M = of(found, id), [x, y] = at[id], { role, label, toggle } = matrices[id];
+    cells[id] = M.map((row, i) => row.map((_, j) => box(id, M, i, j)));
+    grids[id] = svg("g", { role: "grid", class: edits(id) ? "edit" : toggle ? "toggle" : "", style: `--role: var(--${role})`, "aria-label": plain(label) },
+      ...cells[id].map((row) => svg("g", { role: "row" }, ...row)),
+      svg("rect", { class: "frame", x, y, width: w * M[0].length, height: h * M.length, rx: 4 }));
+    return grids[id];
+  };
+  sheet.append(svg("g", { class: "cells" }, ...bands, ...ids.map(matrix), pill && switchOf(pill)));
+}
+
+function switchOf([x, y, wide]) {
+  const flip = () => { state.input.scale = !state.input.scale; update(); };
+  const onkeydown = (event) => { if ("Enter ".includes(event.key)) { event.preventDefault(); flip(); } };
+  scaler = svg("g", { role: "button", class: "scaler", tabindex: 0, "aria-label": "divide by √d_k", onclick: flip, onkeydown },
+    svg("rect", { x, y, width: wide, height: 19, rx: 9.5 }), svg("text", { x: x + wide / 2, y: y + 13.5 }, "÷ √dₖ"));
+  return scaler;
+}
+
+const NODE = new WeakMap(); // what each cell shows, so that only what changes is written
+function paint(id) {
+  const M = of(found, id), R = of(right, id), { role, toggle } = matrices[id];
+  const finite = M.flat().filter(Number.isFinite), top = Math.max(...finite.map(Math.abs)) || 1;
+  const digits = Math.min(...finite) < 0 ? 1 : 2, later = stageOf(id) > state.at;
+  grids[id].classList.toggle("later", later);
+  grids[id].classList.toggle("now", !!data.walk && stageOf(id) === state.at);
+  M.forEach((row, i) => row.forEach((x, j) => {
+    const node = cells[id][i][j], typing = state.typed && state.focus.join() === [id, i, j].join();
+    const hidden = toggle ? !x : x === -Infinity || (id === "A" && !x && !state.input.mask[i][j]);
+    const off = state.marked && !state.mystery && !toggle && differs(x, R[i][j]);
+    const text = typing ? `${state.typed.text}▏` : later || hidden || toggle ? "" : short(x, digits);
+    const alpha = later || hidden || toggle ? 0 : role === "weight" ? clamp(x, 0.035, 1) : 0.06 + (0.26 * Math.abs(x)) / top;
+    const tab = later || (state.stops?.[id] ?? "0,0") !== `${i},${j}` ? -1 : 0;
+    const look = [text, alpha.toFixed(3), hidden && !later, off, later, tab].join();
+    if (NODE.get(node) === look) return;
+    const [box, words] = node.children, mark = `${hidden && !later ? "hidden" : ""}${off ? " off" : ""}`;
+    NODE.set(node, look);
+    words.firstChild.data = text;
+    box.setAttribute("fill-opacity", alpha.toFixed(3));
+    const ink = role !== "weight" || alpha < 0.475 ? "0" : alpha < 0.635 ? "1" : "2";
+    if (words.dataset.ink !== ink) words.dataset.ink = ink;
+    if (node.getAttribute("class") !== mark) node.setAttribute("class", mark);
+    if (node.tabIndex !== tab) node.setAttribute("tabindex", tab);
+    const says = toggle ? (x ? "yes" : "no") : hidden ? "hidden" : text;
+    node.called ??= name(id, i, j);
+    node.ariaLabel = later ? "" : `${node.called}: ${says}${off ? ", wrong" : ""}`;
+  }));
+}
+
+// ----------------------------------------------------------------------- what is said
+function update() {
+  found = forward(state.input, state.bug);
+  right = state.bug ? forward(state.input) : found;
+  ids.forEach(paint);
+  heads.set(String(state.head));
+  masking.set(Object.keys(masks).find((kind) => String(masks[kind](words.length)) === String(state.input.mask)) ?? "");
+  scaler?.setAttribute("aria-pressed", state.input.scale);
+  breaking.value = state.mystery ? "mystery" : state.bug;
+  asked.hidden = !state.mystery;
+  marking.hidden = !state.bug || state.mystery;
+  marking.setAttribute("aria-pressed", state.marked);
+  measure();
+  judge();
+  tell();
+  light();
+}
+
+const breach = (law, bug, all) => laws[law.id](state.input, bug, all, words, right);
+function judge() {
+  for (const law of verdicts) {
+    const failure = breach(law, state.bug, found);
+    law.node.className = failure ? "broken" : "";
+    law.sign.textContent = failure ? "✗" : "✓";
+    law.sign.setAttribute("aria-label", failure ? "broken:" : "satisfied:");
+    law.why.textContent = failure;
+  }
+  const broken = verdicts.filter((law) => law.why.textContent).length;
+  heading.textContent = `Laws, asked of these numbers: ${broken ? `${broken} of ${verdicts.length} broken` : "all satisfied"}`;
+}
+
+// how far the reader is from what the task asks for
+function measure() {
+  const { goal } = data;
+  if (!goal) return;
+  const row = found[goal.id][0][goal.row], more = row[goal.more], than = row[goal.than];
+  const [who, one, other] = [goal.row, goal.more, goal.than].map((k) => word(words[k]));
+  aim(`${who} gives ${one} the weight ${num(more)}, and ${other} ${num(than)}.`, goal.equal ? !differs(more, than) : more > than);
+}
+
+function tell() {
+  const stage = stages[state.at], bug = bugOf(state.bug);
+  back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
+  for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
+  count.textContent = `${state.at + 1} of ${stages.length}`;
+  const [title, text] = state.mystery ? ["One step is wrong.", `Which one is not said. The laws find it: see which are broken, and by which numbers. ${state.guess}`]
+    : bug ? [`Broken: ${bug.name}.`, `${state.guess || bug.wrong} ${state.guess ? `${bug.wrong} Repair: ${bug.repair}` : bug.seen}`]
+      : [`${stage.name}:`, stage.says];
+  told.replaceChildren(html("b", {}, ...rich(title)), " ", ...rich(text));
+}
+
+let lit = [];
+function light() {
+  lit.forEach((node) => node.classList.remove("src", "here"));
+  lit = [];
+  const [id, i, j] = state.shown ?? state.focus ?? [];
+  less.hidden = more.hidden = !state.focus || !edits(state.focus[0]);
+  const row = id && matrices[id].rows === "words" ? i : id && matrices[id].cols === "words" ? j : follow;
+  const { bands: places, cell: [, h] } = data.places[layout];
+  bands.forEach((band, k) => band.setAttribute("y", places[k][1] + row * h));
+  if (!id || stageOf(id) > state.at)
+    return say("Point at a number, tap it, or go to it with Tab and the arrow keys: this line says what it is made from.");
+  const mark = (node, kind) => { if (node) { node.classList.add(kind); lit.push(node); } };
+  mark(cells[id][i][j], "here");
+  const x = of(found, id)[i][j];
+  if (state.mystery && !edits(id) && !matrices[id].toggle)
+    return say(`${num(x)}: ${name(id, i, j)}. How it is computed is not shown while the bug is a mystery.`);
+  const { bug, head, input: { scale } } = state;
+  const { text, sources } = explain({ found, right, bug, head, scale }, id, i, j);
+  say(text);
+  for (const [from, a, b, r = head] of sources)
+    if (r === head) mark((cells[from] ?? (from === "M" && cells.T))?.[a][b], "src");
+}
+
+// ------------------------------------------------------------------ what a reader does
+function walk(to) {
+  state.at = clamp(to, 0, last);
+  const own = ids.filter((id) => stageOf(id) === state.at && !edits(id) && !matrices[id].toggle && !matrices[id].copy);
+  point(own.length ? [own.at(-1), follow, 0] : null);
+  update();
+  if (own.length) near(grids[own.at(-1)]);
+}
+
+// brings a matrix into sight, where the sheet is higher than the window
+function near(node) {
+  const { top, bottom } = node.getBoundingClientRect();
+  if (top > 60 && bottom < innerHeight - foot.offsetHeight) return;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  node.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+}
+
+function hide(kind) {
+  state.input.mask = masks[kind](words.length);
+  state.lent = false;
+  update();
+}
+
+function damage(id) {
+  const mystery = id === "mystery", old = state.bug;
+  const others = bugs.filter((bug) => bug.id !== old);
+  const bug = mystery ? others[Math.floor(Math.random() * others.length)] : bugOf(id);
+  const open = state.input.mask.flat().every(Boolean);
+  const lend = mystery || bug?.mask; // a mask that hides nothing would show nothing
+  if (lend ? open : state.lent) state.input.mask = masks[lend ? "causal" : "open"](words.length);
+  Object.assign(state, { bug: bug?.id ?? "", mystery, guess: "", at: last, lent: lend && (open || state.lent), shown: null });
+  guessing.value = "";
+  update();
+  if (bug && !mystery) seek(bug.at);
+}
+
+// explains the first number of a matrix that the bug has changed
+function seek(id) {
+  const order = [follow, ...words.keys()];
+  const i = order.find((i) => of(found, id)[i].some((x, j) => differs(x, of(right, id)[i][j])));
+  if (i === undefined) return;
+  point([id, i, of(found, id)[i].findIndex((x, j) => differs(x, of(right, id)[i][j]))]);
+  near(grids[id]);
+}
+
+function guess(id) {
+  if (!id) return;
+  const all = forward(state.input, id), would = verdicts.filter((law) => breach(law, id, all));
+  if (id === state.bug) {
+    Object.assign(state, { mystery: false, guess: "That is it.", marked: true });
+  } else {
+    const same = verdicts.every((law) => breach(law, id, all) === law.why.textContent);
+    const broken = would.map((law) => `“${law.name}”`).join(" and ") || "no law";
+    state.guess = same ? "These numbers cannot tell the two apart: change some." : `Not “${bugOf(id).name}”: with these numbers it breaks ${broken}, or breaks it by other numbers.`;
+  }
+  update();
+  if (!state.mystery) seek(bugOf(id).at);
+}
+
+function restart() {
+  Object.assign(state, beginning(), { typed: null, shown: null });
+  update();
+}
+
+function point(place, focus) {
+  state.shown = place;
+  if (focus) {
+    if (state.typed) finish();
+    const before = state.focus;
+    state.focus = place;
+    (state.stops ??= {})[place[0]] = `${place[1]},${place[2]}`;
+    if (before) paint(before[0]);
+    paint(place[0]);
+  }
+  light();
+}
+
+// the row and the index of a number that can be changed
+function slot([id, i, j]) {
+  const { input, head } = state;
+  if (id === "Kt") return [input.given.K[head][j], i];
+  if (data.given.includes(id)) return [input.given[id[0]][head][i], j];
+  return [input[id][i], j + (matrices[id].heads ? head * of(found, id)[0].length : 0)];
+}
+function put(x) {
+  const [row, k] = slot(state.focus);
+  row[k] = clamp(Math.round(x * 1000) / 1000, -MOST, MOST);
+  update();
+}
+function step(by) {
+  if (!state.focus || !edits(state.focus[0])) return;
+  const [row, k] = slot(state.focus);
+  state.shown = state.focus;
+  put(row[k] + by);
+}
+function type(key) {
+  const [row, k] = slot(state.focus);
+  const typed = (state.typed ??= { text: "", old: row[k] });
+  if (key === "Backspace") typed.text = typed.text.slice(0, -1);
+  else if (key === "-") typed.text = typed.text.startsWith("-") ? typed.text.slice(1) : `-${typed.text}`;
+  else typed.text = (typed.text + key.replace(",", ".")).slice(0, 5);
+  const x = parseFloat(typed.text);
+  if (Number.isFinite(x)) put(x);
+  else update();
+}
+function finish(keep = true) {
+  const { old } = state.typed;
+  state.typed = null;
+  if (keep) update();
+  else put(old);
+}
+
+function flip([id, i, j]) {
+  state.input[id][i][j] = !state.input[id][i][j];
+  update();
+}
+
+// ------------------------------------------------------------------------------- input
+const cellAt = (event) => {
+  const { id, i, j } = event.target.closest?.("[data-id]")?.dataset ?? {};
+  return id && stageOf(id) <= state.at ? [id, +i, +j] : null;
+};
+const go = ([id, i, j]) => cells[id][i][j].focus();
+const on = (type, act) => frame.addEventListener(type, (event) => { const place = cellAt(event); if (place) act(place, event); });
+on("pointerover", (place, event) => event.pointerType === "mouse" && point(place));
+on("focusin", (place) => point(place, true));
+on("click", (place) => { go(place); if (matrices[place[0]].toggle) flip(place); });
+on("keydown", press);
+frame.addEventListener("pointerleave", () => state.focus && point(state.focus));
+frame.addEventListener("focusout", () => state.typed && finish());
+
+function press(place, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const [id, i, j] = place, { key } = event, rows = cells[id].length, columns = cells[id][0].length;
+  const to = { ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1], ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], Home: [i, 0], End: [i, columns - 1] }[key];
+  const by = { "+": 1, "=": 1, "-": -1, "−": -1 }[key], enter = key === "Enter" || key === " ";
+  const writes = /^[\d.,]$/.test(key) || (state.typed && (key === "-" || key === "Backspace"));
+  if (to) go([id, clamp(to[0], 0, rows - 1), clamp(to[1], 0, columns - 1)]);
+  else if (matrices[id].toggle && enter) flip(place);
+  else if (!edits(id)) return;
+  else if (writes) type(key);
+  else if (by) step(by);
+  else if (state.typed && (enter || key === "Escape")) finish(key !== "Escape");
+  else return;
+  event.preventDefault();
+}
+
+// ------------------------------------------------------------------------------- begin
+mount(data.task, tools, told, frame, court);
+const foot = html("div", { class: "foot" }, readout, less, more);
+frame.after(foot);
+root.dataset.part = part;
+root.dataset.lmSuppressShortcuts = "true"; // no key pressed here is one of JupyterLab's
+less.hidden = more.hidden = true;
+found = right = forward(state.input);
+measure();
+tell();
+choose();
+new ResizeObserver(choose).observe(root);
+const watch = new IntersectionObserver((seen) => {
+  if (!seen.some((entry) => entry.isIntersecting)) return;
+  watch.disconnect();
+  build();
+  update();
+}, { rootMargin: "400px" });
+watch.observe(root);
+addEventListener("beforeprint", () => cells && walk(last));

@@ -1,0 +1,211 @@
+"""The live house: every number explains itself, can be changed, and breaks laws."""
+
+import re
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import figures
+from tests.browser.looks import barriers
+from tests.browser.test_figures import PAGE
+
+FAST = 5  # milliseconds of script that an interaction may take at the median
+
+
+class House:
+    """A house on a page, and what a reader sees and does there."""
+
+    def __init__(self, page):
+        self.page, self.root = page, page.locator(".mha-house")
+
+    def cell(self, name, i, j):
+        return self.root.locator(f'[data-id="{name}"][data-i="{i}"][data-j="{j}"]')
+
+    def text(self, name, i, j):
+        return self.cell(name, i, j).locator("text").text_content()
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def lit(self, kind="src"):
+        cells = self.root.locator(f".{kind}")
+        return cells.evaluate_all(
+            "all => all.map(({dataset: d}) => `${d.id} ${d.i} ${d.j}`)"
+        )
+
+    def broken(self):
+        return self.root.locator(".court .broken span:first-of-type").all_inner_texts()
+
+    def choose(self, label, option):
+        self.root.get_by_label(label).select_option(label=option)
+
+    @property
+    def says(self):
+        return self.root.locator(".readout").inner_text()
+
+    @property
+    def told(self):
+        return self.root.locator(".told").inner_text()
+
+
+@pytest.fixture
+def show(window, windows):
+    """Return a function that shows a part; in the end no script has failed."""
+    wrong = []
+
+    def show_part(part="whole", **options):
+        page = window(**options)
+        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
+        page.set_content(PAGE.format("", figures.house(part)._repr_html_()))
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector(".cells [role=gridcell]")
+        return House(page)
+
+    yield show_part
+    assert wrong == []
+
+
+def test_a_number_says_what_it_is_made_from_to_eyes_and_to_a_screen_reader(show):
+    house = show("attention")
+    house.cell("S", 2, 0).hover()
+    assert house.says == "Score of “it” with “dog” = 2·2 + 1·1 = 5."
+    assert sorted(house.lit()) == ["Kt 0 0", "Kt 1 0", "Q 2 0", "Q 2 1"]
+    assert house.root.locator(".readout").get_attribute("aria-live") == "polite"
+    assert house.cell("S", 2, 0).get_attribute("aria-label").endswith(": 5")
+    house.cell("A", 2, 0).hover()
+    assert house.says.startswith("Weight that “it” gives to “dog” = e^3.536 / (34.3 + ")
+
+
+def test_a_number_is_changed_by_keys_and_by_buttons_and_escape_takes_it_back(show):
+    house = show("attention")
+    house.cell("X", 2, 1).focus()
+    house.press("+")
+    assert (house.text("X", 2, 1), house.text("Q", 2, 1)) == ("2", "2")
+    house.press("3", "Escape")
+    assert house.text("X", 2, 1) == "2"
+    house.press("7", "-", "Enter", "ArrowRight")
+    assert house.text("X", 2, 1) == "−7" and house.lit("here") == ["X 2 2"]
+    house.root.get_by_role("button", name="one more").click()
+    assert house.text("X", 2, 2) == "2" and house.text("Q", 2, 0) == "4"
+    house.root.get_by_role("button", name="back to the start").click()
+    assert [house.text("X", 2, j) for j in range(4)] == ["1", "1", "1", "0"]
+
+
+def test_the_task_of_a_part_is_reached_by_changing_one_key(show):
+    house = show("overview")
+    aim = house.root.locator(".aim")
+    assert "0.017" in aim.inner_text() and "Reached" not in aim.inner_text()
+    house.cell("Kt", 0, 1).focus()
+    house.press("2", "Enter", "ArrowDown", "1", "Enter")
+    assert house.text("S", 2, 1) == "5" and "Reached" in aim.inner_text()
+
+
+def test_mask_scale_and_head_are_changed_and_explained(show):
+    house = show()
+    house.root.get_by_role("button", name="all steps").click()
+    house.cell("mask", 2, 0).click()
+    assert house.cell("M", 2, 0).get_attribute("aria-label").endswith("hidden")
+    assert house.cell("A", 2, 0).get_attribute("class").strip() == "hidden"
+    house.root.get_by_role("button", name="divide by √d_k").click()
+    house.cell("T", 2, 0).hover()
+    assert house.says.endswith("= 5, not divided.")
+    house.root.get_by_role("radio", name="2", exact=True).check()
+    house.cell("S", 2, 1).hover()
+    assert "= 1·2 + 0·" in house.says
+
+
+def test_a_walk_shows_one_step_at_a_time(show):
+    house = show()
+    assert house.text("S", 2, 0) == "" and house.text("X", 0, 0) == "2"
+    for _ in range(4):
+        house.root.get_by_role("button", name="next step").click()
+    assert house.told.startswith("mask:") and house.text("M", 2, 0) == "3.54"
+    assert house.text("A", 2, 0) == ""
+
+
+def test_a_wrong_version_breaks_laws_by_numbers_and_marks_on_request(show):
+    house = show()
+    house.choose("Break it", "softmax down the columns")
+    assert house.says.endswith("down the column. Correct would be 0.566.")
+    assert house.lit() == [f"M {i} 0" for i in range(4)]
+    assert any("every row of weights sums to one" in law for law in house.broken())
+    assert "its weights sum to 0.497" in house.broken()[0]
+    assert house.lit("off") == []
+    house.root.get_by_role("button", name="mark wrong numbers").click()
+    assert "A 2 0" in house.lit("off") and "S 2 0" not in house.lit("off")
+
+
+def test_a_mystery_is_found_by_the_laws_alone(show):
+    house = show()
+    house.page.evaluate("Math.random = () => 0.99")
+    house.choose("Break it", "a mystery: one of these")
+    assert len(house.broken()) > 0 and house.lit("off") == []
+    house.cell("Z", 2, 0).hover()
+    assert "not shown" in house.says and house.lit() == []
+    house.choose("What is broken?", "no scale")
+    assert "Not “no scale”" in house.told
+    house.choose("What is broken?", "norm over the words")
+    assert "Repair: Let the norm run along each row." in house.told
+    assert len(house.lit("off")) > 0
+
+
+def test_the_whole_can_be_used_with_the_keyboard_alone(show):
+    house, seen = show(), []
+    house.press("Tab")  # the first step is shown, so ▶ comes before the words
+    for _ in range(30):
+        seen.append(house.page.evaluate(
+            "(document.activeElement.getAttribute('aria-label') "
+            "|| document.activeElement.textContent).trim()"
+        ))  # fmt: skip
+        if seen[-1] == "next step":
+            house.press(*["Enter"] * 11)
+        house.press("Tab")
+    assert {"next step", "all steps", "back to the start"} <= set(seen)
+    assert house.text("N", 2, 0) == "1.1"  # the walk has come to its end
+    stops = [name for name in seen if re.search(r": [−\d.]+$|: yes$", name)]
+    assert stops[0] == "animal of “dog”: 2" and len(stops) >= 15
+    assert len({stop.split(",")[0] for stop in stops}) > 10
+
+
+def test_a_script_takes_a_few_milliseconds(show):
+    house = show()
+    house.root.get_by_role("button", name="all steps").click()
+    house.cell("X", 2, 1).focus()
+    times = house.page.evaluate(
+        """() => [...Array(41).keys()].map((k) => {
+            const began = performance.now();
+            const key = { key: k % 2 ? "-" : "+", bubbles: true };
+            document.activeElement.dispatchEvent(new KeyboardEvent("keydown", key));
+            return performance.now() - began;
+        }).sort((a, b) => a - b)"""
+    )
+    assert times[20] < 4 * FAST, times[20]  # a loaded machine is slower than a reader's
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_barrier(show, theme, width):
+    house = show(theme=theme, width=width)
+    house.choose("Break it", "mask upside down")
+    house.root.get_by_role("button", name="mark wrong numbers").click()
+    assert barriers(house.page) == []
+    assert house.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_nothing_moves_when_the_numbers_come_alive(show, window):
+    page = window()
+    html = figures.house()._repr_html_()
+    page.set_content(PAGE.format("", f'<p style="height: 3000px">far</p>{html}'))
+    house = page.locator(".mha-house")
+    still = house.bounding_box()["height"]
+    assert page.locator(".cells").count() == 0  # it is far from the window
+    house.scroll_into_view_if_needed()
+    page.wait_for_selector(".cells [role=gridcell]")
+    assert house.bounding_box()["height"] == still
+
+
+def test_without_scripts_there_is_the_still(show):
+    house = show(java_script_enabled=False)
+    assert house.root.locator(".still img").is_visible()
