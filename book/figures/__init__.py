@@ -16,15 +16,14 @@ from figures.plane import plane
 from figures.planes import clocks, shadows, turns, vectors
 from figures.scores import scores
 from figures.softmax import softmax
-from figures.steps import steps
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
-from figures.worked import batch, board, fused, sheet, to_weights
+from figures.worked import batch, board, fused, sheet
 
 __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "masks", "moves", "one_head", "online", "paths",
     "plane", "points", "projections", "scores", "shadows", "sheet", "softmax",
-    "steps", "to_weights", "turns", "vectors", "walks",
+    "turns", "vectors", "walks",
 ]  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from figures.scene import Scene, picture
-from mha import softmax
 from mha.plot import Picture
 
 Array = NDArray[Any]
@@ -57,62 +56,6 @@ def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
                     middle = box[0] + wide / 2, box[1] + high / 2 + 0.36 * 11
                     scene.text(*middle, words, role="muted")
     return picture(scene, alt)
-
-
-def to_weights(scores: ArrayLike, labels: Sequence[str]) -> Picture:
-    """Show the two steps of a softmax as three columns of bars.
-
-    Equation: p_j = exp(s_j) / Σ_l exp(s_l)  (chapter softmax)
-
-    Parameters
-    ----------
-    scores : array_like of shape (n,)
-        From 0 to 9, at most 8 of them.
-    labels : sequence of str
-        One word for each score.
-
-    Returns
-    -------
-    picture : Picture
-        Its alt text says the numbers. Each column has a scale of its own.
-
-    Examples
-    --------
-    >>> to_weights([1, 0], ["dog", "food"])
-    Picture: Scores 1, 0; exponentials 2.7, 1.0, total 3.7; weights 0.731, 0.269.
-    """
-    row, top, xs = 27, 46, (56, 138, 238)
-    s = np.array(scores, dtype=float)
-    powers, p = np.exp(s), softmax(s)
-    total = f"{powers.sum():.1f}"
-    height = top + row * len(s) + 26
-    scene, said = Scene(324, height), []
-    for x, values, form, role, lines in (
-        (xs[0], s, "g", "ink", ("score *s*",)),
-        (xs[1], powers, ".1f", "ink", ("*e* to the", "power of *s*")),
-        (xs[2], p, ".3f", "weight", ("weight",)),
-    ):
-        for k, line in enumerate(lines):
-            y = top - 12 - 14 * (len(lines) - 1 - k)
-            scene.text(x, y, line, anchor="start", bold=True, math=True)
-        alpha = 1 if role == "weight" else 0.38
-        for j, value in enumerate(values):
-            y, wide = top + j * row, 42 * value / max(values.max(), 1e-9)
-            if wide >= 0.5:
-                scene.box(x, y, wide, 15, radius=2, fill=role, alpha=alpha)
-            scene.text(x + wide + 5, y + 11.5, format(value, form), anchor="start")
-        bottom = top + len(s) * row - 8
-        scene.shape([(x, top - 4), (x, bottom)], stroke="muted", width=1)
-        said.append(", ".join(format(value, form) for value in values))
-    for j, word in enumerate(labels):
-        scene.text(xs[0] - 8, top + j * row + 11.5, word, anchor="end")
-    quiet = {"anchor": "start", "role": "muted"}
-    scene.text(xs[1], height - 10, f"total {total}", **quiet)
-    scene.text(xs[2], height - 10, f"each ÷ {total}", **quiet)
-    return picture(
-        scene,
-        f"Scores {said[0]}; exponentials {said[1]}, total {total}; weights {said[2]}.",
-    )
 
 
 def fused(

@@ -45,7 +45,6 @@ FIGURES = {
     ),
     "dragons": lambda: figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT),
     "heads": lambda: figures.heads(CELLS, WORDS, n_heads=3, alt=ALT),
-    "steps": lambda: figures.steps(X, *MATRICES, 2, tokens=STEPS, alt=ALT),
     "online": lambda: figures.online(ONLINE, np.arange(1, 9), "abcdefgh", alt=ALT),
 }
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -303,23 +302,6 @@ def test_every_number_goes_to_the_head_where_numpy_puts_it(show):
         assert figure.root.locator("table .lost").count() == (cut != right).sum()
     figure.root.locator("table.whole button").first.press("ArrowRight")
     assert figure.data("place") == "1"
-
-
-def test_the_steps_end_at_the_output_and_a_number_says_how_it_comes_about(show):
-    figure = show(FIGURES["steps"]())
-    assert figure.data("step") == "3"
-    table = figure.root.locator(".here .made table").first
-    table.get_by_role("button").nth(1 * 4 + 2).click()  # row 1, column 2 of Q
-    made = f"{X[1] @ MATRICES[0][:, 2]:.2f}".replace("-", "−")
-    assert figure.says.startswith("“is” in column 3 of Q: ")
-    assert figure.says.endswith(f" = {made}")
-    forward = figure.root.get_by_role("button", name="next")
-    for _ in range(6):
-        forward.click()
-    assert figure.data("step") == "9" and forward.is_disabled()
-    Y = mha.multi_head_attention(X, *MATRICES, 2)
-    agree(figure.numbers("numbers"), Y)
-    assert figure.aim.startswith("✓ Reached. 4 products")
 
 
 def test_every_block_size_ends_at_the_softmax_unless_rescaling_is_forgotten(show):

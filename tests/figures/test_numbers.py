@@ -41,8 +41,6 @@ def negative():
 PICTURES = {  # what draws, numbers that stand in it one after another, decimals
     "weights": (lambda: plot.heatmap(A, alt="x"), A, 2),
     "scores": (negative, [-1.5, 2.25], 2),
-    "exponentials": (lambda: figures.to_weights(SCORES, WORDS), np.exp(SCORES), 1),
-    "shares": (lambda: figures.to_weights(SCORES, WORDS), mha.softmax(SCORES), 3),
     "product": (
         lambda: figures.fused(X, BLOCKS, "abc", follow=(2, 1)),
         X @ BLOCKS[1],
@@ -134,8 +132,6 @@ def test_a_figure_says(name):
 def test_a_turn_of_both_keeps_the_score_and_the_alt_text_is_computed():
     other = [figures.planes.rotated(x, t) for x, t in ((Q, 10), (K, 12))]
     assert other[0] @ other[1] == pytest.approx(ROTATED[0] @ ROTATED[1])
-    p = ", ".join(f"{x:.3f}" for x in mha.softmax(SCORES))
-    assert figures.to_weights(SCORES, WORDS).alt.endswith(f"weights {p}.")
     number = (X @ BLOCKS[0])[2, 1]
     said = figures.fused(X, BLOCKS, "abc", follow=(2, 1)).alt
     assert f"The number {number:g} needs one row of X and one column of head 1" in said

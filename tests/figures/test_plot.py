@@ -315,7 +315,6 @@ FOUR, CAUSAL = [*WORDS, "hungry"], {"causal": causal_mask(4)}
 VIEWS = {
     "softmax": lambda: figures.softmax([3, 2, 0, 1], FOUR, alt=SAYS),
     "masks": lambda: figures.masks(X, FOUR, starts=CAUSAL, alt=SAYS),
-    "steps": lambda: figures.steps(X, *[I_4] * 4, 2, tokens=FOUR, alt=SAYS),
     "online": lambda: figures.online([3, 2, 0, 1], [1, 2, 3, 4], FOUR, alt=SAYS),
 }
 
