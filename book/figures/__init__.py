@@ -9,7 +9,7 @@ from figures.charts import bars, collapse, histogram, lines, moves, points, walk
 from figures.dragons import dragons
 from figures.heads import heads
 from figures.house import house
-from figures.layers import blocks, lanes, one_head, paths, projections
+from figures.layers import blocks, lanes, one_head, paths
 from figures.masks import masks
 from figures.online import online
 from figures.plane import plane
@@ -25,6 +25,6 @@ __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "masks", "moves", "one_head", "online", "paths",
-    "plane", "points", "projections", "scores", "shadows", "sheet", "softmax",
+    "plane", "points", "scores", "shadows", "sheet", "softmax",
     "steps", "to_weights", "turns", "vectors", "walks",
 ]  # fmt: skip

@@ -37,7 +37,6 @@ DRAWINGS = {
     "bugs": figures.bugs,
     "lanes": figures.lanes,
     "one head": figures.one_head,
-    "projections": figures.projections,
     "batch": lambda: figures.batch([["dog", "it"], ["food"]], alt="x"),
     "weights": lambda: figures.to_weights([3, 2, 0, 1], "abcd"),
     "fused": lambda: figures.fused(
