@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import each, number, random_arrays, section
+from exercises import chapter, each, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention as attention
 from mha.check import Exercise
 from mha.chunked import chunked_attention
@@ -58,8 +58,8 @@ attend = Exercise(
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
         "the weights are right, but you average the keys instead of the "
         "values": lambda Q, K, V: softmax(_scaled(Q, K)) @ K,
-        "with large scores exp overflows: subtract the "
-        "largest of each row first": lambda Q, K, V: _overflowing(_scaled(Q, K)) @ V,
+        "with large scores exp overflows: subtract the largest of each row first, "
+        f"as in {chapter('softmax')}": lambda Q, K, V: _overflowing(_scaled(Q, K)) @ V,
         "your weights sum to 1 over the whole table of scores; use axis=-1 and "
         "keepdims=True, so that each row sums to "
         "1": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,
@@ -243,6 +243,6 @@ key_order_law = Exercise(
             lambda a, b: np.isclose(a.sum(), b.sum())
         ),
     },
-    reread=section("attention", "The law"),
+    reread=section("attention", "Six laws in code"),
     praise="correct versions pass, faulty ones are detected, and no false alarm.",
 )

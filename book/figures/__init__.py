@@ -8,11 +8,10 @@ figure is a `figures.view.View` with a script of the same name beside its module
 from figures.charts import bars, collapse, histogram, lines, moves, points, walks
 from figures.dragons import dragons
 from figures.heads import heads
-from figures.layers import blocks, lanes, one_head, paths, projections
+from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
 from figures.masks import masks
 from figures.online import online
-from figures.plane import plane
 from figures.planes import clocks, shadows, turns, vectors
 from figures.scores import scores
 from figures.softmax import softmax
@@ -24,6 +23,5 @@ __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "masks", "moves", "one_head", "online", "paths",
-    "plane", "points", "projections", "scores", "shadows", "sheet", "softmax",
-    "turns", "vectors", "walks",
+    "points", "scores", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
 ]  # fmt: skip

@@ -19,7 +19,6 @@ from mha.plot import Picture
 Array = NDArray[Any]
 N, D_MODEL, D_K = 42, 72, 24  # how long n, d_model and d_k are, in points
 ROLES = {"Q": "query", "K": "key", "V": "value"}
-WORDS = {"Q": "queries", "K": "keys", "V": "values"}
 WIDTHS = {"Q": "d_k", "K": "d_k", "V": "d_v"}
 SMALL: dict[str, Any] = {"size": 10, "role": "muted", "math": True}
 # Of the lanes: n tokens, the 32 columns of a head, where X is, and the heads shown.
@@ -29,35 +28,6 @@ BOX, AROUND = (104, 24), 70  # width and height of a box; how far a path goes ar
 RISE = {"(": 0.5}  # steps upwards; a fork needs less room than the 1 of all others
 DEPTH = np.array([0.55, -0.42])  # where one step into the picture leads on paper
 ACROSS, DOWN = np.array([1.0, 0]), np.array([0.0, 1.0])
-
-
-def projections() -> Picture:
-    """Show how one matrix of words becomes queries, keys and values.
-
-    Returns
-    -------
-    picture : Picture
-        Three products, from left to right, with the shape of each factor.
-
-    Examples
-    --------
-    >>> projections()
-    Picture: X times W_Q gives Q, X times W_K gives K, X times W_V gives V, with n rows.
-    """
-    scene = Scene(350, 330)
-    for (letter, role), y in zip(ROLES.items(), (52, 160, 268), strict=True):
-        start = 160 + (y - 160) / 15
-        bend = [(112, start), (112, y)] if y != start else []
-        scene.arrow([(86, start), *bend, (158, y)], role)
-        W = f"d_model × {WIDTHS[letter]}"
-        _slab(scene, (174, y), (D_K, D_MODEL), f"*W_{letter}*", W, role)
-        scene.arrow([(190, y), (252, y)], role)
-        size = f"n × {WIDTHS[letter]}"
-        _slab(scene, (268, y), (D_K, N), f"*{letter}*", size, role)
-        scene.text(286, y + 4, WORDS[letter], role=role, anchor="start", bold=True)
-    _slab(scene, (46, 160), (D_MODEL, N), "*X*", "n × d_model", "ink")
-    products = ", ".join(f"X times W_{letter} gives {letter}" for letter in ROLES)
-    return picture(scene, f"{products}, with n rows.")
 
 
 def one_head() -> Picture:
@@ -106,7 +76,7 @@ def one_head() -> Picture:
     scene.arrow([(v, 194), (v, 484), (216, 484)], "value")
     scene.arrow([(197, 484), (197, 506)], "output")
     _step(scene, 197, 484, "*A V*", 36)
-    _slab(scene, (197, 530), (D_K, N), "*Y*", "n × d_v", "output", beside="output")
+    _slab(scene, (197, 530), (D_K, N), "*H*", "n × d_v", "output", beside="output")
     return picture(
         scene,
         "One head, from the top to the bottom: X of shape n × d_model is projected to "

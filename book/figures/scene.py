@@ -7,7 +7,7 @@ parts of a drawing are lit, and words may hold formulas.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -28,7 +28,6 @@ LIGHT = COLOURS | {
 # Pixels of a column, because a notebook draws a picture as wide as the picture says.
 WIDEST = 736
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
-SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
 CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
 FAINT = 0.16  # the densest fill of a part at rest
@@ -148,7 +147,6 @@ class Text:
     role: str
     anchor: str
     bold: bool
-    serif: bool
     turn: float
     math: bool
 
@@ -158,7 +156,6 @@ class Text:
         look = f'x="{x}" y="{y}" font-size="{short(self.size)}"'
         look += f' text-anchor="{self.anchor}"' * (self.anchor != "start")
         look += ' font-weight="600"' * self.bold
-        look += f' font-family="{SERIF}"' * self.serif
         look += f' transform="rotate({short(self.turn)} {x} {y})"' * bool(self.turn)
         inside = _tspans(self.words) if self.math else escape(self.words)
         return f'<text {look} fill="{paint(self.role)}">{inside}</text>'
@@ -167,7 +164,7 @@ class Text:
         """Write on axes whose units are points."""
         look: dict[str, Any] = {"ha": ALIGN[self.anchor], "va": "baseline", "zorder": z}
         look |= {"rotation": -self.turn, "rotation_mode": "anchor"}
-        look |= {"family": "DejaVu Serif" if self.serif else "DejaVu Sans"}
+        look |= {"family": "DejaVu Sans"}
         look |= {"weight": "bold" if self.bold else "normal", "parse_math": self.math}
         look |= {"math_fontfamily": "dejavuserif"} if self.math else {}
         # DejaVu is wider than what most pages have
@@ -177,45 +174,30 @@ class Text:
 
 
 class Scene:
-    """Collect the marks of a drawing; parts of it are lit, given or at rest.
-
-    A lit part has its colours and its numbers. A given part, which the lit ones read,
-    has its numbers and no colour. A part at rest has neither.
+    """Collect the marks of a drawing; at rest it has no colours and no numbers.
 
     Parameters
     ----------
     width, height : float
         In points, with the origin in the upper left corner.
-    lit, given : collection of str, optional
-        Names of parts; None lights everything.
+    lit : bool
+        Whether it is not at rest.
 
     Examples
     --------
-    >>> scene = Scene(20, 10, lit={"a"})
-    >>> scene.part("b")
+    >>> scene = Scene(20, 10, lit=False)
     >>> scene.text(2, 8, "five")
     >>> scene.marks[0].role
     'muted'
     """
 
-    def __init__(
-        self, width: float, height: float, lit: Collection[str] | None = None,
-        given: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        self.width, self.height, self.lit, self.given = width, height, lit, given
-        self.level = 2
+    def __init__(self, width: float, height: float, lit: bool = True) -> None:
+        self.width, self.height, self.lit = width, height, lit
         self.key = ""  # by which a page knows the drawing
         self.marks: list[Any] = []
 
-    def part(self, *names: str) -> None:
-        """Let the marks to come belong to these parts; the brightest one decides."""
-        lit = self.lit is None or not set(names).isdisjoint(self.lit)
-        self.level = 2 if lit else 0 if set(names).isdisjoint(self.given) else 1
-
-    def _role(self, role: str | None, fill: bool = False) -> str | None:
-        if role is None or self.level == 2 or role in ("paper", "muted"):
-            return role
-        return "muted" if self.level and not fill else "rest"
+    def _role(self, role: str | None) -> str | None:
+        return role if self.lit or role in (None, "paper", "muted") else "rest"
 
     def shape(
         self, *lines: Sequence[Point], fill: str | None = None, alpha: float = 1,
@@ -223,9 +205,9 @@ class Scene:
         closed: bool = False,
     ) -> None:  # fmt: skip
         """Add lines, or areas, of one look."""
-        if self.level < 2 and fill != "paper":
+        if not self.lit and fill != "paper":
             alpha = min(alpha, FAINT)
-        fill, stroke = self._role(fill, fill=True), self._role(stroke)
+        fill, stroke = self._role(fill), self._role(stroke)
         look = fill, alpha, stroke, width if stroke else 0, radius, closed
         if lines:
             self.marks.append(Shape(lines, *look))
@@ -236,12 +218,17 @@ class Scene:
 
     def text(
         self, x: float, y: float, words: object, *, size: float = 11, role: str = "ink",
-        anchor: str = "middle", bold: bool = False, serif: bool = False,
-        turn: float = 0, math: bool = False,
+        anchor: str = "middle", bold: bool = False, turn: float = 0, math: bool = False,
     ) -> None:  # fmt: skip
         """Add words, if there are any; `turn` is in degrees, clockwise."""
-        lit = self.level == 2
-        look = size, role if lit else "muted", anchor, bold and lit, serif, turn, math
+        look = (
+            size,
+            role if self.lit else "muted",
+            anchor,
+            bold and self.lit,
+            turn,
+            math,
+        )
         if str(words):
             self.marks.append(Text(x, y, str(words), *look))
 
@@ -271,16 +258,14 @@ class Scene:
         """Add a number on its tint, in the ink that can be read there."""
         self.box(x, y, w, h, radius=2.5, fill=role, alpha=alpha)
         ink = ink_on(alpha) if role == "weight" else "ink"
-        words = words if self.level else ""  # at rest there is no number
+        words = words if self.lit else ""
         self.text(x + w / 2, y + h / 2 + 0.36 * size, words, size=size, role=ink)
 
-    def hatched(
-        self, x: float, y: float, w: float, h: float, middle: bool = True
-    ) -> None:
-        """Add a masked cell; without the middle stroke there is room for a word."""
-        strokes = [(0, 1), (0, 0.5), (0.5, 1)] if middle else [(0, 0.3), (0.7, 1)]
+    def hatched(self, x: float, y: float, w: float, h: float) -> None:
+        """Add a masked cell, with room for a word in the middle."""
+        strokes = [(0, 0.3), (0.7, 1)]
         ends = [[(x + a * w, y + b * h), (x + b * w, y + a * h)] for a, b in strokes]
-        self.shape(*ends, stroke="muted" if self.level else "rest", width=1)
+        self.shape(*ends, stroke="muted", width=1)
 
     def plate(
         self, x: float, y: float, w: float, h: float, radius: float, role: str

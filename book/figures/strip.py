@@ -152,8 +152,7 @@ DRAWINGS: dict[str, Callable[[Scene], None]] = {
 @cache
 def drawing(key: str, lit: bool) -> str:
     """Return one part as SVG; where it is not lit, it has the colour of rest."""
-    scene = Scene(WIDTH, HEIGHT, None if lit else ())
-    scene.part(key)
+    scene = Scene(WIDTH, HEIGHT, lit)
     DRAWINGS[key](scene)
     marks = "".join(mark.svg() for mark in scene.marks)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{marks}</svg>'

@@ -52,7 +52,7 @@ def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
                 if real:
                     scene.cell(*box, words, "ink", 0.08 if k else 0)
                 else:
-                    scene.hatched(*box, middle=False)
+                    scene.hatched(*box)
                     middle = box[0] + wide / 2, box[1] + high / 2 + 0.36 * 11
                     scene.text(*middle, words, role="muted")
     return picture(scene, alt)

@@ -29,7 +29,6 @@ A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
 NIGHTS = rng.normal(size=(53, 3))
 CELLS = np.arange(4 * 6).reshape(4, 6)
 X, MATRICES = rng.normal(size=(3, 4)).round(3), rng.normal(size=(4, 4, 4)).round(3)
-STEPS = "All", "is", "well"
 ONLINE = np.array([1, 0.5, 3, 2, -1, 3.5, 0, 1])
 AXES = [("x", "y")] * 2
 ALT = "Something to find out"
@@ -40,9 +39,6 @@ FIGURES = {
     ),
     "attention": lambda: view.attention(A, WORDS, alt=ALT),
     "masks": lambda: figures.masks(S, WORDS, starts=MASKS, alt=ALT),
-    "plane": lambda: figures.plane(
-        QUERY, KEYS, VALUES, WORDS, asks="it", axes=AXES, alt=ALT
-    ),
     "dragons": lambda: figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT),
     "heads": lambda: figures.heads(CELLS, WORDS, n_heads=3, alt=ALT),
     "online": lambda: figures.online(ONLINE, np.arange(1, 9), "abcdefgh", alt=ALT),
@@ -242,30 +238,6 @@ def test_masks_follow_mouse_keyboard_and_a_quick_stroke(show):
     figure.radio("all open").check()
     figure.radio("own").check()
     expect()
-
-
-def test_the_plane_follows_mouse_and_keyboard(show):
-    figure = show(FIGURES["plane"]())
-
-    def expect():
-        query, keys = figure.numbers("query")[None], figure.numbers("keys")
-        Y, weights = mha.scaled_dot_product_attention(
-            query, keys.reshape(4, 2), VALUES, return_weights=True
-        )
-        agree(figure.numbers("weights"), weights)
-        agree(figure.numbers("output"), Y)
-
-    expect()
-    assert "“dog” leads with 0.57. “it” receives (1.55, 0.17)" in figure.says
-    figure.drag(figure.slider("query of it"), -150, 60)
-    assert (figure.numbers("query") < 0).all() and "“food” leads" in figure.says
-    expect()
-    figure.slider("key of it").focus()
-    figure.press("ArrowRight", "ArrowDown")
-    agree(figure.numbers("keys"), [2, 1, 0, 0, 1.1, 0.9, 1, 2])
-    expect()
-    figure.button("back to the start").press("Enter")
-    agree(figure.numbers("query"), QUERY)
 
 
 def test_dragons_know_what_least_squares_finds(show):

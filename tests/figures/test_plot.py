@@ -330,11 +330,12 @@ def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
     assert len(html) - len(shown.data) < 60_000
 
 
-def test_a_part_at_rest_has_no_colour_and_no_number():
-    scene = Scene(50, 50, lit={"a"}, given={"b"})
-    for part in "abc":
-        scene.part(part)
-        scene.cell(0, 0, 9, 9, part, "query", 0.5)
-    roles = [(mark.fill, mark.alpha) for mark in scene.marks if hasattr(mark, "fill")]
-    assert roles == [("query", 0.5), ("rest", 0.16), ("rest", 0.16)]
-    assert [mark.words for mark in scene.marks if hasattr(mark, "words")] == ["a", "b"]
+def test_a_drawing_at_rest_has_no_colour_and_no_number():
+    marks = []
+    for lit in (True, False):
+        scene = Scene(50, 50, lit)
+        scene.cell(0, 0, 9, 9, "a", "query", 0.5)
+        marks += scene.marks
+    roles = [(mark.fill, mark.alpha) for mark in marks if hasattr(mark, "fill")]
+    assert roles == [("query", 0.5), ("rest", 0.16)]
+    assert [mark.words for mark in marks if hasattr(mark, "words")] == ["a"]
