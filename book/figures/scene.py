@@ -27,6 +27,7 @@ LIGHT = COLOURS | {
 }  # fmt: skip
 # Pixels of a column, because a notebook draws a picture as wide as the picture says.
 WIDEST = 736
+SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
 SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
@@ -230,6 +231,7 @@ class Scene:
             math,
         )
         if str(words):
+            look = size, role, anchor, bold, turn, math
             self.marks.append(Text(x, y, str(words), *look))
 
     def arrow(

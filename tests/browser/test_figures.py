@@ -21,16 +21,13 @@ SHOWN = 1.01e-4  # four decimals in, four decimals out
 WORDS = ["dog", "food", "it", "hungry"]
 SCORES = np.array([5.0, 0.0, 3.0, 4.0])
 VALUES = np.array([[2.0, 0], [0, 2], [1, 1], [1, 0]])
-QUERY, KEYS = np.array([2.0, 1.0]), np.array([[2.0, 1], [0, 0], [1, 1], [1, 2]])
 rng = np.random.default_rng(0)
 S = rng.normal(size=(4, 4)).round(4)
 MASKS = {"causal": mha.causal_mask(4), "all open": np.ones((4, 4), bool)}
 A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
 NIGHTS = rng.normal(size=(53, 3))
 CELLS = np.arange(4 * 6).reshape(4, 6)
-X, MATRICES = rng.normal(size=(3, 4)).round(3), rng.normal(size=(4, 4, 4)).round(3)
 ONLINE = np.array([1, 0.5, 3, 2, -1, 3.5, 0, 1])
-AXES = [("x", "y")] * 2
 ALT = "Something to find out"
 FIGURES = {
     "softmax": lambda: figures.softmax(SCORES, WORDS, alt=ALT),

@@ -160,10 +160,7 @@ function update() {
   asked.hidden = !state.mystery;
   marking.hidden = !state.bug || state.mystery;
   marking.setAttribute("aria-pressed", state.marked);
-  measure();
-  judge();
-  tell();
-  light();
+  [measure, judge, tell, light].forEach((say) => say());
 }
 
 const breach = (law, bug, all) => laws[law.id](state.input, bug, all, words, right);
@@ -373,8 +370,7 @@ function press(place, event) {
 mount(data.task, tools, told, frame, court);
 const foot = html("div", { class: "foot" }, readout, less, more);
 frame.after(foot);
-root.dataset.part = part;
-root.dataset.lmSuppressShortcuts = "true"; // no key pressed here is one of JupyterLab's
+Object.assign(root.dataset, { part, lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
 less.hidden = more.hidden = true;
 found = right = forward(state.input);
 measure();

@@ -20,6 +20,7 @@ from figures.live_house import house, numbers
 from figures.live_house.numbers import DATA, short
 from figures.live_house.sheet import Sheet
 from mha import laws, zoo
+from mha.zoo._member import ENCODER
 
 FOLDER = Path(__file__).parents[3] / "book" / "figures" / "live_house"
 RUN = Path(__file__).with_name("run.mjs")
@@ -68,12 +69,12 @@ def by_package(given, bug):
         W |= {"W_K": W["W_V"], "W_V": W["W_K"]}
     member = getattr(zoo, bug, zoo.right)
     four = [W[f"W_{letter}"] for letter in "QKVO"]
-    around = zoo.EncoderMember("around", {})
-    if isinstance(member, zoo.EncoderMember):
-        member, around = zoo.right, member
+    around = {}
+    if hasattr(member, "layer"):
+        member, around = zoo.right, member.steps
     Y, A = member(X, *four, n_heads=2, mask=mask, return_weights=True)
-    steps = {**around.steps, "multi_head_attention": member}
-    N = zoo.EncoderMember(bug, steps).layer(X, W, 2, mask=mask)
+    steps = {**around, "multi_head_attention": member}
+    N = zoo.Member(bug, steps, doors=ENCODER).layer(X, W, 2, mask=mask)
     return {"A": A, "Y": Y, "N": N}
 
 
