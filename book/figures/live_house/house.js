@@ -44,6 +44,7 @@ const told = html("p", { class: "told", "aria-live": "polite", hidden: !data.wal
 const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
 const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", hide);
 masking.hidden = !ids.includes("mask");
+heads.hidden = !ids.some((id) => matrices[id].heads);
 const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
   .map(([value, text]) => html("option", { value }, text));
 const breaking = html("select", { onchange: () => damage(breaking.value) }, ...options(["", "nothing is broken"]),
@@ -367,7 +368,7 @@ function press(place, event) {
 }
 
 // ------------------------------------------------------------------------------- begin
-mount(data.task, tools, told, frame, court);
+mount(html("span", {}, ...rich(data.task)), tools, told, frame, court);
 const foot = html("div", { class: "foot" }, readout, less, more);
 frame.after(foot);
 Object.assign(root.dataset, { part, lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
