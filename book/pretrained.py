@@ -45,7 +45,7 @@ There are two ways to get all-MiniLM-L6-v2, 91 MB:
 N_HEADS = 12
 EPS = 1e-12  # in every norm of this model
 LIMIT = 256  # tokens; the model was trained on no longer sentences
-BATCH = 32  # sentences that `embed` runs at once
+BATCH = 8  # sentences that `embed` runs at once
 
 # The names of BERT for the matrices that we write as W_Q, …, with their biases.
 LINEAR = {
@@ -313,9 +313,10 @@ class SentenceEncoder:
             return self.embed([sentences])[0]
         several = _as_sentences(sentences)
         E = np.empty((len(several), self.d_model), self.tables["word"].dtype)
+        order = sorted(range(len(several)), key=lambda i: len(several[i]))  # by length
         for first in range(0, len(several), BATCH):
-            batch = slice(first, first + BATCH)
-            tokens = self.tokenize(several[batch])
+            batch = order[first : first + BATCH]
+            tokens = self.tokenize([several[i] for i in batch])
             Y = self.encode_ids(tokens.ids, tokens.mask)
             E[batch] = Y.mean(-2, where=tokens.mask[..., None])
         return E / np.linalg.norm(E, axis=-1, keepdims=True)

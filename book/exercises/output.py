@@ -277,8 +277,7 @@ own_block_law = Exercise(
         "your law is True of averaged heads: set one block of W_O to 0, "
         "and change its head only": _silent_without_W_O,
         "your law is False of correct layers: set the block of one head to 0, change "
-        "this head, "
-        "and compare the two outputs of the layer": _silenced(_NOTHING, _COLUMNS),
+        "this head, and compare the two outputs": _silenced(_NOTHING, _COLUMNS),
         "your law is False of correct layers: the block of a head is made of rows of "
         "W_O, and rounding must be forgiven": _silenced(_COLUMNS, _COLUMNS),
     },
