@@ -126,6 +126,9 @@ def in_words(error):
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+IMPORT = re.compile(r"^(?:import|from) [^(\n]+$", re.M)
+
+
 def needed_of(sources, pool, own):
     """Return the cells of a pool that sources need, in order, but for `own` names.
 
@@ -134,6 +137,7 @@ def needed_of(sources, pool, own):
     >>> needed_of(["y + z"], ["x = 1", "z = 0", "y = x", "w = 2"], {"z"})
     ['x = 1', 'y = x']
     """
+    pool = [part for s in pool for part in (*IMPORT.findall(s), IMPORT.sub("", s))]
     names, chosen = set().union(*map(used, sources)) - own, set()
     while new := {s for s in pool if s not in chosen and bound(s) & names}:
         chosen |= new

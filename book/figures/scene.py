@@ -222,14 +222,7 @@ class Scene:
         anchor: str = "middle", bold: bool = False, turn: float = 0, math: bool = False,
     ) -> None:  # fmt: skip
         """Add words, if there are any; `turn` is in degrees, clockwise."""
-        look = (
-            size,
-            role if self.lit else "muted",
-            anchor,
-            bold and self.lit,
-            turn,
-            math,
-        )
+        role, bold = (role, bold) if self.lit else ("muted", False)
         if str(words):
             look = size, role, anchor, bold, turn, math
             self.marks.append(Text(x, y, str(words), *look))
