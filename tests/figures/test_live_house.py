@@ -23,7 +23,7 @@ from mha import laws, zoo
 from mha.zoo._member import ENCODER
 
 FOLDER = Path(__file__).parents[3] / "book" / "figures" / "live_house"
-RUN = Path(__file__).with_name("run.mjs")
+RUN = Path(__file__).with_name("live_house_run.mjs")
 BUGS = [bug["id"] for bug in DATA["bugs"]]
 LENT = {bug["id"]: bug.get("mask", "open") for bug in DATA["bugs"]}
 MASKS = {"open": np.ones((4, 4), bool), "causal": mha.causal_mask(4)}
