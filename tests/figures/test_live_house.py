@@ -22,7 +22,7 @@ from figures.live_house.sheet import Sheet
 from mha import laws, zoo
 from mha.zoo._member import ENCODER
 
-FOLDER = Path(__file__).parents[3] / "book" / "figures" / "live_house"
+FOLDER = Path(__file__).parents[2] / "book" / "figures" / "live_house"
 RUN = Path(__file__).with_name("live_house_run.mjs")
 BUGS = [bug["id"] for bug in DATA["bugs"]]
 LENT = {bug["id"]: bug.get("mask", "open") for bug in DATA["bugs"]}
