@@ -54,7 +54,9 @@ def test_the_smallest_example_fails_again_and_spares_the_right_one(law):
     subject, right = laws.as_subject(wrong), laws.as_subject(zoo.right)
     if subject.kind == "encoder":
         right = laws.as_subject(zoo.right_encoder)
-    assert any(law.fails(x, finding.example) for x in subject.variants())
+    # What is random may agree with itself now and then.
+    tries = subject.variants() * (50 if law is laws.calls_agree else 1)
+    assert any(law.fails(x, finding.example) for x in tries)
     if not wrong.says:
         assert not any(law.fails(x, finding.example) for x in right.variants())
 
