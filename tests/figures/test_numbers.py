@@ -21,8 +21,6 @@ WORDS = ["dog", "food", "it", "hungry"]
 SCORES = np.array([3.0, 2.0, 0.0, 1.0])
 A = mha.softmax(rng.normal(size=(2, 3)))
 X, BLOCKS = rng.integers(-3, 4, size=(3, 4)), rng.integers(-3, 4, size=(2, 4, 2))
-H, W_O = rng.normal(size=(2, 3, 2)), rng.normal(size=(4, 3))
-ADDED = [h @ w for h, w in zip(H, np.split(W_O, 2), strict=True)]
 Q, K = np.array([2.0, 1.0]), np.array([0.5, 1.5])
 SEEDS = {"right": [1.0, 0.998], "no_scale": [0.5, 0.75], "tied_query_key": [0.25, 0.5]}
 LEARNED = {"right": {"maps": ["0ff0"]}, "no_scale": {"maps": ["00ff"]}}
@@ -45,16 +43,6 @@ PICTURES = {  # what draws, numbers that stand in it one after another, decimals
         lambda: figures.fused(X, BLOCKS, "abc", follow=(2, 1)),
         X @ BLOCKS[1],
         0,
-    ),
-    "a head adds": (
-        lambda: figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
-        ADDED[0],
-        2,
-    ),
-    "the board": (
-        lambda: figures.board(H, W_O, "abc", "xyz", names=["pq", "rs"], row=1, alt="x"),
-        sum(ADDED),
-        2,
     ),
     "bars": (lambda: figures.bars(A[0], "abc", alt="x"), A[0], 2),
     "means": (lambda: figures.exam(EXAMS, alt="x"), [0.999, 0.625, 0.375], 3),
@@ -151,10 +139,10 @@ CHARTS = {  # what draws, its arguments, and the data of its lines or points
     ),
     "points": (
         lambda: figure_of(
-            figures.points, {"a": H[0]}, xlabel="x", ylabel="y", alt="x."
+            figures.points, {"a": BLOCKS[0]}, xlabel="x", ylabel="y", alt="x."
         ),
         lambda ax: ax.collections[0].get_offsets(),
-        H[0],
+        BLOCKS[0],
     ),
     "histogram": (
         lambda: figure_of(
