@@ -11,7 +11,6 @@ pytest.importorskip("axe_playwright_python")
 
 from axe_playwright_python.sync_playwright import Axe
 
-import figures
 from figures.scene import LIGHT
 from tests.book.load import ROOT
 from tests.browser.test_figures import FIGURES
