@@ -179,6 +179,8 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     top = tree[0]
     top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
     top.insert(4, section("What you can now say", "It works."))
+    quote = nodes.block_quote("", nodes.paragraph("", "It is so."))
+    top.insert(5, section("The law", quote))
     env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
     builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
     opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
@@ -190,6 +192,7 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     ]
     titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
     assert "law-card" in titles["The law"][1].astext()
+    assert quote["classes"] == ["law-card"] and len(quote.parent) == 2
     assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
     fold = titles["Code and checks"]
     assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
