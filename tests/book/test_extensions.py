@@ -236,9 +236,9 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
 
 def test_the_first_use_of_a_word_leads_to_its_meaning():
     words = extension("words")
-    tree = section("Heads", "Logits are scores.", "A logit again.")
-    chosen = {"logit": ("term-logit", "A score.")}
-    words.link_words(tree, chosen, "glossary.html")
+    tree = section("Heads", "A logit rate. Logits are scores.", "A logit again.")
+    terms = {"logit": ("term-logit", "A score."), "logit rate": ("term-rate", "")}
+    words.link_words(tree, terms, {"logit"}, "glossary.html")
     (link,) = tree.findall(nodes.reference)
     assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
     assert link["refuri"] == "glossary.html#term-logit"
