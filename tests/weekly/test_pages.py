@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.browser.conftest import chromium, html, site, window, windows  # noqa: F401
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
 from tests.browser.test_pages import PAGES, TOC
 
@@ -19,7 +18,7 @@ UNFOLD = (
 
 
 @pytest.mark.parametrize("name", [*PAGES, *SECTIONS, "genindex", "search"])
-def test_every_page_is_whole_in_every_look(windows, window, site, name):  # noqa: F811
+def test_every_page_is_whole_in_every_look(windows, window, site, name):
     page = window()
     wrong = watch(windows, page, site)
     page.goto(f"{site}{name}.html", wait_until="load")
