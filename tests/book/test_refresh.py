@@ -19,7 +19,6 @@ def refresh(tmp_path, monkeypatch):
     """Return the script, set on an empty book; it may not start a kernel."""
     module = load(ROOT / ".ci" / "refresh", "refresh")
     monkeypatch.setattr(module, "BOOK", tmp_path)
-    monkeypatch.setattr(module, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.setattr(module, "execute", refuse)
     return module
 
@@ -114,7 +113,6 @@ def test_without_an_option_a_chapter_is_run_and_its_outputs_stored(refresh):
     assert run(refresh, "masks") == 0
     (cell,) = refresh.read(path).cells
     assert (cell.id, cell.outputs) == ("product", [printed("42\n")])
-    assert not refresh.SECONDS.exists()
 
 
 def chapter_of(*texts):

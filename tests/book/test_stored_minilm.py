@@ -34,29 +34,6 @@ def full(model):
 # By hand
 
 
-def test_a_paraphrase_is_found_if_nearest_and_wins_if_nearer_than_the_same_words():
-    turn = np.array([[1.0, 0], [0, 1]])
-    paraphrases, same_words = turn, -turn
-    E = np.concatenate([turn, paraphrases, same_words])
-    assert minilm.found(E) == (1, 1)
-    E = np.concatenate([turn, turn[::-1], turn])
-    assert minilm.found(E) == (0, 0)
-
-
-def test_the_sentences_come_in_twenties_and_none_comes_twice():
-    assert len(minilm.SENTENCES) == len(minilm.TRIPLES) == 20
-    sentences = [*minilm.SENTENCES, *minilm.SIXTY]
-    assert len(set(sentences)) == len(sentences) == 80
-
-
-def test_each_pair_names_two_nouns_that_it_tells_of():
-    assert len(set(map(tuple, minilm.PAIRS))) == 24
-    for told, first, second, *ends in minilm.PAIRS:
-        words = told.split()
-        assert words.count(first) == words.count(second) == 1
-        assert len(set(ends)) == 2
-
-
 # Laws
 
 

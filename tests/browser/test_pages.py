@@ -217,16 +217,6 @@ def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
         assert fold.locator("p").first.is_visible()
 
 
-def test_each_word_of_the_front_page_shows_its_own_arcs(open_page):
-    page = open_page("book/index")
-    for word in ("dog", "food", "hungry", "it"):
-        page.get_by_role("radio", name=word).check()
-        shown = page.locator(".arcs g:visible").evaluate_all(
-            "nodes => nodes.map((g) => g.className.baseVal)"
-        )
-        assert shown == [f"from-{word}"]
-
-
 def test_old_addresses_and_wrong_ones_show_the_way(open_page, html):
     page = open_page("book/14_laws")
     page.wait_for_url("**/book/15_laws.html")
