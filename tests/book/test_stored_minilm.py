@@ -1,6 +1,5 @@
 """What chapter 14 stores is what its script gives; without weights it is skipped."""
 
-import importlib.util
 import json
 
 import numpy as np
@@ -8,14 +7,12 @@ import pytest
 
 import pretrained
 from tests.book.house import BOOK
+from tests.book.load import load
 
 CHAPTER = BOOK / "14_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
 
-spec = importlib.util.spec_from_file_location("minilm", BOOK / "_data" / "minilm.py")
-minilm = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(minilm)
-
+minilm = load(BOOK / "_data" / "minilm.py")
 TABLE = json.loads(minilm.STORE.read_text(encoding="utf-8"))
 
 
@@ -29,9 +26,6 @@ def model():
 @pytest.fixture(scope="module")
 def full(model):
     return model.embed(minilm.SIXTY)
-
-
-# By hand
 
 
 # Laws
@@ -68,15 +62,3 @@ def test_the_weights_of_it_are_what_the_model_gives(model):
             np.testing.assert_allclose(row, again[name], rtol=0, atol=CLOSE)
         else:
             assert row == again[name]
-
-
-# Refusals
-
-
-def test_a_named_folder_without_the_files_is_no_reason_to_skip(tmp_path, monkeypatch):
-    path = BOOK / "conftest.py"
-    spec = importlib.util.spec_from_file_location("conftest_of_the_book", path)
-    conftest = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(conftest)
-    monkeypatch.setenv(pretrained.VARIABLE, str(tmp_path))
-    assert not conftest.weights_are_missing()

@@ -111,12 +111,13 @@ def test_the_emblem_counts_the_laws_that_each_version_breaks():
 
 
 def test_the_emblem_groups_the_laws_by_their_chapters():
-    numbers_above = [chapter for chapter, _ in ten._chapters(0, 1, 1)]
-    assert numbers_above == sorted(numbers_above, key=int)
-    places = dict(ten._places(0, 10, 3))
-    assert list(places) == [law.slug for law in laws.ATTENTION]
-    masks = [places[slug] for slug in LAWS["masks"].split() if slug in places]
-    assert np.ptp(masks) == 10 * (len(masks) - 1)
+    chapters, _, slugs = zip(*ten._groups(0, 10, 3), strict=True)
+    assert [*chapters] == sorted(chapters, key=int)
+    assert [slug for some in slugs for slug in some] == [
+        law.slug for law in laws.ATTENTION
+    ]
+    masks = slugs[chapters.index("4")]
+    assert masks == [slug for slug in LAWS["masks"].split() if slug in masks]
 
 
 def test_every_broken_law_is_a_mark_and_is_counted():
