@@ -23,6 +23,7 @@ from tests.book.test_stored_layers import (
     layers,
 )
 
+sys.modules[layers.__name__] = layers  # where `inspect` looks for the source of a class
 # What later blocks of the page need.
 DEFINING = [
     x for x in PYTHON if re.search(r"^(class|QKV =|rotary =|def change)", x, re.M)
