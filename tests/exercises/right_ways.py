@@ -1,8 +1,4 @@
-"""Right answers to the exercises, written differently from those in the book.
-
-Numbers that agree are right whatever computes them, see tests/exercises/test_engine.py;
-here stand laws, masks, texts and rounded values.
-"""
+"""Right answers to the exercises, written differently from those in the book."""
 
 import math
 
@@ -12,6 +8,25 @@ import torch
 import mha
 from exercises import random_arrays
 from mha import laws
+
+
+def with_nan_to_num(Q, K):
+    lengths = np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1)
+    return np.nan_to_num(Q @ K.T / lengths)
+
+
+def softmax_by_logarithms(x, axis):
+    return np.exp(x - np.logaddexp.reduce(x, axis, keepdims=True))
+
+
+def temperature_by_logarithms(gap, n, share):
+    rival = (1 - share) / (n - 1)
+    return gap / (np.log(share) - np.log(rival))
+
+
+def jacobian_by_einsum(s):
+    p = torch.softmax(torch.from_numpy(s), -1)
+    return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
 
 
 def doubling_by_repeat(attend):
@@ -26,6 +41,22 @@ def masks_by_torch(S, mask):
     return S.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num(0.0)
 
 
+def borrowed(lengths):
+    n = max(lengths)
+    future = np.triu(np.ones((n, n), dtype=bool), k=1)
+    filler = np.arange(n) < n - np.reshape(lengths, (-1, 1, 1, 1))
+    return future | filler
+
+
+def by_steps(n_q, n_k):
+    return [[j - n_k <= i - n_q for j in range(n_k)] for i in range(n_q)]
+
+
+def attention_by_einsum(Q, K, V):
+    A = mha.softmax(np.einsum("ic,jc->ij", Q, K) / np.sqrt(Q.shape[-1]))
+    return np.einsum("ij,jb->ib", A, V)
+
+
 def by_torch_permutation(attend):
     torch.manual_seed(1)
     Q, K, V = (torch.randn(s, 3).numpy() for s in (2, 7, 7))
@@ -33,8 +64,25 @@ def by_torch_permutation(attend):
     return bool(np.abs(attend(Q, K[order], V[order]) - attend(Q, K, V)).max() < 1e-5)
 
 
+def by_normal_equations(outputs, contents, new_outputs):
+    return new_outputs @ np.linalg.solve(outputs.T @ outputs, outputs.T @ contents)
+
+
 def winner_takes_all(contents):
     return np.eye(2)[contents.argmax(1)], 1
+
+
+def multi_head_by_einsum(X, W_Q, W_K, W_V, W_O, n_heads, mask):
+    Q, K, V = ((X @ W).reshape(len(X), n_heads, -1) for W in (W_Q, W_K, W_V))
+    S = np.einsum("ihc,jhc->hij", Q, K) / np.sqrt(Q.shape[-1])
+    A = mha.masked_softmax(S, mask)
+    return np.einsum("hij,jhc->ihc", A, V).reshape(len(X), -1) @ W_O
+
+
+def positions_by_complex_numbers(n, d_model):
+    rate = np.exp(-np.arange(0, d_model, 2) * math.log(10000) / d_model)
+    z = np.exp(1j * np.outer(np.arange(n), rate))
+    return np.stack([z.imag, z.real], axis=-1).reshape(n, d_model)
 
 
 def by_undoing(model):
@@ -43,6 +91,17 @@ def by_undoing(model):
     order = np.array([2, 4, 6, 0, 1, 3, 5])
     back = np.argsort(order)
     return bool(np.abs(model(X[order])[back] - model(X)).max() > 1e-9)
+
+
+def norm_of_torch(x, gain, bias, eps):
+    x, gain, bias = map(torch.from_numpy, (x, gain, bias))
+    return torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
+
+
+def loop(X, attend, feed, norm_1, norm_2, norm_first):
+    for part, norm in ((attend, norm_1), (feed, norm_2)):
+        X = X + part(norm(X)) if norm_first else norm(X + part(X))
+    return X
 
 
 def alone(norm):
@@ -64,6 +123,13 @@ def with_a_reference(attend):
     return np.allclose(attend(Q, K[order], V[order]), expected)
 
 
+def since_2017_by_complex_numbers(x, positions):
+    d = x.shape[-1]
+    speeds = 10000.0 ** (-np.arange(0, d, 2) / d)
+    turned = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * np.outer(positions, speeds))
+    return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+
+
 def as_a_test(attend):
     A = attend(np.ones((8, 2)), np.ones((8, 2)), np.eye(8))
     i, j = np.nonzero(A)
@@ -72,13 +138,32 @@ def as_a_test(attend):
 
 
 WAYS = {
+    "dot_product.scores": (
+        lambda Q, K: np.einsum("ic,jc->ij", Q, K),
+        lambda Q, K: torch.from_numpy(Q) @ torch.from_numpy(K).T,
+    ),
     "dot_product.spread_of_thirds": (5.77, np.sqrt(300 / 9)),
+    "dot_product.cosine": (with_nan_to_num,),
+    "dot_product.best_unit_key": (
+        lambda q: q / np.linalg.norm(q),
+        lambda q: torch.nn.functional.normalize(torch.from_numpy(q), dim=0),
+    ),
+    "softmax.stable_softmax": (softmax_by_logarithms,),
     "softmax.score_for_half": (4.1, 4.099),
+    "softmax.temperature_for": (temperature_by_logarithms,),
+    "softmax.softmax_jacobian": (jacobian_by_einsum,),
     "scale.variance_left": (0.125, np.float32(0.125)),
     "scale.mystery_divisor": ("D_K", " d_k "),
+    "scale.scale_for_variance": (
+        lambda variance, d_k: 1 / math.sqrt(d_k * variance**2),
+        lambda variance, d_k: torch.tensor(variance * d_k**0.5) ** -1,
+    ),
     "scale.doubling_law": (doubling_by_repeat,),
     "masks.causal_row": ([0.22, 0.67, 0.11, 0], np.array([2, 6, 1, 0]) / 9),
     "masks.safe_masked_softmax": (masks_by_torch,),
+    "masks.batch_mask": (lambda lengths: ~borrowed(lengths),),
+    "masks.last_rows_mask": (by_steps,),
+    "attention.attend": (attention_by_einsum,),
     "attention.weight_of_the_middle": (np.sqrt(0.36 * 0.16), 0.6 * 0.4),
     "attention.self_attention": (
         lambda X, W_Q, W_K, W_V: mha.multi_head_attention(
@@ -87,12 +172,25 @@ WAYS = {
     ),
     "attention.key_order_law": (by_torch_permutation,),
     "why_heads.two_of_three": (0.667, 0.67),
+    "why_heads.rebuild": (by_normal_equations,),
+    "why_heads.unmix": (
+        lambda A: np.linalg.solve(A.T, np.eye(len(A))),
+        lambda A: torch.linalg.inv(torch.from_numpy(A.T.copy())),
+    ),
+    "why_heads.heads_needed": (
+        lambda wanted: int((np.linalg.svd(wanted)[1] > 1e-9).sum()),
+        lambda wanted: torch.linalg.matrix_rank(torch.from_numpy(wanted)),
+    ),
     "why_heads.break_the_theorem": (winner_takes_all,),
     "split.head_and_column": (divmod(389, 768 // 12), [6, 5]),
     "split.strides_of_heads": (
         torch.zeros(2, 5, 12).unflatten(-1, (3, 4)).transpose(1, 2).stride(),
     ),
     "split.wrong_step": ("Split without swap", " split without swap "),
+    "split.fuse": (
+        mha.merge_heads,
+        lambda small: torch.cat(tuple(torch.from_numpy(small)), dim=1),
+    ),
     "output.fold_value_bias": (
         lambda b_V, W_O, b_O: W_O.T @ b_V + b_O,
         lambda b_V, W_O, b_O: torch.from_numpy(b_V @ W_O) + torch.from_numpy(b_O),
@@ -101,6 +199,16 @@ WAYS = {
         np.array([39, 57, -3, 15]) / 14,
         ["39/14", "57/14", "-3/14", "15/14"],
     ),
+    "multi_head.many_heads": (multi_head_by_einsum,),
+    "multi_head.farthest_head": (
+        lambda A: int(torch.from_numpy(A - A.mean(0)).abs().flatten(1).sum(1).argmax()),
+        lambda A: np.abs(len(A) * A - A.sum(0)).mean((-1, -2)).argmax(),
+    ),
+    "multi_head.matrices_of_torch": (
+        lambda w: tuple(np.split(w.T, 3, axis=1)),
+        lambda w: tuple(w.reshape(3, w.shape[1], w.shape[1]).swapaxes(1, 2)),
+    ),
+    "positions.encode_positions": (positions_by_complex_numbers,),
     "positions.likeness_of_positions": (math.cos(100) + math.cos(1), 1.4),
     "positions.position_ids": (
         lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,
@@ -108,6 +216,8 @@ WAYS = {
     ),
     "positions.tells_order": (by_undoing,),
     "encoder_layer.length_after_norm": (8, np.sqrt(64)),
+    "encoder_layer.normalise_tokens": (norm_of_torch,),
+    "encoder_layer.wire_layer": (loop,),
     "encoder_layer.batch_law": (alone,),
     "encoder.catch_ten": (
         [
@@ -122,5 +232,6 @@ WAYS = {
     "long.scores_memory": (65536**2 * 4 / 2**30, np.float32(16)),
     "long.long_text_law": (with_a_reference,),
     "since_2017.cache_with_windows": (37_888 / 196_608, 0.19),
+    "since_2017.rotate": (since_2017_by_complex_numbers,),
     "since_2017.far_keys_law": (as_a_test,),
 }

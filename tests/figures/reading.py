@@ -1,9 +1,13 @@
-"""How tests read a picture: its words and its numbers."""
+"""How tests read a picture: its words, and the data of its charts."""
 
 import re
 import xml.etree.ElementTree as ET
+from unittest import mock
 
 import numpy as np
+from matplotlib.figure import Figure
+
+from mha import plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,3 +33,17 @@ def shows(picture, expected, digits=2):
         np.allclose(found[k : k + len(rounded)], rounded, rtol=0, atol=1e-9)
         for k in range(len(found) - len(rounded) + 1)
     )
+
+
+def figure_of(draw, *args, **options):
+    """Return the figure of matplotlib that a function makes a picture of."""
+    taken = []
+
+    class Taken(plot.Picture):
+        def __init__(self, figure, alt, svg=""):
+            taken.append(figure)
+
+    with mock.patch.multiple("figures.charts", Picture=Taken):
+        draw(*args, **options)
+    assert isinstance(taken[0], Figure)
+    return taken[0]

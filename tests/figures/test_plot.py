@@ -91,6 +91,12 @@ def test_a_picture_without_alt_text_is_refused(nothing):
         plot.heatmap(A, alt=nothing)
 
 
+@pytest.mark.parametrize("name", ["large", "lines", "scene"])
+def test_a_picture_is_drawn_the_same_every_time(name):
+    again = PICTURES[name](SAYS)
+    assert (drawn_once(name).svg, drawn_once(name).png) == (again.svg, again.png)
+
+
 @every_picture
 def test_a_picture_leaves_every_colour_to_the_page_and_styles_only_itself(name):
     svg = drawn_once(name).svg
@@ -125,6 +131,15 @@ def test_the_settings_of_the_reader_neither_change_nor_matter():
         assert PICTURES["heatmap"](SAYS).svg == drawn_once("heatmap").svg
         assert PICTURES["lines"](SAYS).svg == drawn_once("lines").svg
         assert dict(mpl.rcParams) == before
+
+
+def test_drawing_needs_no_pyplot():
+    code = (
+        "import sys, figures; figures.bars([1], ['a'], alt='x.'); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    book = Path(figures.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=book)
 
 
 # ------------------------------------------------------------------ maps
@@ -172,6 +187,13 @@ def test_a_masked_cell_is_hatched_and_shows_a_weight_that_leaks():
     assert [path.count("M") for path in strokes] == [2 + 3]
     infinite = plot.heatmap([[0.5, -np.inf]], alt=SAYS, kind="scores")
     assert "--mha-muted" in infinite.svg and "−∞" not in words(infinite)
+
+
+def test_tight_cells_leave_out_what_is_not_needed_and_titles_are_broken():
+    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "a long name of a panel")] * 4
+    drawn = plot.heatmaps(panels, ["a long name of a row"], alt=SAYS)
+    assert {".50", "1", ".25", "0"} <= set(words(drawn))
+    assert "a long name of a panel" not in words(drawn)
 
 
 def test_every_token_of_a_long_sentence_is_named():
@@ -306,3 +328,14 @@ def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
     assert html.startswith(f'<div class="mha-view mha-{name}"') and SAYS in repr(shown)
     assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}
     assert len(html) - len(shown.data) < 60_000
+
+
+def test_a_drawing_at_rest_has_no_colour_and_no_number():
+    marks = []
+    for lit in (True, False):
+        scene = Scene(50, 50, lit)
+        scene.cell(0, 0, 9, 9, "a", "query", 0.5)
+        marks += scene.marks
+    roles = [(mark.fill, mark.alpha) for mark in marks if hasattr(mark, "fill")]
+    assert roles == [("query", 0.5), ("rest", 0.16)]
+    assert [mark.words for mark in marks if hasattr(mark, "words")] == ["a"]

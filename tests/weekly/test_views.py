@@ -102,6 +102,21 @@ def test_nothing_moves_by_itself_and_without_motion_nothing_glides(show, name):
     assert figure.page.evaluate("document.getAnimations().length") == 0
 
 
+@every_figure
+def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
+    """With forced colours every role is the colour of text, on the reader's paper."""
+    figure = show(FIGURES[name](), theme="dark", forced_colors="active")
+    role = "getComputedStyle(root).getPropertyValue('--weight')"
+    assert figure.root.evaluate(f"root => {role}") == "CanvasText"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    for mark in figure.root.locator("i").all():
+        if mark.is_visible():
+            colours = mark.evaluate(f"""node => [{paper},
+                getComputedStyle(node).backgroundColor,
+                getComputedStyle(node).borderTopColor]""")
+            assert len(set(colours)) > 1
+
+
 # The colours of all cells with a weight and of their numbers, as colours of CSS.
 SHADES = """root => {
     const paint = new OffscreenCanvas(1, 1).getContext("2d");
