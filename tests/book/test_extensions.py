@@ -349,20 +349,6 @@ def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypa
     assert all((ROOT / path).exists() for path in publish.CARDS.values())
 
 
-def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
-    load(ROOT / ".ci" / "colab", "colab").main(FORK["BOOK_REPOSITORY"], tmp_path)
-    pattern = "book/**/[0-9]*.ipynb"
-    copies = sorted(path.relative_to(tmp_path) for path in tmp_path.glob(pattern))
-    assert copies == sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
-    for name in copies:
-        copy = json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        first = next(c for c in copy["cells"] if c["cell_type"] == "code")
-        assert first["id"] == "install"
-        source = "".join(first["source"])
-        assert FORK["BOOK_REPOSITORY"] in source
-        assert f"%cd ~/head-by-head/{name.parent.as_posix()}" in source
-
-
 def test_the_copy_of_a_chapter_installs_only_what_the_chapter_needs():
     colab = load(ROOT / ".ci" / "colab", "colab")
 
