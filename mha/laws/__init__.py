@@ -19,6 +19,7 @@ checkable what `check` does not know.
 from typing import Any
 
 from mha.laws.adapter import *
+from mha.laws.designs import *
 from mha.laws.judge import *
 from mha.laws.report import *
 from mha.laws.stack import *
@@ -26,7 +27,7 @@ from mha.laws.trial import *
 from mha.laws.words import *
 
 # Each law stands in its module, and goes by its own name here.
-globals().update({law.slug: law for law in (*ALL, *ENCODER)})
+globals().update({law.slug: law for law in (*ALL, *ENCODER, *DESIGN)})
 
 
 def __getattr__(name: str) -> Any:
