@@ -260,7 +260,8 @@ def _first_that_runs(subjects, said):
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
-    X, found, errors = np.eye(2), [], {False: [], True: []}
+    X, found = np.eye(2), []
+    errors: dict[bool, list[str]] = {False: [], True: []}
     for subject in subjects:
         try:
             subject.attend(X, X, X)
@@ -273,7 +274,7 @@ def _first_that_runs(subjects, said):
             break
     if not found:
         what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-        arrays, tensors = map(_furthest, errors.values())
+        arrays, tensors = (", ".join(x[-1:]) for x in errors.values())
         both = f". Arrays: {arrays}. Tensors: {tensors}"
         if arrays in (tensors, "") or not tensors:
             both = f": {arrays or tensors}"
@@ -281,12 +282,6 @@ def _first_that_runs(subjects, said):
     _ = found[0].designs
     found[0].trace = {name: set() for name in found[0].trace}
     return found[0]
-
-
-def _furthest(errors):
-    """Return the text of the error that happened in the latest line; raising none."""
-    last = max(errors, key=lambda error: error.line, default="")
-    return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
 
 
 def _parameters(function):

@@ -5,11 +5,11 @@ nowhere: what correct attention of the design fails is no mistake.
 """
 
 import ast
-import copy
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,36 +31,27 @@ class Design:
     ``sink("sinks")``; the laws then write numbers of their own into it.
     """
 
-    # Words that it says by itself, and arguments that may name a parameter.
-    implies: Mapping[str, Any] = {}
-    learned: tuple[str, ...] = ()
     # Whether positions count; then there are as many queries as keys.
-    ordered = False
-
-    def __init__(self, **given: Any) -> None:
-        self.given = given
-        vars(self).update(given)
-
-    def __repr__(self) -> str:
-        inner = (f"{name}={x!r}" for name, x in self.given.items() if x is not None)
-        return f"{type(self).__name__}({', '.join(inner)})"
+    ordered: ClassVar[bool] = False
 
     @property
-    def parameters(self) -> list[str]:
-        """Names of the parameters that it reads."""
-        return [x for name in self.learned if isinstance(x := self.given[name], str)]
+    def implies(self) -> Mapping[str, Any]:
+        """Words that it says by itself."""
+        return {}
+
+    @property
+    def learned(self) -> dict[str, str]:
+        """Names of parameters, by the argument that they stand for."""
+        given: dict[str, Any] = vars(self)
+        return {x: y for x, y in given.items() if isinstance(y, str) and x != "pairs"}
 
     def bound(self, read: Callable[[str], Array]) -> "Design":
         """Return the same with numbers in the place of names."""
-        twin = copy.copy(self)
-        for name in self.learned:
-            if isinstance(x := self.given[name], str):
-                setattr(twin, name, read(x))
-        return twin
+        numbers = {x: read(name) for x, name in self.learned.items()}
+        return replace(self, **numbers)  # type: ignore[type-var]
 
-    @property
-    def others(self) -> list["Design"]:
-        """What is easily confused with it, for a hint."""
+    def confused_with(self) -> list["Design"]:
+        """Return what it is easily confused with, for a hint."""
         return []
 
     # The steps that a design may change, in the order in which they are run.
@@ -82,6 +73,7 @@ class Design:
         return heads
 
 
+@dataclass(frozen=True, eq=False)
 class rotary(Design):
     """Queries and keys are turned by their positions, which count from 0.
 
@@ -89,19 +81,21 @@ class rotary(Design):
     (2c and 2c + 1); of `dims` columns, if only the first ones turn.
     """
 
+    base: float = 10000.0
+    pairs: str = "halves"
+    dims: int | None = None
     ordered = True
 
-    def __init__(
-        self, base: float = 10000.0, pairs: str = "halves", dims: int | None = None
-    ) -> None:
-        if pairs not in ("halves", "neighbours"):
-            raise ValueError(f"pairs must be 'halves' or 'neighbours', got {pairs!r}")
-        super().__init__(base=base, pairs=pairs, dims=dims)
+    def __post_init__(self) -> None:
+        if self.pairs not in ("halves", "neighbours"):
+            got = f"got {self.pairs!r}"
+            raise ValueError(f"pairs must be 'halves' or 'neighbours', {got}")
 
     def read(self, x, role):
         d = self.dims or x.shape[-1]
-        speeds = self.base ** -(np.arange(0, d, 2) / d)
-        angles = np.arange(x.shape[-2])[:, None] * speeds
+        angles = np.arange(x.shape[-2])[:, None] * self.base ** -(
+            np.arange(0, d, 2) / d
+        )
         one, two = slice(0, d // 2), slice(d // 2, d)
         if self.pairs == "neighbours":
             one, two = slice(0, d, 2), slice(1, d, 2)
@@ -110,46 +104,43 @@ class rotary(Design):
         turned[..., two] = a * np.sin(angles) + b * np.cos(angles)
         return turned
 
-    @property
-    def others(self):
+    def confused_with(self):
         pairs = "halves" if self.pairs == "neighbours" else "neighbours"
-        bases = {1e4, 5e5, 1e6} - {self.base}
-        more = [rotary(base, self.pairs, self.dims) for base in sorted(bases)]
-        return [rotary(self.base, pairs, self.dims), *more]
+        bases = sorted({1e4, 5e5, 1e6} - {self.base})
+        return [replace(self, pairs=pairs), *(replace(self, base=x) for x in bases)]
 
 
+@dataclass(frozen=True, eq=False)
 class grouped(Design):
     """Groups of neighbouring query heads share `n_kv` heads of keys and values."""
 
-    def __init__(self, n_kv: int) -> None:
-        super().__init__(n_kv=n_kv)
-        self.implies = {"n_kv_heads": n_kv}
+    n_kv: int
+
+    @property
+    def implies(self):
+        return {"n_kv_heads": self.n_kv}
 
 
+@dataclass(frozen=True, eq=False)
 class window(Design):
     """A token sees itself, the `w` - 1 tokens before it, and as many after it."""
 
+    w: int
     ordered = True
-
-    def __init__(self, w: int) -> None:
-        super().__init__(w=w)
 
     def scores(self, S):
         i, j = np.ogrid[: S.shape[-2], : S.shape[-1]]
         return np.where(abs(i - j) < self.w, S, -np.inf)
 
-    @property
-    def others(self):
+    def confused_with(self):
         return [window(self.w + 1), window(max(1, self.w - 1))]
 
 
+@dataclass(frozen=True, eq=False)
 class sink(Design):
     """One more score, `s`, whose key has no value: one number, or one for each head."""
 
-    learned = ("s",)
-
-    def __init__(self, s: Any = 0.0) -> None:
-        super().__init__(s=s)
+    s: Any = 0.0
 
     def beside(self, S):
         s = np.asarray(self.s, float)
@@ -157,43 +148,38 @@ class sink(Design):
         return np.broadcast_to(s, (*S.shape[:-1], 1))
 
 
+@dataclass(frozen=True, eq=False)
 class qk_norm(Design):
     """Each query and key is divided by its root mean square, times a gain."""
 
-    learned = ("gain_q", "gain_k")
-
-    def __init__(self, gain_q: Any = 1.0, gain_k: Any = 1.0, eps: float = 1e-6) -> None:
-        super().__init__(gain_q=gain_q, gain_k=gain_k, eps=eps)
+    gain_q: Any = 1.0
+    gain_k: Any = 1.0
+    eps: float = 1e-6
 
     def read(self, x, role):
         gain = self.gain_q if role == "Q" else self.gain_k
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * gain
 
 
+@dataclass(frozen=True, eq=False)
 class soft_cap(Design):
     """Scores are bent, c tanh(s / c), so that none leaves the range from -c to c."""
 
-    def __init__(self, c: float = 50.0) -> None:
-        super().__init__(c=c)
+    c: float = 50.0
 
     def scores(self, S):
         return np.where(np.isneginf(S), S, self.c * np.tanh(S / self.c))
 
-    @property
-    def others(self):
-        return [soft_cap(c) for c in (20.0, 30.0, 50.0) if c != self.c]
 
-
+@dataclass(frozen=True, eq=False)
 class alibi(Design):
     """Scores fall with the distance, by one slope for each head.
 
     By default head r of h, counted from 1, has the slope 2^(-8 r / h).
     """
 
-    ordered, learned = True, ("slopes",)
-
-    def __init__(self, slopes: Any = None) -> None:
-        super().__init__(slopes=slopes)
+    slopes: Any = None
+    ordered = True
 
     def scores(self, S):
         h = S.shape[-3] if S.ndim > 2 else 1
@@ -204,32 +190,32 @@ class alibi(Design):
         return S - (penalty if S.ndim > 2 else penalty[0])
 
 
+@dataclass(frozen=True, eq=False)
 class final_norm(Design):
     """An encoder ends with one more norm."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.implies = {"final_norm": True}
+    @property
+    def implies(self):
+        return {"final_norm": True}
 
 
+@dataclass(frozen=True, eq=False)
 class sigmoid_gate(Design):
     """The heads are multiplied by σ(X Wᵀ + b), a number per column or per head."""
 
-    learned = ("W", "b")
-
-    def __init__(self, W: Any, b: Any = 0.0) -> None:
-        super().__init__(W=W, b=b)
+    W: Any
+    b: Any = 0.0
 
     def after(self, heads, X):
         gate = 1 / (1 + np.exp(-(X @ np.swapaxes(self.W, -1, -2) + self.b)))
         return heads * mha.split_heads(gate, heads.shape[-3])
 
 
+@dataclass(frozen=True, eq=False)
 class top_k(Design):
     """Each query attends to the `k` visible keys of its largest scores only."""
 
-    def __init__(self, k: int) -> None:
-        super().__init__(k=k)
+    k: int
 
     def scores(self, S):
         if S.shape[-1] <= self.k:
@@ -240,8 +226,7 @@ class top_k(Design):
             raise ValueError("two scores are equal, and one of them is to be dropped")
         return np.where(S >= last, S, -np.inf)
 
-    @property
-    def others(self):
+    def confused_with(self):
         return [top_k(self.k + 1), top_k(max(1, self.k - 1))]
 
 
@@ -303,17 +288,15 @@ def as_designs(given: Any) -> tuple[Design, ...]:
 
     Examples
     --------
-    >>> as_designs("rotary(base=500.0), grouped(2)")
-    (rotary(base=500.0, pairs='halves'), grouped(n_kv=2))
+    >>> as_designs("window(8), grouped(2)")
+    (window(w=8), grouped(n_kv=2))
     """
-    some: Iterable[Any] = given if isinstance(given, list | tuple) else [given]
-    found: list[Design] = []
-    for x in some:
+    found: list[Any] = []
+    for x in given if isinstance(given, list | tuple) else [given]:
         found += _parsed(x) if isinstance(x, str) else [x]
     for x in found:
         if not isinstance(x, Design):
-            known = ", ".join(KNOWN)
-            raise ValueError(f"a design must be one of {known}, got {x!r}")
+            raise ValueError(f"a design must be one of {', '.join(KNOWN)}, got {x!r}")
     return tuple(found)
 
 
@@ -322,13 +305,12 @@ def _parsed(text):
     try:
         calls = ast.parse(f"[{text}]", mode="eval").body.elts
         return [
-            KNOWN[getattr(call, "func", call).id](
-                *map(ast.literal_eval, getattr(call, "args", ())),
-                **{x.arg: ast.literal_eval(x.value)
-                   for x in getattr(call, "keywords", ())},
+            KNOWN[call.func.id](
+                *map(ast.literal_eval, call.args),
+                **{x.arg: ast.literal_eval(x.value) for x in call.keywords},
             )
             for call in calls
-        ]  # fmt: skip
+        ]
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
         example = '"rotary(base=10000), grouped(2)"'
-        raise ValueError(f"design must be like {example}, got {text!r}") from error
+        raise ValueError(f"a design must be like {example}, got {text!r}") from error

@@ -38,7 +38,8 @@ def hints(subject: Subject, findings: Any, seed: int) -> list[str]:
     asked = [f.law for f in broken if f not in floats and not f.declared]
     said: list[dict[str, Any]] = []
     with contextlib.suppress(Broke, NotApplicable):
-        for words in _candidates(subject) if asked else ():
+        raised = any(f.verdict == "raised" for f in broken)
+        for words in _candidates(subject, raised) if asked else ():
             if any(some.items() <= words.items() for some in said):
                 continue  # one of these words is enough
             if len(said) < 2 and _explains(words, subject, asked, seed):
@@ -47,7 +48,7 @@ def hints(subject: Subject, findings: Any, seed: int) -> list[str]:
     return found + [f"say {text}: then nothing of this is broken" for text in texts]
 
 
-def _candidates(subject: Subject) -> Iterator[dict[str, Any]]:
+def _candidates(subject: Subject, raised: bool) -> Iterator[dict[str, Any]]:
     said, causal = subject.said, {}
     if not subject.always_causal and _never_looks_ahead(subject):
         causal = {"causal": "built in"}
@@ -55,11 +56,11 @@ def _candidates(subject: Subject) -> Iterator[dict[str, Any]]:
     if subject.mask_name:
         hides = [{}] if said.mask_true else [{"mask_true": "hide"}]
         yield from (words for words in hides if words)
-        for shape in () if said.mask_shape else SHAPES:
+        for shape in SHAPES if raised and not said.mask_shape else ():
             for more in ({}, *filter(None, hides)):
                 yield {"mask_shape": shape} | more | causal
     for i, design in enumerate(said.design):
-        for other in design.others:
+        for other in design.confused_with():
             yield {"design": [*said.design[:i], other, *said.design[i + 1 :]]}
     known = {type(design) for design in said.design}
     for guess in GUESSES if subject.kind != "encoder" else ():

@@ -159,7 +159,7 @@ def _dropouts(attributes):
 def part_of(module: Any, key: str) -> Any:
     """Return the part of a module, by one of its names, or None."""
     found = (getattr(module, name, None) for name in NAMES[key])
-    part = next((x for x in found if x is not None), None)
+    part: Any = next((x for x in found if x is not None), None)
     if type(part).__name__ == "Sequential":
         # A linear layer that comes with its dropout.
         part = next((x for x in part if hasattr(x, "weight")), part)
@@ -256,7 +256,7 @@ def lent_encoder(module: Any, run: Any) -> Lent:
 def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
     """Return a subject whose target is lent; find out if train mode can be asked."""
     subject.said, subject.own, subject.tensors = said, lent.sizes, True
-    lent.learned = [x for design in said.bends for x in design.parameters]
+    lent.learned = [x for design in said.bends for x in design.learned.values()]
     for name in lent.learned:
         lent.read(name)
     subject.takes_bias = any(key.startswith("b_") for _, key in lent.slots)

@@ -47,12 +47,6 @@ class Broke(Exception):
         super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
         self.text, self.where = text, where
 
-    @property
-    def line(self) -> float:
-        """The line in which it happened; an answer that is none came at the end."""
-        line = self.where.rpartition(":")[2]
-        return float(line or 0) if self.__cause__ else math.inf
-
 
 class WrongShape(Broke):
     """It returned an array of a shape that no law can use."""
@@ -190,10 +184,10 @@ class Subject:
     def designs(self) -> tuple[Any, ...]:
         """The designs that change how it attends, with the numbers that it learns."""
         for design in self.said.bends:
-            if design.parameters and not hasattr(self.target, "read"):
+            if design.learned and not hasattr(self.target, "read"):
                 raise ValueError(f"{design!r} names a parameter, and it has none")
         return tuple(
-            x.bound(self.target.read) if x.parameters else x for x in self.said.bends
+            x.bound(self.target.read) if x.learned else x for x in self.said.bends
         )
 
     @property

@@ -162,7 +162,8 @@ def parametrize(
 
     def ask(law: Law) -> None:
         __tracebackhide__ = True
-        told = {"breaks": [law], "because": because} if law in declared else {}
+        told: dict[str, Any] = {"breaks": [law], "because": because}
+        told = told if law in declared else {}
         report = check(subject, [law], seed, **told)
         if report.unasked:
             pytest.skip(next(iter(report.unasked)))

@@ -60,8 +60,6 @@ RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 class NotApplicable(Exception):
     """The law asks for something this subject cannot be asked."""
 
-    line = 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Conventions:

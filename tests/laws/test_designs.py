@@ -198,7 +198,7 @@ def test_a_cache_is_asked_token_by_token():
     "given", ["rotary(", "spiral()", "window(w)", 3, [laws.rotary]]
 )
 def test_what_is_no_design_is_refused(given):
-    with pytest.raises(ValueError, match="design must be"):
+    with pytest.raises(ValueError, match="a design must be"):
         designs.as_designs(given)
     with pytest.raises(ValueError, match="about attention"):
         laws.check(mha.encoder, design="rotary()")
