@@ -172,6 +172,33 @@ def test_the_card_of_every_chapter_shows_its_law_and_what_breaks_it():
     assert opening.card("why_heads") == ""
 
 
+def test_a_chapter_begins_with_title_promise_minutes_and_needs():
+    opening, tree = extension("opening"), levelled()
+    page, other = "book/02_softmax", "book/04_masks"
+    top = tree[0]
+    top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
+    top.insert(4, section("What you can now say", "It works."))
+    quote = nodes.block_quote("", nodes.paragraph("", "It is so."))
+    top.insert(5, section("The law", quote))
+    env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
+    builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
+    opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
+    said = [node.astext() for node in top[:4]]
+    assert said[1:] == [
+        "Build it.",
+        '<p class="takes">Core, about 20 minutes; more below.</p>',
+        "You need masks.",
+    ]
+    titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
+    assert "law-card" in titles["The law"][1].astext()
+    assert quote["classes"] == ["law-card"] and len(quote.parent) == 2
+    assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
+    fold = titles["Code and checks"]
+    assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
+    assert "What is in it." in fold[1].astext()
+    assert fold[-1].astext() == "</details>"
+
+
 # Figures on a phone
 
 PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: block">
@@ -192,6 +219,19 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
     assert "<img" in html and "<img" not in page and page.count("<svg") == 2
     data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
     assert "stills" not in data and data["words"][0] == "dog"
+
+
+# Words of the glossary
+
+
+def test_the_first_use_of_a_word_leads_to_its_meaning():
+    words = extension("words")
+    tree = section("Heads", "A logit rate. Logits are scores.", "A logit again.")
+    terms = {"logit": ("term-logit", "A score."), "logit rate": ("term-rate", "")}
+    words.link_words(tree, terms, {"logit"}, "glossary.html")
+    (link,) = tree.findall(nodes.reference)
+    assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
+    assert link["refuri"] == "glossary.html#term-logit"
 
 
 # Where it is published

@@ -103,12 +103,8 @@ TASKS = {  # of each part: where to go, and what to press there
     "overview": [("Kt", 0, 1, ["2", "Enter", "ArrowDown", "1"])],
     "scores": [("Kt", 1, 1, "5")],
     "softmax": [("S", 2, 3, "+")],
-    "scale": [
-        ("S", 2, 3, ["3", "2", "Enter", "ArrowLeft", "2", "4", "Enter"]),
-        ("S", 2, 0, "40"),
-        ("A", 0, 0, ["Tab", " "]),
-    ],
-    "attention": [("W_Q", 2, 1, "4")],
+    "scale": [("A", 0, 0, ["Tab", " "])],
+    "attention": [("X", 2, 2, "0")],
     "mask": [("mask", i, j, " ") for i in range(3) for j in range(i + 1, 4)],
     "output": [("W_O", 2, 2, "1")],
 }
