@@ -26,6 +26,7 @@ __all__ = [
 
 Mask = Tensor | doors.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+as_probability = partial(doors.as_real, low=0, high=1, rule="at least 0 and below 1")
 
 
 def scaled_dot_product_attention(
@@ -75,8 +76,10 @@ def scaled_dot_product_attention(
         )
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
-    scale = doors.as_scale(scale, Q.shape[-1])
-    dropout_p = _as_probability("dropout_p", dropout_p)
+    if scale is None:
+        scale = 1 / math.sqrt(max(Q.shape[-1], 1))
+    scale = doors.as_scale("scale", scale)
+    dropout_p = as_probability("dropout_p", dropout_p)
     bias = empty = None
     if mask is not None or (is_causal and return_weights):
         bias, empty = _whole_mask(mask, is_causal, Q, K)
@@ -186,12 +189,6 @@ def _leading(named: dict[str, Tensor], d_model: int | None = None) -> tuple[int,
     return doors.broadcast_leading(named, torch.broadcast_shapes)
 
 
-def _as_probability(name: str, p: float) -> float:
-    if not 0 <= doors.as_real(name, p) < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
-    return float(p)
-
-
 def _as_ndarray(parameter: Tensor) -> doors.Array:
     """Return a copy of a parameter as it stands on the right of X."""
     if parameter.dtype == torch.bfloat16:  # which NumPy does not know
@@ -254,7 +251,7 @@ class MultiHeadAttention(_Layer):
             raise ValueError(
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
-        self.dropout = _as_probability("dropout", dropout)
+        self.dropout = as_probability("dropout", dropout)
         device = torch.get_default_device() if device is None else device
         # skip_init draws no random numbers: reset_parameters is the one that draws.
         linear = partial(nn.utils.skip_init, nn.Linear, device=device, dtype=dtype)
@@ -360,8 +357,8 @@ class EncoderLayer(_Layer):
         kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
         self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
-        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps(eps)
-        self.activation = doors.as_activation(activation)
+        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps("eps", eps)
+        self.activation = doors.as_activation("activation", activation)
         self.norm_first = bool(norm_first)
         self.W_1 = nn.Linear(d_model, d_ff, **kind)
         self.W_2 = nn.Linear(d_ff, d_model, **kind)
