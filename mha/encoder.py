@@ -42,11 +42,9 @@ def layer_norm(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If `gain` or `bias` does not have one number per feature, there is no feature,
-        or `eps` is negative.
-    TypeError
-        If an argument does not hold real numbers.
+        `eps` is negative, or an argument does not hold real numbers.
 
     Examples
     --------
@@ -99,10 +97,9 @@ def feed_forward(
 
     Raises
     ------
-    ValueError
-        If shapes do not fit, with both numbers, or `activation` is not known.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        If shapes do not fit, with both numbers, an argument does not hold real numbers,
+        or `activation` is not known.
 
     Examples
     --------
@@ -192,12 +189,9 @@ def encoder_layer(
 
     Raises
     ------
-    ValueError
-        If `weights` lacks a matrix or holds a name that is not in the table, if shapes
-        do not fit, or `n_heads` does not divide a width.
-    TypeError
-        If `weights` is not a dict, an argument does not hold real numbers, `n_heads` is
-        not an integer, or `mask` holds integers.
+    ValueError, TypeError
+        As `multi_head_attention`, `layer_norm` and `feed_forward`, and if `weights` is
+        not a dict, lacks a matrix, or holds a name that is not in the table.
 
     Examples
     --------
@@ -272,10 +266,9 @@ def encoder(
 
     Raises
     ------
-    ValueError
-        As in `encoder_layer`.
-    TypeError
-        As there, and if `layers` is not a sequence of dicts or `final_norm` not a pair.
+    ValueError, TypeError
+        As `encoder_layer`, and if `layers` is not a sequence of dicts or `final_norm`
+        not a pair.
 
     Examples
     --------

@@ -34,10 +34,8 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
 
     Raises
     ------
-    TypeError
-        If a count is not an integer.
-    ValueError
-        If a count is negative.
+    ValueError, TypeError
+        If a count is negative or not an integer.
 
     Examples
     --------
@@ -72,10 +70,8 @@ def padding_mask(
 
     Raises
     ------
-    ValueError
-        If there is no length, or one is negative or greater than `max_length`.
-    TypeError
-        If the lengths are not integers.
+    ValueError, TypeError
+        If there is no length, or one is negative, above `max_length` or no integer.
 
     Examples
     --------
@@ -113,12 +109,9 @@ def masked_softmax(
 
     Raises
     ------
-    ValueError
-        If `mask` does not broadcast to the shape of `S`, or a float mask holds NaN or
-        ``+inf``, or `axis` is not an axis of `S`.
-    TypeError
-        If `mask` is neither bool nor float, `S` does not hold real numbers, or `axis`
-        is not an integer.
+    ValueError, TypeError
+        As `softmax`, and if `mask` does not broadcast to the shape of `S`, is neither
+        bool nor float, or holds NaN or ``+inf``.
 
     Examples
     --------

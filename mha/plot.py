@@ -6,7 +6,6 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from hashlib import sha256
 from html import escape
 from typing import Any, Literal
 
@@ -39,6 +38,7 @@ NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 WIDEST, LETTER, GAP = 366, 5.9, 16
 WIDEST_ON_PAGE = 736  # pixels of a column
 STYLE: Any = {"font.family": "DejaVu Sans", "font.size": 9.5, "text.parse_math": False}
+TIGHT: Any = {"savefig.bbox": "tight", "savefig.pad_inches": 0.02}
 LOOK = (  # in a notebook the picture is an image of its own, which needs a ground
     "display: block; height: auto; margin: 0 auto; font-family: system-ui, "
     "-apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; stroke-linejoin: round; "
@@ -46,13 +46,13 @@ LOOK = (  # in a notebook the picture is an image of its own, which needs a grou
 )
 TIDY = (  # what matplotlib writes and a page cannot use
     (r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", ""),
+    (r' id="[\w.]*[a-zA-Z]_\d+"', ""),  # the others are hashes, and referred to
     (r"\s+", " "),
     (r"> <", "><"),
     (r"<defs></defs>|<g/>", ""),
-    (r"base64, ", "base64,"),
-    (r' transform="rotate\(-?0 [^"]*"', ""),
     (r"font: ([\d.]+px) 'DejaVu Sans'", r"font-size: \1"),
     (r" font-family: 'DejaVu Sans'(, [^;\"]*)?;", ""),
+    (r"(\d\.\d\d)\d+(?=[^<>]*>)", r"\1"),  # of points, and not what is written
     (f"(?i){COLOURS['ink']}", "currentColor"),
     *((f"(?i){x}", f"var(--mha-{role}, {x})") for role, x in COLOURS.items()),
 )
@@ -83,7 +83,7 @@ class Picture:
             raise ValueError("alt must say in one sentence what the picture shows")
         self.alt = alt.strip()
         self.svg = svg or _inline_svg(figure, self.alt)
-        self.png = _small_png(figure, None if svg else "tight")
+        self.png = _small_png(figure, {} if svg else TIGHT)
 
     def __repr__(self) -> str:
         return f"Picture: {self.alt}"
@@ -98,8 +98,7 @@ class Picture:
 
 def heatmap(
     A: ArrayLike, rows: Sequence[object] | None = None,
-    cols: Sequence[object] | None = None, *, alt: str, mask: ArrayLike | None = None,
-    **look: Any,
+    cols: Sequence[object] | None = None, **look: Any,
 ) -> Picture:  # fmt: skip
     """Show one matrix as a heat map: queries are rows, keys are columns.
 
@@ -107,10 +106,8 @@ def heatmap(
     ----------
     A : ndarray of shape (n_q, n_k)
         Weights, scores, or a boolean mask.
-    rows, cols, alt, look
-        As in `heatmaps`.
-    mask : bool ndarray that broadcasts to (n_q, n_k), optional
-        Where it is False the cell is hatched.
+    rows, cols, look
+        As in `heatmaps`; `alt` must be there.
 
     Returns
     -------
@@ -123,14 +120,13 @@ def heatmap(
     >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")
     Picture: Each token looks at itself.
     """
-    return heatmaps([(A, "")], rows, cols, alt=alt, mask=[mask], **look)
+    return heatmaps([(A, "")], rows, cols, **look)
 
 
 def heatmaps(
     panels: Sequence[tuple[ArrayLike, str]], rows: Sequence[object] | None = None,
     cols: Sequence[object] | None = None, *, alt: str, kind: Kind = "weights",
-    mask: Any = None, xlabel: str = "key", ylabel: str = "query",
-    unit: str | None = None,
+    mask: Any = None, xlabel: str = "key", ylabel: str = "query", unit: str = "",
 ) -> Picture:  # fmt: skip
     """Show matrices of one shape side by side, with the same tints.
 
@@ -142,15 +138,13 @@ def heatmaps(
         Usually the tokens. None numbers the rows or columns from 0.
     alt : str
         One sentence with the finding, for readers who do not see the picture.
-    mask : bool ndarray that broadcasts to (n_q, n_k), or a list of them, optional
-        Where it is False the cell is hatched; a list has one mask (or None) a panel.
     kind : {"weights", "scores", "mask"}
         Weights run from the background (0) to one hue (1). Scores are tinted by their
         size; a score of ``-inf`` counts as masked. In a mask True means *may attend*.
-    xlabel, ylabel : str
-        What a column and a row stand for.
-    unit : str, optional
-        What a number is, for the legend; "weight" or "score" by default.
+    mask : bool ndarray that broadcasts to (n_q, n_k), optional
+        Where it is False the cell is hatched.
+    xlabel, ylabel, unit : str
+        What a column, a row and a number stand for.
 
     Returns
     -------
@@ -168,17 +162,14 @@ def heatmaps(
     >>> heatmaps([(np.eye(2), "right"), (1 - np.eye(2), "wrong")], alt="They differ.")
     Picture: They differ.
     """
-    if kind not in ("weights", "scores", "mask"):
-        raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
-    matrices = _matrices([A for A, _ in panels], kind)
-    masks = mask if isinstance(mask, list) else [mask] * len(matrices)
-    if len(masks) != len(matrices):
-        raise ValueError(f"mask holds {len(masks)} masks for {len(matrices)} panels")
-    blocked = [_blocked(A, M, kind) for A, M in zip(matrices, masks, strict=True)]
-    down = _names("rows", rows, matrices[0].shape[0])
-    across = _names("cols", cols, matrices[0].shape[1])
+    matrices = [np.asarray(A) for A, _ in panels]
+    n_q_n_k = _checked(matrices, kind)
+    down, across = (
+        _names(name, names, n)
+        for name, names, n in zip(("rows", "cols"), (rows, cols), n_q_n_k, strict=True)
+    )
     low, most, digits = _range(matrices, kind)
-    numbered = kind != "mask" and max(len(down), len(across)) <= NUMBERS_UP_TO
+    numbered = kind != "mask" and max(n_q_n_k) <= NUMBERS_UP_TO
     smallest: float = 10 if cols is not None else 0
     if numbered:
         longest = max(len(_written(x, digits)) for x in (low, most))
@@ -186,11 +177,11 @@ def heatmaps(
     colour = "weight" if kind == "weights" else "ink"
     with rc_context(STYLE):
         figure = Figure((1, 1))  # inches; what is drawn around them is shown too
-        below = [words for _, words in panels]
-        labels = xlabel, ylabel
+        below, labels = [words for _, words in panels], (xlabel, ylabel)
         frames, cell = _frames(figure, below, down, across, labels, smallest)
-        for ax, A, hidden in zip(frames, matrices, blocked, strict=True):
+        for ax, A in zip(frames, matrices, strict=True):
             ax.spines[:].set(color=COLOURS[colour], linewidth=1.1)
+            hidden = ~A if kind == "mask" else _hidden(A, mask)
             tints = np.where(np.isfinite(A), A, 0) / most
             _hatch(ax, hidden, A if numbered else None, cell)
             if numbered:
@@ -206,31 +197,32 @@ def heatmaps(
                 ax.hlines(range(1, len(down)), 0, len(across), **thin)
         if kind == "mask":
             hatched = {"fc": "none", "hatch": "////"}
-            _legend(figure, {"may attend": {"fc": "none"}, "masked": hatched}, "")
+            _legend(frames, {"may attend": {"fc": "none"}, "masked": hatched}, "")
         elif not numbered:
             shares = np.linspace(-1 if low < 0 else 0, 1, 5)
             marks = {_written(x * most, 2): {"fc": _tint(colour, x)} for x in shares}
-            _legend(figure, marks, unit or kind.removesuffix("s"))
+            _legend(frames, marks, unit or kind.removesuffix("s"))
         return Picture(figure, alt)
 
 
-def _matrices(panels: Sequence[ArrayLike], kind: Kind) -> list[Array]:
-    """Return matrices of one shape."""
-    matrices = [np.asarray(A) for A in panels]
+def _checked(matrices: Sequence[Array], kind: Kind) -> tuple[int, ...]:
+    """Return the shape that all matrices share."""
+    if kind not in ("weights", "scores", "mask"):
+        raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
+    shape = matrices[0].shape
     for A in matrices:
         if A.ndim != 2 or 0 in A.shape:
             raise ValueError(f"A must have shape (n_q, n_k), got {A.shape}")
-        if A.shape != matrices[0].shape:
-            shapes = f"{matrices[0].shape} and {A.shape}"
-            raise ValueError(f"panels must share a shape, got {shapes}")
+        if A.shape != shape:
+            raise ValueError(f"panels must share a shape, got {shape} and {A.shape}")
         if kind == "mask" and A.dtype != bool:
             raise ValueError(f"a mask must be boolean, got {A.dtype}")
-    return matrices
+    return shape
 
 
-def _blocked(A: Array, mask: Any, kind: Kind) -> Array:
+def _hidden(A: Array, mask: Any) -> Array:
     """Return the cells to hatch."""
-    mask = A if kind == "mask" else np.asarray(True if mask is None else mask)
+    mask = np.asarray(True if mask is None else mask)
     if mask.dtype != bool:
         raise ValueError(f"mask must be boolean, got {mask.dtype}")
     try:
@@ -347,22 +339,17 @@ def _hatch(ax: Any, hidden: Array, A: Array | None, cell: float) -> None:
         ax.add_patch(PathPatch(path, clip_on=False, **look))
 
 
-def _legend(figure: Figure, marks: dict[str, Any], title: str) -> None:
+def _legend(frames: Sequence[Any], marks: dict[str, Any], title: str) -> None:
     """Say below the panels what the tints mean, where no number does."""
-    boxes = [
-        Rectangle(
-            (0, 0), 1, 1, ec=COLOURS["muted" if "hatch" in fill else "rest"], **fill
-        )
-        for fill in marks.values()
-    ]
-    places = [ax.get_position() for ax in figure.axes]
-    middle = (min(p.x0 for p in places) + max(p.x1 for p in places)) / 2
-    words = min(len(ax.texts[0].get_text()) for ax in figure.axes) > 0
-    legend = figure.legend(
-        boxes, marks, loc="upper center", ncols=len(boxes), title=title, frameon=False,
-        bbox_to_anchor=(middle, min(p.y0 for p in places) - 0.35 * words),
-        fontsize=9, title_fontsize=9, handlelength=1, handleheight=1, columnspacing=1,
-        handletextpad=0.4, labelcolor=COLOURS["ink"],
+    edge = {"ec": COLOURS["muted"], "lw": 0.6}
+    boxes = [Rectangle((0, 0), 1, 1, **edge, **fill) for fill in marks.values()]
+    last = frames[-1]
+    lines = max(ax.texts[0].get_text().count("\n") + 1 for ax in frames)
+    legend = last.figure.legend(
+        boxes, marks, loc="upper left", ncols=len(boxes), title=title, frameon=False,
+        bbox_to_anchor=(0, last.get_position().y0 - 0.17 * lines), borderpad=0,
+        handlelength=1, handleheight=1, columnspacing=1, handletextpad=0.4,
+        labelcolor=COLOURS["ink"], alignment="left",
     )  # fmt: skip
     legend.get_title().set_color(COLOURS["muted"])
 
@@ -375,12 +362,11 @@ def _written(value: float, digits: int) -> str:
     return text if text.strip("−0.") else text.removeprefix("−")
 
 
-def _small_png(figure: Figure, bbox: str | None = None) -> bytes:
+def _small_png(figure: Figure, settings: dict[str, Any]) -> bytes:
     """Return the figure for paper, small: 256 colours are enough for it."""
     drawn, buffer = io.BytesIO(), io.BytesIO()
-    with rc_context({"savefig.bbox": bbox, "savefig.pad_inches": 0.02}):
-        ground: Any = {"facecolor": "white", "metadata": {"Software": None}}
-        figure.savefig(drawn, format="png", dpi=110, **ground)
+    with rc_context(settings):
+        figure.savefig(drawn, format="png", dpi=110, metadata={"Software": None})
     with Image.open(drawn) as image:
         image.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
     return buffer.getvalue()
@@ -389,8 +375,7 @@ def _small_png(figure: Figure, bbox: str | None = None) -> bytes:
 def _inline_svg(figure: Figure, alt: str) -> str:
     """Return the figure as an SVG element that can share a page with others."""
     buffer = io.BytesIO()
-    same: Any = {"svg.hashsalt": "mha", "svg.fonttype": "none"}  # ids, on every run
-    with rc_context({**same, "savefig.bbox": "tight", "savefig.pad_inches": 0.02}):
+    with rc_context({**TIGHT, "svg.hashsalt": alt, "svg.fonttype": "none"}):
         ground: Any = {"facecolor": "none", "metadata": {"Date": None}}
         figure.savefig(buffer, format="svg", **ground)
     drawn = buffer.getvalue().decode("utf-8")
@@ -398,25 +383,10 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     inside = drawn.partition("<svg")[2].partition(">")[2]
     for pattern, replacement in TIDY:
         inside = re.sub(pattern, replacement, inside, flags=re.DOTALL)
-    # Hundredths of points are enough; what is written, outside of tags, stays.
-    inside = re.sub(r"(\d\.\d\d)\d+(?=[^<>]*>)", r"\1", inside)
     pixels = min(float(width) * 4 / 3, WIDEST_ON_PAGE)  # from points
     return (
         '<svg class="mha-picture" xmlns="http://www.w3.org/2000/svg" '
         'xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="0 0 {width} {height}" width="{pixels:.0f}" '
-        f'style="{LOOK}" role="img" aria-label="{escape(alt)}">'
-        f"{_own_ids(inside).strip()}"
+        f'style="{LOOK}" role="img" aria-label="{escape(alt)}">{inside.strip()}'
     )
-
-
-def _own_ids(svg: str) -> str:
-    """Keep only the ids that are referred to, and make them unlike other pictures'."""
-    prefix = "mha" + sha256(svg.encode()).hexdigest()[:8]
-    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg))
-
-    def rename(match: re.Match[str]) -> str:
-        return f' id="{prefix}-{match[1]}"' if match[1] in used else ""
-
-    svg = re.sub(r'\s+id="([^"]+)"', rename, svg)
-    return re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)

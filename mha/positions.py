@@ -28,10 +28,8 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
 
     Raises
     ------
-    ValueError
-        If `n` is negative or `d_model` is less than 1.
-    TypeError
-        If one of them is not an integer.
+    ValueError, TypeError
+        If `n` is negative, `d_model` is less than 1, or one of them is no integer.
 
     Examples
     --------

@@ -27,10 +27,9 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
 
     Raises
     ------
-    ValueError
-        If the last axes differ or the leading axes do not broadcast.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        If the last axes differ, the leading axes do not broadcast, or an argument does
+        not hold real numbers.
 
     Examples
     --------

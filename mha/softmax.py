@@ -28,10 +28,8 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
 
     Raises
     ------
-    ValueError
-        If `x` has no axis, or `axis` is not one of them.
-    TypeError
-        If `x` does not hold real numbers, or `axis` is not an integer.
+    ValueError, TypeError
+        If `axis` is not one of the axes of `x`, or `x` does not hold real numbers.
 
     Examples
     --------

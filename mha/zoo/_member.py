@@ -33,7 +33,8 @@ def share_heads(x, n_heads):
     return np.repeat(x, n_heads // x.shape[-3], axis=-3)
 
 
-def _mask_of(mask, is_causal, Q, K):
+def mask_of(mask, is_causal, Q, K):
+    """Return one mask for both that a call may ask for."""
     mask = None if mask is None else read_mask(np.asarray(mask))
     if not is_causal:
         return mask
@@ -44,14 +45,29 @@ def _mask_of(mask, is_causal, Q, K):
 # The doors of a member: what it computes as a whole, and a part of it.
 
 
-def _attention(Q, K, V, mask=None, *, is_causal=False, **options):
+def like(step):
+    """Give a door the signature of a step; what it takes besides comes last."""
+
+    def put(door):
+        own = inspect.signature(door).parameters
+        taken = dict(inspect.signature(step).parameters)
+        taken |= {name: own[name] for name in own.keys() & {"training"}}
+        door.__signature__ = inspect.Signature([*taken.values()])
+        return door
+
+    return put
+
+
+@like(mha.scaled_dot_product_attention)
+def attention(Q, K, V, mask=None, *, is_causal=False, **options):
     if min(Q.ndim, K.ndim) > 2 and Q.shape[-3] != K.shape[-3]:
         K, V = share_heads(K, Q.shape[-3]), share_heads(V, Q.shape[-3])
-    mask = _mask_of(mask, is_causal, Q, K)
+    mask = mask_of(mask, is_causal, Q, K)
     return mha.scaled_dot_product_attention(Q, K, V, mask, **options)
 
 
-def _multi_head(
+@like(mha.multi_head_attention)
+def multi_head(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, is_causal=False, **options
 ):
     # Narrower keys are those of fewer heads, which groups of queries share.
@@ -62,41 +78,29 @@ def _multi_head(
             heads = mha.split_heads(np.atleast_2d(given[name]), n_groups)
             wide = mha.merge_heads(share_heads(heads, n_heads))
             given[name] = wide if name[0] == "W" else wide[0]
-    mask = _mask_of(mask, is_causal, X, given["X_k"])
+    mask = mask_of(mask, is_causal, X, given["X_k"])
     return mha.multi_head_attention(
         X, W_Q, W_O=W_O, n_heads=n_heads, mask=mask, **given
     )
 
 
-def _layer(
-    X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options
-):
+@like(mha.encoder_layer)
+def layer(X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
-    mask = _mask_of(mask, is_causal, X, X)
+    mask = mask_of(mask, is_causal, X, X)
     return mha.encoder_layer(X, weights, n_heads, mask, **options)
 
 
-def _encoder(
+@like(mha.encoder)
+def encoder(
     X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options
 ):
     train_mode.set(training)
-    mask = _mask_of(mask, is_causal, X, X)
+    mask = mask_of(mask, is_causal, X, X)
     return mha.encoder(X, layers, n_heads, mask, **options)
 
 
-ENCODER = _encoder, _layer
-LIKE = {
-    _multi_head: mha.multi_head_attention, _encoder: mha.encoder,
-    _attention: mha.scaled_dot_product_attention, _layer: mha.encoder_layer,
-}  # fmt: skip
-
-
-def _signature(door):
-    """Return what the step takes that `door` is called like, and what it adds."""
-    theirs = inspect.signature(LIKE[door]).parameters
-    own = inspect.signature(door).parameters
-    added = [own[name] for name in own.keys() & {"training"}]
-    return inspect.Signature([*theirs.values(), *added])
+ATTENTION, ENCODER = (multi_head, attention), (encoder, layer)
 
 
 class Member:
@@ -145,15 +149,14 @@ class Member:
 
     def __init__(
         self, name: str, steps: Mapping[str, Step],
-        doors: tuple[Step, Step] | None = None, **facts: Any,
+        doors: tuple[Step, Step] = ATTENTION, **facts: Any,
     ) -> None:  # fmt: skip
         self.name, self.steps = name, dict(steps)
-        doors = doors or (_multi_head, _attention)
         vars(self).update(facts, __module__="mha.zoo")
         part: Any
         self._whole, part = (with_steps(door, **steps) for door in doors)
-        self.__signature__, part.__signature__ = map(_signature, doors)
-        part.__self__, part.__name__ = self, doors[1].__name__[1:]
+        self.__signature__ = inspect.signature(doors[0])
+        part.__self__, part.__name__ = self, doors[1].__name__
         setattr(self, part.__name__, part)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -163,11 +166,11 @@ class Member:
     @property
     def source(self) -> str:
         """The code of the wrong step, under the name of the right one."""
-        parts = []
-        for name, f in self.steps.items():
-            code = mha.source(getattr(f, "shown", f)).partition("def ")[2]
-            parts.append(f"def {name}({code.partition('(')[2]}")
-        return "\n\n\n".join(parts)
+        return "\n\n\n".join(
+            f"def {name}({code.partition('def ')[2].partition('(')[2]}"
+            for name, f in self.steps.items()
+            for code in [mha.source(getattr(f, "shown", f))]
+        )
 
     def __repr__(self) -> str:
         return f"zoo.{self.name}: {self.wrong}"
