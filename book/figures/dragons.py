@@ -25,11 +25,7 @@ def dragons(nights: ArrayLike, looks: Sequence[Sequence[float]], *, alt: str) ->
         are correlated, as in premise 4 of the theorem.
     looks : array_like of shape (2, 2)
         Weights of the first two tokens in two heads; the third gets the rest.
-    alt : str
-        One sentence with what there is to find out.
 
-    Examples
-    --------
     >>> nights = np.random.default_rng(0).normal(size=(50, 3))
     >>> dragons(nights, [[0.5, 0.5], [0.2, 0.8]], alt="One head tells one half.")
     View: One head tells one half.

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.maps import heatmap
 from figures.view import View, as_numbers, as_words
-from mha import masked_softmax, plot
+from mha import masked_softmax
 
 
 def masks(
@@ -17,25 +18,9 @@ def masks(
 
     Equation: A_ij = M_ij exp(S_ij) / Σ_l M_il exp(S_il)  (chapter masks)
 
-    Parameters
-    ----------
-    scores : array_like of shape (n, n)
-        Finite scores, scaled if they are to be.
-    tokens : sequence of str
-        The n words.
-    starts : dict {name: bool ndarray that broadcasts to (n, n)}
-        Masks to begin with, True = may attend; the first one is shown first.
-    alt : str
-        One sentence with what there is to find out.
+    The scores are finite, and scaled if they are to be. `starts` are masks to begin
+    with, True = may attend; the first one is shown first.
 
-    Returns
-    -------
-    view : View
-        Shows itself as the last line of a cell. A row in which nothing is open has
-        weights 0.
-
-    Examples
-    --------
     >>> starts = {"b alone": [[False, True]]}
     >>> masks([[1, 2], [2, 1]], ["a", "b"], starts=starts, alt="All look at b.")
     View: All look at b.
@@ -46,4 +31,4 @@ def masks(
     data["starts"] = [[name, M.astype(int)] for name, M in masks.items()]
     M = next(iter(masks.values()))
     A = masked_softmax(S, M)
-    return View(__file__, data, lambda: plot.heatmap(A, words, words, mask=M, alt=alt))
+    return View(__file__, data, lambda: heatmap(A, words, words, mask=M, alt=alt))

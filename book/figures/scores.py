@@ -19,27 +19,11 @@ def scores(
 
     Equation: y = softmax(s / √d_k) V  (chapter overview)
 
-    Parameters
-    ----------
-    scores : array_like of shape (n_k,)
-        Before the division by √d_k, from 0 to 10.
-    values : array_like of shape (n_k, d_v)
-        What the weights average, at least 0; the keys are as wide, so d_k = d_v.
-    labels : sequence of str
-        One word for each key.
-    features : sequence of str
-        One word for each column of `values`.
-    query : str
-        The word that attends.
-    move : str
-        The word whose score can be dragged, one of `labels`.
-    alt : str
-        One sentence with what there is to find out.
-    divided : bool, default True
-        Without it the softmax reads the scores as they are, as before chapter scale.
+    The scores are those before the division by √d_k, from 0 to 10; without `divided`
+    the softmax reads them as they are. There is one label for each key and one feature
+    for each column of `values`, which are at least 0 and as wide as the keys. `move` is
+    the label whose score can be dragged.
 
-    Examples
-    --------
     >>> words, features = ["dog", "food"], ["animal", "edible"]
     >>> look = dict(query="it", move="food", alt="Both count equally at 5.")
     >>> scores([5, 0], [[2, 0], [0, 2]], words, features, **look)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from figures.picture import Picture
 from mha import view
-from mha.plot import Picture
 
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import .* from "\./(.*)";$', re.MULTILINE)

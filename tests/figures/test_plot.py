@@ -37,11 +37,11 @@ def drawing(alt):
 
 
 PICTURES = {
-    "heatmap": lambda alt: plot.heatmap(A, ["now", "was"], WORDS, alt=alt),
-    "masked": lambda alt: plot.heatmap(A, alt=alt, mask=A > 0.3),
-    "large": lambda alt: plot.heatmaps([(LARGE, "a"), (LARGE, "b")], alt=alt),
-    "scores": lambda alt: plot.heatmap(LARGE - 0.5, alt=alt, kind="scores"),
-    "mask": lambda alt: plot.heatmap(causal_mask(7), alt=alt, kind="mask"),
+    "heatmap": lambda alt: figures.heatmap(A, ["now", "was"], WORDS, alt=alt),
+    "masked": lambda alt: figures.heatmap(A, alt=alt, mask=A > 0.3),
+    "large": lambda alt: figures.heatmaps([(LARGE, "a"), (LARGE, "b")], alt=alt),
+    "scores": lambda alt: figures.heatmap(LARGE - 0.5, alt=alt, kind="scores"),
+    "mask": lambda alt: figures.heatmap(causal_mask(7), alt=alt, kind="mask"),
     "lines": lambda alt: figures.lines([1, 2], {"a": [1, 2]}, **LABELS, alt=alt),
     "bars": lambda alt: figures.bars([0.2, 0.8], WORDS[:2], alt=alt),
     "scene": drawing,
@@ -65,9 +65,8 @@ def place(picture, word):
 
 def opacities(picture, role):
     """Return how densely the areas of a role are filled, in their order."""
-    fills = re.findall(rf"fill: var\(--mha-{role}[^;\"]*;?([^\"]*)\"", picture.svg)
-    found = (re.search(r"(?:fill-)?opacity: ([\d.]+)", look) for look in fills)
-    return [float(hit[1]) if hit else 1.0 for hit in found]
+    looks = rf'fill="var\(--mha-{role},[^"]*"(?: fill-opacity="([\d.]+)")?'
+    return [float(share or 1) for share in re.findall(looks, picture.svg)]
 
 
 # ------------------------------------------------------------------ every picture
@@ -85,10 +84,10 @@ def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("nothing", ["", "  ", None])
+@pytest.mark.parametrize("nothing", ["", "  "])
 def test_a_picture_without_alt_text_is_refused(nothing):
     with pytest.raises(ValueError, match="alt must say in one sentence"):
-        plot.heatmap(A, alt=nothing)
+        figures.heatmap(A, alt=nothing)
 
 
 @pytest.mark.parametrize("name", ["large", "lines", "scene"])
@@ -162,49 +161,105 @@ def test_the_opacity_of_a_cell_is_its_weight():
 
 def test_a_large_map_has_one_mark_for_each_shade_and_a_legend():
     large = np.kron(np.array([[0.0, 0.5], [0.25, 1.0]]), np.ones((5, 5)))
-    drawn = plot.heatmap(large, alt=SAYS)
+    drawn = figures.heatmap(large, alt=SAYS)
     assert opacities(drawn, "weight")[:3] == [0.25, 0.5, 1.0]
     assert {"0.00", "0.50", "1.00", "weight"} <= set(words(drawn))
-    signed = plot.heatmap(large - 0.5, alt=SAYS, kind="scores", unit="change")
+    signed = figures.heatmap(large - 0.5, alt=SAYS, kind="scores", unit="change")
     assert opacities(signed, "amber")[:2] == [1.0, 0.5]
     assert {"−0.50", "0.00", "0.50", "change"} <= set(words(signed))
 
 
 def test_scores_are_whole_where_they_can_be_and_keep_their_sign():
     S = np.array([[5.0, -3.0, -np.inf]])
-    assert shows(plot.heatmap(S, alt=SAYS, kind="scores"), [5, -3], 0)
-    assert shows(plot.heatmap(S / 2, alt=SAYS, kind="scores"), [2.5, -1.5])
-    assert "5" in words(plot.heatmap(S, alt=SAYS, kind="scores"))
-    assert "0.00" in words(plot.heatmap([[-0.001, 1.5]], alt=SAYS, kind="scores"))
+    assert shows(figures.heatmap(S, alt=SAYS, kind="scores"), [5, -3], 0)
+    assert shows(figures.heatmap(S / 2, alt=SAYS, kind="scores"), [2.5, -1.5])
+    assert "5" in words(figures.heatmap(S, alt=SAYS, kind="scores"))
+    assert "0.00" in words(figures.heatmap([[-0.001, 1.5]], alt=SAYS, kind="scores"))
 
 
 def test_a_masked_cell_is_hatched_and_shows_a_weight_that_leaks():
     cells = np.array([[True, False, False]])
-    drawn = plot.heatmap(np.array([[0.5, 0.5, 0.0]]), alt=SAYS, mask=cells)
+    drawn = figures.heatmap(np.array([[0.5, 0.5, 0.0]]), alt=SAYS, mask=cells)
     assert words(drawn).count("0.50") == 2 and "0.00" not in words(drawn)
-    strokes = re.findall(
-        r'd="([^"]+)" style="fill: none; stroke: var\(--mha-muted', drawn.svg
-    )
+    strokes = re.findall(r'd="([^"]+)" fill="none" stroke="var\(--mha-muted', drawn.svg)
     assert [path.count("M") for path in strokes] == [2 + 3]
-    infinite = plot.heatmap([[0.5, -np.inf]], alt=SAYS, kind="scores")
+    infinite = figures.heatmap([[0.5, -np.inf]], alt=SAYS, kind="scores")
     assert "--mha-muted" in infinite.svg and "−∞" not in words(infinite)
 
 
 def test_tight_cells_leave_out_what_is_not_needed_and_titles_are_broken():
-    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "a long name of a panel")] * 4
-    drawn = plot.heatmaps(panels, ["a long name of a row"], alt=SAYS)
+    panels = [(np.array([[0.5, 1.0, 0.25, 0.0]]), "a long name of one panel")] * 4
+    drawn = figures.heatmaps(panels, ["a long name of a row"], alt=SAYS)
     assert {".50", "1", ".25", "0"} <= set(words(drawn))
-    assert "a long name of a panel" not in words(drawn)
+    assert "a long name of one panel" not in words(drawn)
 
 
 def test_every_token_of_a_long_sentence_is_named():
     tokens = [f"token{k}" for k in range(13)]
     keys = [token.upper() for token in tokens]
-    drawn = plot.heatmaps([(np.eye(13), "head")] * 4, tokens, keys, alt=SAYS)
+    drawn = figures.heatmaps([(np.eye(13), "head")] * 4, tokens, keys, alt=SAYS)
     assert {*tokens, *keys} <= set(words(drawn))
     lines = sorted(place(drawn, token)[1] for token in tokens)
     assert min(np.diff(lines)) > 9  # the size of the type: no name covers another
-    assert {"$5", "$6$"} <= set(words(plot.heatmap(np.eye(2), ["$5", "$6$"], alt=SAYS)))
+    assert {"$5", "$6$"} <= set(
+        words(figures.heatmap(np.eye(2), ["$5", "$6$"], alt=SAYS))
+    )
+
+
+def test_names_and_weights_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="3 and 3 names for 2 by 3"):
+        figures.heatmap(A, WORDS, WORDS, alt=SAYS)
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 0 to 1\.5"):
+        figures.heatmap(A * 2, alt=SAYS)
+
+
+# ------------------------------------------------------------------ plain maps
+
+
+def written(picture):
+    """Return what stands in the cells of each panel."""
+    return [[text.get_text() for text in ax.texts] for ax in picture.figure.axes]
+
+
+def test_a_plain_map_has_alt_text_for_its_image_and_refuses_to_go_without():
+    drawn = plot.heatmap(A, ["now", "was"], WORDS, alt=f" {SAYS} ")
+    shown, about = drawn._repr_mimebundle_()
+    assert shown["text/plain"] == repr(drawn) == f"Picture: {SAYS}"
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert about == {"image/png": {"alt": SAYS}}
+    for nothing in ("", "  ", None):
+        with pytest.raises(ValueError, match="alt must say in one sentence"):
+            plot.heatmap(A, alt=nothing)
+
+
+def test_queries_are_rows_keys_are_columns_and_cells_hold_their_numbers():
+    drawn = plot.heatmaps([(A, "a"), (A, "b")], ["now", "$5"], WORDS, alt=SAYS)
+    assert written(drawn) == [["0.12", "0.50", "0.38", "0.00", "0.25", "0.75"]] * 2
+    left, right = drawn.figure.axes
+    assert [t.get_text() for t in left.get_xticklabels()] == WORDS
+    assert [t.get_text() for t in left.get_yticklabels()] == ["now", "$5"]
+    assert (left.get_title(), right.get_title()) == ("a", "b")
+    np.testing.assert_array_equal(left.images[0].get_array(), A)
+    assert left.images[0].get_clim() == (0, 1)
+
+
+def test_a_large_plain_map_has_a_legend_and_scores_are_tinted_from_zero():
+    S = LARGE - 0.5
+    drawn = plot.heatmap(S, alt=SAYS, kind="scores")
+    assert len(drawn.figure.axes) == 2 and written(drawn)[0] == []
+    most = np.abs(S).max()
+    assert drawn.figure.axes[0].images[0].get_clim() == (-most, most)
+
+
+def test_a_plain_map_hatches_what_is_masked_and_shows_a_weight_that_leaks():
+    cells = np.array([[True, False, False]])
+    drawn = plot.heatmap([[0.5, 0.5, 0.0]], alt=SAYS, mask=cells)
+    assert written(drawn) == [["0.50", "0.50"]]
+    assert [patch.get_x() for patch in drawn.figure.axes[0].patches] == [0.5, 1.5]
+    drawn = plot.heatmap([[5.0, -np.inf]], alt=SAYS, kind="scores")
+    assert written(drawn) == [["5"]] and len(drawn.figure.axes[0].patches) == 1
+    (ax,) = plot.heatmap(causal_mask(3), alt=SAYS, kind="mask").figure.axes
+    assert len(ax.patches) == 3 and not ax.texts
 
 
 @pytest.mark.parametrize(
@@ -253,7 +308,8 @@ def test_the_view_opens_where_it_is_told_and_stands_still_there():
     data = json.loads(shown.data)
     assert [data[key] for key in ("query", "layer", "head")] == [2, 1, 2]
     assert repr(shown) == f"View: {SAYS}"
-    assert shows(shown.still, W[1, 2])
+    numbers = [float(text) for text in written(shown.still)[0]]
+    np.testing.assert_array_equal(numbers, W[1, 2].round(2).ravel())
     html = shown._repr_html_()
     assert base64.b64encode(shown.still.png).decode() in html
     assert html.count(f'="{SAYS}"') == 2 and "://www.w3.org/2000/svg" in html
