@@ -45,8 +45,7 @@ def scaled_dot_product_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_v)
-        Each row lies in the convex hull of the value rows; a query whose keys are all
-        masked gets zeros.
+        One row per query, of zeros if its keys are all masked.
     A : ndarray of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 

@@ -52,8 +52,8 @@ def scaled_dot_product_attention(
     Returns
     -------
     Y : Tensor of shape (..., n_q, d_v)
-        Zeros, and gradients of zero, for a query whose keys are all masked. float16
-        and bfloat16 stay what they are and are summed in float32.
+        Zeros, and gradients of zero, for a query whose keys are all masked. Half
+        precision is summed in float32.
     A : Tensor of shape (..., n_q, n_k)
         Only with `return_weights`: the weights before dropout, 0 where masked.
 
@@ -198,10 +198,7 @@ def _as_ndarray(parameter: Tensor) -> doors.Array:
 
 class _Layer(nn.Module):
     def numpy_weights(self) -> dict[str, doors.Array]:
-        """Return copies of the parameters by the names of the NumPy step.
-
-        Each matrix stands on the right of X: ``X @ W_Q + b_Q``.
-        """
+        """Return copies of the parameters by the names of the NumPy step."""
         weights = {}
         for name, parameter in self.named_parameters():
             *_, part, kind = name.split(".")  # such as attention.W_Q.bias
@@ -218,8 +215,8 @@ class MultiHeadAttention(_Layer):
     Equation: Y = Concat(head_1, …, head_h) W_O with
     head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
 
-    Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`. PyTorch stores a
-    matrix as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
+    Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`, which stores a matrix
+    as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
 
     Parameters
     ----------
@@ -261,12 +258,9 @@ class MultiHeadAttention(_Layer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own.
-
-        W_Q, W_K and W_V are uniform within ±√(6 / (d_model + 3 d_model)), because
-        PyTorch keeps them in one matrix, W_O within ±1/√d_model, and biases are 0.
-        """
+        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own."""
         self.W_O.reset_parameters()
+        # PyTorch keeps the three in one matrix of 3 d_model rows.
         bound = math.sqrt(6 / (self.d_model + 3 * self.d_model))
         for W in (self.W_Q, self.W_K, self.W_V):
             nn.init.uniform_(W.weight, -bound, bound)
@@ -305,7 +299,7 @@ class MultiHeadAttention(_Layer):
         return (Y, answer[1]) if return_weights else Y
 
     def extra_repr(self) -> str:
-        """Return the line that ``print(layer)`` shows above the projections."""
+        """Return what ``print(layer)`` shows above the projections."""
         return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
 
     def _split_heads(self, x: Tensor) -> Tensor:
@@ -328,15 +322,10 @@ class EncoderLayer(_Layer):
     d_model, n_heads, d_ff : int
         Width of the tokens, number of heads, width of the hidden layer.
     dropout : float, default 0.0
-        Probability with which a number becomes 0 in train mode, in four places: the
-        weights of attention, the output of either part before it is added, and the
-        hidden layer of feed-forward.
-    activation : {"relu", "gelu"}, default "relu"
-        The bend in the feed-forward part; "gelu" is the exact one.
-    norm_first : bool, default False
-        Normalise what goes *into* each part (pre-norm) instead of the sum behind it.
-    eps : float, default 1e-5
-        Is added to the variance in both norms.
+        Probability with which a number becomes 0 in train mode: a weight of attention,
+        an output of either part, or a hidden feature of feed-forward.
+    activation, norm_first, eps : optional
+        As in `mha.encoder_layer`.
     bias, device, dtype : optional
         As in `MultiHeadAttention`, for all projections and both norms.
 
@@ -371,9 +360,8 @@ class EncoderLayer(_Layer):
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Return the tokens after one layer, of shape (..., n, d_model) like `X`.
 
-        `mask`, `is_causal`, `return_weights` and the errors are those of
-        `MultiHeadAttention.forward`. A token whose keys are all masked stays finite,
-        and so do its gradients.
+        The options and the errors are those of `MultiHeadAttention.forward`. A token
+        whose keys are all masked stays finite, and so do its gradients.
         """
         _check("X", X, self.d_model)
         answer = self.attention(
@@ -492,9 +480,8 @@ def from_torch(module: nn.Module) -> Any:
     Raises
     ------
     ValueError, TypeError
-        If `module` is none of the three, or has what ours has not: other widths of keys
-        and values, ``add_bias_kv``, ``add_zero_attn``, an activation other than relu
-        and exact gelu, other norms, or parts that differ in ``eps`` or ``dropout``.
+        If `module` is none of the three, or has what ours has not, such as
+        ``add_bias_kv``, gelu by tanh, or parts that differ in ``eps`` or ``dropout``.
 
     Examples
     --------

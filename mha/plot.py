@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
     text = f'mha.plot needs matplotlib ({error}): pip install "matplotlib>=3.9"'
     raise ModuleNotFoundError(text, name="matplotlib") from error
 
-__all__ = ["Picture", "heatmap", "heatmaps"]
+__all__ = ["Picture", "heatmap"]
 
 NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 COLOURS = {"weights": "Purples", "scores": "PuOr", "mask": "binary"}
@@ -61,42 +61,17 @@ class Picture:
 
 def heatmap(
     A: ArrayLike, rows: Sequence[object] | None = None,
-    cols: Sequence[object] | None = None, **look: Any,
-) -> Picture:  # fmt: skip
-    """Show one matrix as a heat map: queries are rows, keys are columns.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n_q, n_k)
-        Weights, scores, or a boolean mask.
-    rows, cols, look
-        As in `heatmaps`; `alt` must be there.
-
-    Returns
-    -------
-    picture : Picture
-        Up to 6 by 6 each cell holds its number. A larger map has a legend.
-
-    Examples
-    --------
-    >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")
-    Picture: Each token looks at itself.
-    """
-    return heatmaps([(A, "")], rows, cols, **look)
-
-
-def heatmaps(
-    panels: Sequence[tuple[ArrayLike, str]], rows: Sequence[object] | None = None,
     cols: Sequence[object] | None = None, *, alt: str,
     kind: Literal["weights", "scores", "mask"] = "weights",
-    mask: ArrayLike | None = None, xlabel: str = "key", ylabel: str = "query",
+    mask: ArrayLike | None = None, titles: Sequence[str] | None = None,
+    xlabel: str = "key", ylabel: str = "query",
 ) -> Picture:  # fmt: skip
-    """Show matrices of one shape side by side, with the same colours.
+    """Show one matrix, or one for each head: queries are rows, keys are columns.
 
     Parameters
     ----------
-    panels : sequence of (ndarray of shape (n_q, n_k), str)
-        Each matrix with its title.
+    A : ndarray of shape ([heads,] n_q, n_k)
+        Weights, scores, or boolean masks.
     rows, cols : sequence of n_q and of n_k names, optional
         Usually the tokens. None numbers the rows or columns from 0.
     alt : str
@@ -106,52 +81,51 @@ def heatmaps(
         white (0) to another. In a mask True means *may attend* and is white.
     mask : bool ndarray that broadcasts to (n_q, n_k), optional
         Where it is False the cell is hatched, like a score of ``-inf``.
+    titles : sequence of str, optional
+        One for each head.
     xlabel, ylabel : str
         What a column and a row stand for.
 
     Returns
     -------
     picture : Picture
-        All panels in one row.
+        Up to 6 by 6 each cell holds its number. A larger map has a legend.
 
     Raises
     ------
     ValueError
-        If names or a mask do not fit, shapes differ, weights leave 0 to 1, or `alt` is
-        empty.
+        If names or a mask do not fit, weights leave 0 to 1, or `alt` is empty.
 
     Examples
     --------
-    >>> heatmaps([(np.eye(2), "right"), (1 - np.eye(2), "wrong")], alt="They differ.")
-    Picture: They differ.
+    >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")
+    Picture: Each token looks at itself.
     """
-    if kind not in COLOURS:
-        raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
-    A = _stacked([matrix for matrix, _ in panels], kind)
-    n_q_n_k = A.shape[1:]
-    names: list[list[str]] = []
-    for argument, given, n in zip(("rows", "cols"), (rows, cols), n_q_n_k, strict=True):
-        names += [[*map(str, range(n) if given is None else given)]]
+    maps = _as_maps(A, kind)
+    names = []
+    given = {"titles": titles or [""] * len(maps), "rows": rows, "cols": cols}
+    for (name, words), n in zip(given.items(), maps.shape, strict=True):
+        names += [[*map(str, range(n) if words is None else words)]]
         if len(names[-1]) != n:
-            raise ValueError(f"{argument} has {len(names[-1])} names for {n} of them")
-    hidden = np.isneginf(A) | ~_as_mask(mask, n_q_n_k)
-    high = np.abs(A[np.isfinite(A)]).max(initial=0) if kind == "scores" else 1
+            raise ValueError(f"{name} must hold {n} names, got {len(names[-1])}")
+    n_q, n_k = maps.shape[1:]
+    hidden = np.isneginf(maps) | ~_as_mask(mask, (n_q, n_k))
+    high = np.abs(maps[np.isfinite(maps)]).max(initial=0) if kind == "scores" else 1
     colours, low = COLOURS[kind], -high if kind == "scores" else 0
-    numbered = kind != "mask" and max(n_q_n_k) <= NUMBERS_UP_TO
+    numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
     cell = CELL if numbered else CELL / 2
-    left, top = (LETTER * max(map(len, some)) + 0.5 for some in names)
-    wide, tall = cell * n_q_n_k[1], cell * n_q_n_k[0]
-    size = len(A) * (wide + 0.3) + left + (not numbered), tall + top + 0.3
-    figure = Figure(size, layout="constrained")
-    axes = figure.subplots(1, len(A), sharey=True, squeeze=False)[0]
-    for ax, matrix, cells, (_, title) in zip(axes, A, hidden, panels, strict=True):
+    left, top = (LETTER * max(map(len, some)) + 0.5 for some in names[1:])
+    wide = len(maps) * (cell * n_k + 0.3) + left + (not numbered)
+    figure = Figure((wide, cell * n_q + top + 0.3), layout="constrained")
+    axes = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
+    for ax, matrix, cells, title in zip(axes, maps, hidden, names[0], strict=True):
         image = ax.imshow(np.where(cells, 0, matrix), colours, vmin=low, vmax=high)
         for i, j in np.argwhere(cells):
             look: Any = {"fill": False, "lw": 0, "hatch": "////", "ec": "silver"}
             ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **look))
-        ax.set(title=title, xlabel=xlabel, ylabel="" if ax is not axes[0] else ylabel)
-        ax.set_yticks(range(n_q_n_k[0]), names[0], parse_math=False)
-        ax.set_xticks(range(n_q_n_k[1]), names[1], rotation=90, parse_math=False)
+        ax.set(title=title, xlabel=xlabel, ylabel=ylabel if ax is axes[0] else "")
+        ax.set_yticks(range(n_q), names[1], parse_math=False)
+        ax.set_xticks(range(n_k), names[2], rotation=90, parse_math=False)
         for (i, j), x in np.ndenumerate(matrix) if numbered else ():
             if not cells[i, j] or x not in (0, -np.inf):
                 ink = "white" if abs(x) > 0.6 * high and not cells[i, j] else "black"
@@ -162,24 +136,23 @@ def heatmaps(
     return Picture(figure, alt)
 
 
-def _stacked(matrices: Sequence[ArrayLike], kind: str) -> Any:
-    """Return matrices of one shape as one array."""
-    arrays = [np.asarray(A) for A in matrices]
-    for A in arrays:
-        if A.ndim != 2 or 0 in A.shape:
-            raise ValueError(f"A must have shape (n_q, n_k), got {A.shape}")
-        if A.shape != arrays[0].shape:
-            shapes = f"{arrays[0].shape} and {A.shape}"
-            raise ValueError(f"panels must share a shape, got {shapes}")
-        if kind == "mask" and A.dtype != bool:
-            raise ValueError(f"a mask must be boolean, got {A.dtype}")
-    stack = np.stack(arrays)
-    if kind == "weights" and not -1e-6 <= stack.min() <= stack.max() <= 1 + 1e-6:
+def _as_maps(A: ArrayLike, kind: str) -> Any:
+    """Return an array of shape (heads, n_q, n_k), in which masks are 0 and -∞."""
+    if kind not in COLOURS:
+        raise ValueError(f"kind must be weights, scores or mask, got {kind!r}")
+    A = np.asarray(A)
+    if A.ndim not in (2, 3) or A.size == 0:
+        raise ValueError(f"A must have shape ([heads,] n_q, n_k), got {A.shape}")
+    A = A.reshape(-1, *A.shape[-2:])
+    if kind == "mask":
+        return np.where(_as_mask(A, A.shape), 0.0, -np.inf)
+    low, high = A.min(), A.max()
+    if kind == "weights" and not -1e-6 <= low <= high <= 1 + 1e-6:
         raise ValueError(
-            f"weights lie between 0 and 1, got {stack.min():.3g} to {stack.max():.3g}; "
+            f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}; "
             'use kind="scores" for signed numbers'
         )
-    return np.where(stack, 0.0, -np.inf) if kind == "mask" else stack.astype(float)
+    return A.astype(float)
 
 
 def _as_mask(mask: Any, shape: tuple[int, ...]) -> Any:

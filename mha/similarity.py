@@ -22,8 +22,7 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     Returns
     -------
     S : ndarray of shape (..., n_q, n_k)
-        ``S[..., i, j]`` is query ``i`` dot key ``j``. For entries of unit variance
-        its typical size is √d_k.
+        ``S[..., i, j]`` is query ``i`` dot key ``j``.
 
     Raises
     ------

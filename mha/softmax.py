@@ -22,9 +22,8 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     Returns
     -------
     p : ndarray of the shape of `x`
-        Between 0 and 1, with sum 1 along `axis`. Where every score is ``-inf``, all
-        weights are 0. Scores of any finite size are safe, because the largest is
-        subtracted first.
+        Between 0 and 1, with sum 1 along `axis`, whatever the size of the scores. Where
+        every score is ``-inf``, all weights are 0.
 
     Raises
     ------

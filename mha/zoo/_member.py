@@ -114,14 +114,11 @@ class Member:
 
     Attributes
     ----------
-    name : str
-        The slug under which the member stands in `mha.zoo`.
+    name, wrong, seen, link : str
+        Its name in `mha.zoo`, what was done wrong, and where it was seen in public; the
+        link is empty where no sighting is known.
     steps : dict of str to function
         The wrong step under the name of the step that it replaces, see `with_steps`.
-    wrong : str
-        What was done wrong, one sentence.
-    seen, link : str
-        Where it was seen in public; the link is empty where no sighting is known.
     attention, layer : function
         Called like `mha.scaled_dot_product_attention`, and of an encoder like
         `mha.encoder_layer`.
@@ -129,10 +126,6 @@ class Member:
     Examples
     --------
     >>> from mha import zoo
-    >>> X, eye = np.array([[9.0, 2.0], [-9.0, 2.0]]), np.eye(2)
-    >>> zoo.right(X, eye, eye, eye, eye, n_heads=2).round(3)
-    array([[ 9.,  2.],
-           [-9.,  2.]])
     >>> zoo.softmax_over_queries
     zoo.softmax_over_queries: The softmax runs down the columns, over the queries.
     >>> print(zoo.softmax_over_queries.source)

@@ -233,7 +233,7 @@ def test_a_plain_map_has_alt_text_for_its_image_and_refuses_to_go_without():
 
 
 def test_queries_are_rows_keys_are_columns_and_cells_hold_their_numbers():
-    drawn = plot.heatmaps([(A, "a"), (A, "b")], ["now", "$5"], WORDS, alt=SAYS)
+    drawn = plot.heatmap([A, A], ["now", "$5"], WORDS, alt=SAYS, titles="ab")
     assert written(drawn) == [["0.12", "0.50", "0.38", "0.00", "0.25", "0.75"]] * 2
     left, right = drawn.figure.axes
     assert [t.get_text() for t in left.get_xticklabels()] == WORDS
@@ -265,10 +265,11 @@ def test_a_plain_map_hatches_what_is_masked_and_shows_a_weight_that_leaks():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"A": A[0]}, r"\(n_q, n_k\), got \(3,\)"),
+        ({"A": A[0]}, r"\(\[heads,\] n_q, n_k\), got \(3,\)"),
         ({"A": A[:0]}, r"got \(0, 3\)"),
-        ({"rows": WORDS}, "rows has 3 names for 2"),
-        ({"cols": WORDS[:2]}, "cols has 2 names for 3"),
+        ({"rows": WORDS}, "rows must hold 2 names, got 3"),
+        ({"cols": WORDS[:2]}, "cols must hold 3 names, got 2"),
+        ({"titles": WORDS}, "titles must hold 1 names, got 3"),
         ({"kind": "map"}, "kind must be"),
         ({"A": A * 2}, "between 0 and 1, got 0 to 1.5"),
         ({"A": -A}, "between 0 and 1"),
@@ -280,11 +281,6 @@ def test_a_plain_map_hatches_what_is_masked_and_shows_a_weight_that_leaks():
 def test_misfits_are_refused_by_name_and_number(arguments, message):
     with pytest.raises(ValueError, match=message):
         plot.heatmap(**{"A": A, "alt": SAYS, **arguments})
-
-
-def test_panels_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"share a shape, got \(2, 3\) and \(3, 2\)"):
-        plot.heatmaps([(A, ""), (A.T, "")], alt=SAYS)
 
 
 # ------------------------------------------------------------------ the view
