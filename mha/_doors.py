@@ -98,32 +98,38 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
         x = _checked(defaults | given, axes, checks, not keeps_dtype)
-        dtypes: set[np.dtype] = set()
-        _on_floats(lambda a: dtypes.add(a.dtype), x)
+        dtypes = _dtypes(x.values())
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
             return bare(**x)
-        dtypes.clear()
-        _on_floats(lambda a: dtypes.add(a.dtype), x | {"mask": None})  # it has no say
-        dtype = np.result_type(*dtypes)
+        dtype = np.result_type(*_dtypes((x | {"mask": None}).values()))  # it has no say
         work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
-        # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
-        with np.errstate(over="ignore"):
-            x = _on_floats(lambda a: a.astype(work, copy=False), x)
-        result = bare(**x)
-        with np.errstate(over="ignore"):
-            return _on_floats(lambda a: a.astype(dtype, copy=False), result)
+        return _as_dtype(dtype, bare(**_as_dtype(work, x)))
 
     return door
 
 
-def _on_floats(f: Callable[[Array], Any], x: Any) -> Any:
-    """Return nested dicts, lists and tuples with `f` of each float array in them."""
-    if isinstance(x, np.ndarray):
-        return f(x) if x.dtype.kind == "f" else x
+def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
+    """Return the dtypes of the float arrays in nested dicts, lists and tuples."""
+    found = set()
+    for x in parts:
+        if isinstance(x, np.ndarray):
+            if x.dtype.kind == "f":
+                found.add(x.dtype)
+        elif isinstance(x, dict | list | tuple):
+            found |= _dtypes(x.values() if isinstance(x, dict) else x)
+    return found
+
+
+def _as_dtype(dtype: Any, x: Any) -> Any:
+    """Return nested dicts, lists and tuples with their float arrays in one dtype."""
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+        # A score or a mask beyond the range of the dtype becomes ±inf, as it should.
+        with np.errstate(over="ignore"):
+            return x.astype(dtype, copy=False)
     if isinstance(x, dict):
-        return {name: _on_floats(f, part) for name, part in x.items()}
+        return {name: _as_dtype(dtype, part) for name, part in x.items()}
     if isinstance(x, list | tuple):
-        return type(x)([_on_floats(f, part) for part in x])
+        return type(x)(_as_dtype(dtype, part) for part in x)
     return x
 
 
@@ -293,7 +299,7 @@ def fit_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> None:
 
 def as_count(name: str, n: Any, at_least: float = 1) -> int:
     """Return `n` as an int that is at least `at_least`."""
-    if isinstance(n, bool) or not isinstance(n, numbers.Integral):
+    if type(n) is not int and (type(n) is bool or not isinstance(n, numbers.Integral)):
         raise TypeError(f"{name} must be an integer, got {n!r}")
     if int(n) < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {n}")
@@ -305,7 +311,7 @@ def as_real(
     rule: str = "finite", kind: str = "a number",
 ) -> float:  # fmt: skip
     """Return `x` as a Python float, which leaves float32 arrays what they are."""
-    if isinstance(x, bool) or not isinstance(x, numbers.Real):
+    if type(x) is not float and (type(x) is bool or not isinstance(x, numbers.Real)):
         raise TypeError(f"{name} must be {kind}, got {x!r}")
     if not low <= float(x) < high:  # never true of NaN
         raise ValueError(f"{name} must be {rule}, got {x}")
