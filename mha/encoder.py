@@ -189,30 +189,37 @@ def encoder_layer(
            [ 1., -1.]])
     """
     projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+    maps = []
 
     def attend(x):
-        return multi_head_attention(
+        H, A = multi_head_attention(
             x, n_heads=n_heads, mask=mask, is_causal=is_causal, return_weights=True,
             **projections,
         )  # fmt: skip
+        maps.append(A)
+        return H
 
     def feed(x):
         W_1, b_1, W_2, b_2 = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
         return feed_forward(x, W_1, b_1, W_2, b_2, activation)
 
-    def norm(which, x):
-        gain, bias = weights.get(f"gain_{which}"), weights.get(f"bias_{which}")
-        return layer_norm(x, gain, bias, eps)
+    def norm_1(x):
+        return layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
 
+    def norm_2(x):
+        return layer_norm(x, weights.get("gain_2"), weights.get("bias_2"), eps)
+
+    Y = add_and_norm(X, norm_first, attend, feed, norm_1, norm_2)
+    return (Y, *maps) if return_weights else Y
+
+
+def add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
+    """Return what the two parts of a layer make of the tokens, with their norms."""
     if norm_first:
-        H, A = attend(norm(1, X))
-        Z = X + H
-        Y = Z + feed(norm(2, Z))
-    else:
-        H, A = attend(X)
-        Z = norm(1, X + H)
-        Y = norm(2, Z + feed(Z))
-    return (Y, A) if return_weights else Y
+        Z = X + attend(norm_1(X))
+        return Z + feed(norm_2(Z))
+    Z = norm_1(X + attend(X))
+    return norm_2(Z + feed(Z))
 
 
 @validated

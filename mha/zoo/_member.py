@@ -10,7 +10,9 @@ import numpy as np
 import mha
 from mha.zoo._steps import Step, with_steps
 
-ENCODER_STEPS = "layer_norm", "feed_forward", "encoder_layer", "encoder"
+ENCODER_STEPS = (
+    "layer_norm", "feed_forward", "add_and_norm", "encoder_layer", "encoder"
+)  # fmt: skip
 # A correct norm never asks for it.
 train_mode = ContextVar("train_mode", default=True)
 
@@ -42,7 +44,8 @@ def mask_of(mask, is_causal, Q, K):
     return causal if mask is None else join_masks(mask, causal)
 
 
-# The doors of a member: what it computes as a whole, and a part of it.
+# The doors of a member: what it computes as a whole, and a part of it. None has the
+# name of a step, which would be replaced.
 
 
 def like(step):
@@ -92,15 +95,13 @@ def layer(X, weights, n_heads, mask=None, *, is_causal=False, training=True, **o
 
 
 @like(mha.encoder)
-def encoder(
-    X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options
-):
+def stack(X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
     mask = mask_of(mask, is_causal, X, X)
     return mha.encoder(X, layers, n_heads, mask, **options)
 
 
-ATTENTION, ENCODER = (multi_head, attention), (encoder, layer)
+ATTENTION, ENCODER = (multi_head, attention), (stack, layer)
 
 
 class Member:
@@ -160,9 +161,8 @@ class Member:
     def source(self) -> str:
         """The code of the wrong step, under the name of the right one."""
         return "\n\n\n".join(
-            f"def {name}({code.partition('def ')[2].partition('(')[2]}"
+            f"def {name}({mha.source(f).partition('def ')[2].partition('(')[2]}"
             for name, f in self.steps.items()
-            for code in [mha.source(getattr(f, "shown", f))]
         )
 
     def __repr__(self) -> str:
@@ -171,38 +171,6 @@ class Member:
     def __reduce__(self) -> str:
         # There is one of each: copies and pickles lead back to it.
         return self.name
-
-
-def layer_through(way: Step) -> Step:
-    """Return an encoder layer that goes this way through its parts."""
-
-    def encoder_layer(
-        X, weights, n_heads, mask=None, *, activation="relu", norm_first=False,
-        eps=1e-5, is_causal=False, return_weights=False,
-    ):  # fmt: skip
-        projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
-        maps = []
-
-        def attend(x):
-            options = {"n_heads": n_heads, "mask": mask, "return_weights": True}
-            Y, A = mha.multi_head_attention(x, **projections, **options)
-            maps.append(A)
-            return Y
-
-        def feed(x):
-            parts = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
-            return mha.feed_forward(x, *parts, activation)
-
-        def norm(k):
-            gain, bias = weights.get(f"gain_{k}"), weights.get(f"bias_{k}")
-            return lambda x: mha.layer_norm(x, gain, bias, eps)
-
-        Y = way(X, norm_first, attend, feed, norm(1), norm(2))
-        return (Y, *maps) if return_weights else Y
-
-    encoder_layer.__name__, encoder_layer.__doc__ = way.__name__, way.__doc__
-    encoder_layer.shown = way  # type: ignore[attr-defined]
-    return encoder_layer
 
 
 def seen(sentence: str) -> Callable[[Step], Step]:
