@@ -133,6 +133,11 @@ def test_lists_and_integers_give_float64_and_scales_do_not_widen():
     assert call("softmax", x=[[True, False]]).dtype == np.float64
     assert call("linear", x=[[1, 2]], W=[[3], [4]]).tolist() == [[11]]
     Q = EYE.astype(np.float32)
+    single = dict.fromkeys(LAYER, Q)
+    assert call("encoder_layer", X=Q, weights=single).dtype == np.float32
+    listed = single | {"W_1": [[1, 0], [0, 1]]}
+    Y = call("encoder_layer", X=Q, weights=listed)  # all of it in float64
+    np.testing.assert_array_equal(Y, call("encoder_layer"), strict=True)
     for scale in (2, np.float64(2), np.float32(2), Fraction(2)):
         Y = mha.scaled_dot_product_attention(Q, Q, Q, scale=scale)
         assert Y.dtype == np.float32
