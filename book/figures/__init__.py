@@ -12,10 +12,8 @@ from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
 from figures.maps import heatmap, heatmaps
-from figures.masks import masks
 from figures.online import online
 from figures.planes import clocks, shadows, turns, vectors
-from figures.scores import scores
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
@@ -24,7 +22,7 @@ from figures.worked import batch, board, fused, sheet
 __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "heatmap",
-    "heatmaps", "histogram", "house", "lanes", "learned", "lines", "masks", "moves",
-    "one_head", "online", "paths", "points", "scores", "shadows", "sheet", "softmax",
-    "turns", "vectors", "walks",
+    "heatmaps", "histogram", "house", "lanes", "learned", "lines", "moves", "one_head",
+    "online", "paths", "points", "shadows", "sheet", "softmax", "turns", "vectors",
+    "walks",
 ]  # fmt: skip
