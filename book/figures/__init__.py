@@ -5,13 +5,13 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 figure is a `figures.view.View` with a script of the same name beside its module.
 """
 
-from figures.charts import bars, collapse, histogram, lines, moves, points, walks
+from figures.charts import bars, collapse, histogram, lines, moves, walks
 from figures.dragons import dragons
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
 from figures.online import online
-from figures.planes import clocks, shadows, turns, vectors
+from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
@@ -21,5 +21,5 @@ __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "moves", "one_head", "online", "paths",
-    "points", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
+    "shadows", "sheet", "softmax", "turns", "walks",
 ]  # fmt: skip
