@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chapters import chapter_number
+from mha.check import Unfit
 
 
 def chapter(slug: str) -> str:
@@ -43,7 +44,7 @@ def number(answer: Any, digits: int = 2) -> float:
             answer = Fraction(answer.replace(" ", ""))
         return round(np.asarray(answer, dtype=float).reshape(()).item(), digits)
     except (TypeError, ValueError, ZeroDivisionError):
-        raise TypeError("answer with a number") from None
+        raise Unfit("answer with a number") from None
 
 
 def judged(law: Callable[[Any], Any], attend: Any) -> Any:

@@ -126,6 +126,8 @@ cosine = Exercise(
         "divide by those of the keys too": lambda Q, K: _unit(Q) @ K.T,
         "you divide by the lengths of the keys only: "
         "divide by those of the queries too": lambda Q, K: Q @ _unit(K).T,
+        "np.linalg.norm without an axis measures the whole matrix: give each row its "
+        "own length": lambda Q, K: Q @ K.T / (np.linalg.norm(Q) * np.linalg.norm(K)),
         "you divide by the lengths of the columns: the vectors are the rows, "
         "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
         "the lengths of the rows do not line up with the rows: keep the axis with "

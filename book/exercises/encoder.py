@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from exercises import section
-from mha.check import Exercise, Verdict
+from mha.check import Exercise, Unfit, Verdict
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 
@@ -182,10 +182,10 @@ def _as_two_masks(answer, n_target, lengths):
     if found is None:
         return None
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise TypeError("return two masks: to the target and to the source")
+        raise Unfit("return two masks: to the target and to the source")
     found = tuple(np.asarray(mask) for mask in found)
     if any(mask.dtype != bool for mask in found):
-        raise TypeError("a bool mask holds True and False, not 0 and 1 or -inf")
+        raise Unfit("a bool mask holds True and False, not 0 and 1 or -inf")
     return found
 
 
@@ -219,6 +219,12 @@ decoder_masks = Exercise(
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
+        "here the padding stands behind the words, and you hide as many tokens in "
+        "front": _with_source(lambda n, lengths: padding_mask(lengths)[..., ::-1]),
+        "a source of length 2 has the positions 0 and 1; you hide position "
+        "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
+        "a target token must not attend to the one after it: your diagonal is one "
+        "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
         "the whole source is known before the first target word is written, so hide "
         "its padding only": _with_source(
             lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths))

@@ -1,6 +1,7 @@
 """Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
 
 import functools
+import math
 import reprlib
 import textwrap
 from collections.abc import Iterable
@@ -97,6 +98,9 @@ shrink = Exercise(
         "other numbers too": lambda numbers, fails: _shrunk(numbers, fails, at_most=1),
         "each of two numbers may be unnecessary, but not both at once: "
         "try the next 0 on the array that you already have": _one_by_one,
+        "you never try the last number": lambda numbers, fails: _shrunk(
+            numbers, fails, order=range(len(numbers) - 1)
+        ),
         "you stop at the first number that is needed: try those after it "
         "too": lambda numbers, fails: _shrunk(numbers, fails, stop=True),
         "this array is as small, but go from left to right": lambda numbers, fails: (
@@ -156,9 +160,10 @@ def _loops(Q, K, V, mask, is_causal):
     for place in np.ndindex(Q.shape[:-1]):
         leading, seen = place[:-1], np.flatnonzero(mask[place])
         scores = [float(Q[place] @ K[*leading, j]) / Q.shape[-1] ** 0.5 for j in seen]
-        shares = [np.exp(s - max(scores)) for s in scores]
-        for share, j in zip(shares, seen, strict=True):
-            Y[place] += share / sum(shares) * V[*leading, j]
+        top = max(scores, default=0)
+        shares = [math.exp(s - top) for s in scores]
+        if shares:
+            Y[place] = np.array(shares) / sum(shares) @ V[*leading, seen]
     return Y
 
 
@@ -338,7 +343,8 @@ def _next_lines(laws, table):
     if alarm := next(((s, row) for s, row in rows if s.right and any(row)), None):
         subject, row = alarm
         k, why = next((k, why) for k, why in enumerate(row) if why)
-        text = f"{_name(laws[k])} is broken by {subject.name}: {why} ({subject.tip})"
+        tip = "" if why.startswith("it stopped") else f" ({subject.tip})"
+        text = f"{_name(laws[k])} is broken by {subject.name}: {why}{tip}"
         yield _wrapped("alarm", text)
     if free := next((s for s, row in rows if not (s.right or any(row))), None):
         from mha import zoo

@@ -288,8 +288,8 @@ long_text_law = Exercise(
     mistakes={
         "this passes the wrong functions too: "
         "on which texts do they go wrong?": lambda attend: True,
-        "the correct functions must pass: "
-        "return True if the numbers agree": lambda attend: False,
+        "the correct functions must pass: return True if the numbers agree, and allow "
+        "for rounding": lambda attend: False,
         "if all values are equal, every weighted average is right: "
         "let them differ": _agrees(change=_equal_values),
         "the mistake shows when a later block has a larger score; "

@@ -4,7 +4,7 @@ import numpy as np
 
 from exercises import chapter, each, member, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.softmax import softmax
 
@@ -99,6 +99,7 @@ safe_masked_softmax = Exercise(
         "False": lambda S, mask: masked_softmax(S, ~mask),
         "these are the weights without a mask": lambda S, mask: softmax(S),
     },
+    axes=2,
     reread=section("masks", "Break it"),
     praise="exact zeros, also in empty rows, and no score is too large or too low.",
 )
@@ -116,7 +117,7 @@ def _booleans(answer, *case):
     """Return the mask, and refuse one of numbers: 1.0 is not True."""
     mask = answer(*case)
     if np.asarray(mask).dtype.kind in "iuf":
-        raise TypeError(
+        raise Unfit(
             "a mask of numbers is added to the scores, and adding 0 hides nothing: "
             "return booleans"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from exercises import random_arrays, section
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Verdict, is_stub
+from mha.check import Exercise, Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 from mha.softmax import softmax
 
@@ -24,7 +24,7 @@ def _numbers(answer):
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         row = []
     if len(row) != 4:
-        raise TypeError(
+        raise Unfit(
             "answer with a list of four numbers, one for each column of Y, such as "
             "[Fraction(1, 2), 0, 1, Fraction(-3, 4)]"
         )
@@ -57,6 +57,10 @@ row_without_mask = Exercise(
         "divide each row by its sum": (21, 30, -3, 6),
         'this is the row of "All"; the task asks for the row of "is"': np.array(
             [57, 39, 15, -3]
+        )
+        / 14,
+        "the last two numbers have the wrong sign: look at W_O": np.array(
+            [39, 57, 3, -15]
         )
         / 14,
         "you used the weights of the first head for both; "
@@ -121,6 +125,7 @@ many_heads = Exercise(
         _layer_case(3, 4, 2, 2, 2, None, seed=6),
         _layer_case(3, 4, 2, 2, 2, _ring(3), seed=7),
         _layer_case(5, 3, 3, 2, 7, _ring(5), seed=8),
+        _layer_case(3, 4, 2, 2, 2, np.tri(3, k=-1, dtype=bool), seed=9),
     ),
     mistakes={
         "your split reshapes without a swap, which cuts heads across the tokens: "
@@ -169,6 +174,11 @@ many_heads = Exercise(
         ),
         "you average the heads; lay them side by side, "
         "so that each meets its own rows of W_O": zoo.heads_averaged,
+        "a token that may attend to nothing divides 0 by 0: give it zeros": (
+            zoo.nan_on_empty_rows
+        ),
+        "a token that may attend to nothing should get zeros, and yours gets the mean "
+        "of all values": zoo.minus_1e9_mask,
         "the mask is given and you do not use it": zoo.mask_ignored,
         "True means may attend; you hide what may be attended to": zoo.mask_inverted,
         "you hide weights after the softmax, so a row no longer sums to 1: "
@@ -239,6 +249,10 @@ farthest_head = Exercise(
         "it": lambda A: int(_sums(_gaps(A)).argmin()),
         "you measure how far a head is from equal weights; measure how far it is from "
         "the mean of the heads": lambda A: int(_sums(A - 1 / A.shape[-1]).argmax()),
+        "the mean map is the mean over the heads, and you take the mean over the "
+        "queries of each head": lambda A: int(
+            _sums(A - A.mean(1, keepdims=True)).argmax()
+        ),
         "you compare each head with the first one; "
         "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
     },

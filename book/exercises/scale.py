@@ -6,7 +6,7 @@ import numpy as np
 
 from exercises import each, judged, number, random_arrays, section
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, same
+from mha.check import Exercise, Unfit, same
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 
@@ -39,10 +39,12 @@ def _right_scaled(Q, K):
 
 
 def _with_dtype(answer, Q, K):
-    """Return what `answer` gives, or its dtype if nothing else is wrong."""
+    """Return what `answer` gives, and say so if only its dtype is another."""
     S = answer(Q, K)
-    right = same(np.asarray(S), _right_scaled(Q, K)) if S is not None else False
-    return np.asarray(S).dtype.name if right and np.asarray(S).dtype != Q.dtype else S
+    dtype = np.asarray(S).dtype
+    if dtype != Q.dtype and S is not None and same(np.asarray(S), _right_scaled(Q, K)):
+        raise Unfit(f"the numbers are correct, but {Q.dtype} became {dtype}")
+    return S
 
 
 def _ramp(*shape, dtype=np.float64):
@@ -103,6 +105,8 @@ scaled_scores = Exercise(
     ),
     praise="it works for any leading axes, and float32 stays float32.",
     observe=_with_dtype,
+    exact=True,
+    axes=2,
 )
 
 
@@ -127,7 +131,7 @@ def _divisor(answer):
     """Return one of the six texts, and tell them to any other answer."""
     text = answer.strip().lower() if isinstance(answer, str) else None
     if text not in _DIVISORS:
-        raise TypeError(f"answer with one of these texts: {', '.join(_DIVISORS)}")
+        raise Unfit(f"answer with one of these texts: {', '.join(_DIVISORS)}")
     return text
 
 

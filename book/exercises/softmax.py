@@ -16,6 +16,8 @@ score_for_half = Exercise(
         "with four equal scores each word gets a quarter": 3.0,
         "9 is the sum of the other three scores, but the softmax adds up exponentials, "
         "not scores": 9.0,
+        "this is by how much the score has to rise; the task asks to which number": 1
+        + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "
         "which is 3": 2 + np.log(3),
         "this is only the distance to the other scores: "
@@ -83,6 +85,8 @@ stable_softmax = Exercise(
         "keeps the axis with length "
         "1": lambda x, axis: _powers(x, axis) / _powers(x, axis).sum(axis),
         "these exponentials do not sum to 1 yet: divide them by their sum": _powers,
+        "these are shares of the distance from the lowest score: take the "
+        "exponential": lambda x, axis: _shares(x - x.min(axis, keepdims=True), axis),
         "these are the scores divided by their sum, which can be negative: "
         "first take the exponential": _shares,
     },
@@ -221,6 +225,7 @@ softmax_jacobian = Exercise(
             np.diag(softmax(s)) - np.outer(softmax(s), softmax(s))
         ),
     },
+    axes=1,
     reread=section(
         "softmax", "Deeper: the Jacobian, or which weights fall when one score rises"
     ),

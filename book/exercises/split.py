@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import each, section
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.heads import merge_heads, split_heads
 
 
@@ -16,7 +16,7 @@ def _row_of(count, example):
         except (TypeError, ValueError):
             row = ()
         if len(row) != count:
-            raise TypeError(f"answer with {count} numbers, such as {example}")
+            raise Unfit(f"answer with {count} numbers, such as {example}")
         return tuple(row)
 
     return read
@@ -85,6 +85,9 @@ to_heads = Exercise(
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
+        "every head has the columns of the first: start head r at column r · d_k": (
+            lambda x, n: np.stack([x[..., : x.shape[-1] // n]] * n, axis=-3)
+        ),
         "you cut each token into d_k parts of n_heads numbers; cut it into n_heads "
         "parts of d_k numbers": lambda x, n_heads: x.reshape(
             *x.shape[:-1], -1, n_heads
@@ -98,6 +101,7 @@ to_heads = Exercise(
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
+    axes=2,
     reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",
 )

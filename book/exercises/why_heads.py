@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import number, section
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.softmax import softmax
 
 _BY_HAND = section("why_heads", "By hand")
@@ -184,10 +184,10 @@ def _explained(weights, contents):
 def _taken_apart(given, contents):
     """Return weights and premise, or say what an answer has to look like."""
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError("return two things: the weights and the number of a premise")
+        raise Unfit("return two things: the weights and the number of a premise")
     weights, premise = np.asarray(given[0], dtype=float), given[1]
     if weights.shape != contents.shape:
-        raise ValueError(
+        raise Unfit(
             f"the weights should have shape {contents.shape}, got {weights.shape}"
         )
     try:
@@ -195,7 +195,7 @@ def _taken_apart(given, contents):
     except (TypeError, ValueError):
         number = None
     if number not in (1, 2, 3, 4):
-        raise ValueError(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
+        raise Unfit(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
     return weights, int(number)
 
 

@@ -5,19 +5,23 @@ answer that gives what this program gives on every input has made this mistake, 
 it is written.
 """
 
+import _thread
 import copy
 import functools
 import inspect
 import sys
+import threading
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mha.check import _outcomes
-from mha.check._outcomes import InputChanged, Raised, general_hint, same, show
+from mha.check._outcomes import Raised, Unfit, differing, few, general_hint, same, show
+
+MOST = 15  # lines of a verdict
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,9 +55,10 @@ class Verdict:
 class Exercise:
     """A task with its right answer, its inputs and the mistakes people make.
 
-    Calling it with an answer returns a `Verdict`, whatever the answer is or does; only
-    a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a NumPy array
-    with the same numbers are the same answer. The page of `mha.check` shows one.
+    Calling it with an answer returns a `Verdict` of few lines, whatever the answer is
+    or does; only a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a
+    NumPy array with the same numbers are the same answer, in float64 or float32. The
+    page of `mha.check` shows one.
 
     An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
     show the expected value, because that is the solution.
@@ -77,10 +82,17 @@ class Exercise:
         Names for the inputs in messages; those of `right` by default.
     observe : callable, optional
         ``observe(answer, *case)``: what is compared. By default a function is called
-        and a value stands for itself.
+        and a value stands for itself. An `Unfit` that it raises is what is said.
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
         answer that calls one, however indirectly, is refused; none by default.
+    axes : int, optional
+        How many axes of an input the task is about, if it promises any number in front
+        of them; `self_test` then also tries the right answer in a loop over those.
+    exact : bool, default False
+        Whether the dtype counts, so that lists and float32 are other answers.
+    seconds : float, default 60
+        After which an answer is stopped and told so.
 
     Raises
     ------
@@ -97,6 +109,9 @@ class Exercise:
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
     forbidden: Sequence[Callable[..., Any]] = ()
+    axes: int | None = None
+    exact: bool = False
+    seconds: float = 60
 
     def __post_init__(self) -> None:
         if len(self.cases) == 0:
@@ -111,14 +126,24 @@ class Exercise:
 
     def __call__(self, answer: object) -> Verdict:
         """Return the `Verdict` on a function, a value, or None for no attempt."""
+        late = threading.Event()
+        timer = threading.Timer(self.seconds, _interrupt, [late])
+        timer.daemon = True
         try:
+            if threading.current_thread() is threading.main_thread():
+                timer.start()
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
             return self.judge(answer)
         except KeyboardInterrupt:
-            raise
+            if not late.is_set():
+                raise
+            text = f"stopped after {self.seconds:g} seconds: does each loop end?"
+            return Verdict("not yet", f"{text}\n  reread    {self.reread}")
         except BaseException as error:  # an answer may resist even being looked at
             return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
+        finally:
+            timer.cancel()
 
     def judge(self, answer: object) -> Verdict:
         """Return the `Verdict` on an answer that is not a stub.
@@ -133,17 +158,27 @@ class Exercise:
             return Verdict("not yet", f"{step}\n  reread    {self.reread}")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                slip = self._recognise(outcomes)
-                lines = [slip or general_hint(got, want, outcomes, wanted)]
-                for name, value in zip(self._names(), case, strict=False):
-                    lines.append(f"  {name + ' =':<10}{show(value, 12)}")
-                digits = 3 if show(got) != show(want) else 8
-                if case:  # of a value, the expected one would be the solution
-                    lines.append(f"  expected  {show(want, 12, digits)}")
-                lines.append(f"  got       {show(got, 12, digits)}")
-                lines.append(f"  reread    {self.reread}")
+                slip, sure = self._recognise(outcomes)
+                said = slip or general_hint(got, want, outcomes, wanted)
+                text = said if sure or not slip else f"it may be this: {slip}"
+                seen = self._seen(case, got, want)
+                lines = [text, *seen, f"  reread    {self.reread}"]
                 return Verdict("not yet", "\n".join(lines), slip)
         return Verdict("passed", self.praise or self.task)
+
+    def _seen(self, case: tuple[Any, ...], got: Any, want: Any) -> list[str]:
+        """Return lines that show the input, what was expected, and what came."""
+        digits = 3 if show(got) != show(want) else 8
+        pairs = [*zip(self._names(), case, strict=False)]
+        rows = {f"  {name + ' =':<10}": show(value, 12) for name, value in pairs}
+        if case:  # of a value, the expected one would be the solution
+            rows["  expected  "] = show(want, 12, digits)
+        if not isinstance(got, Raised) or not isinstance(got.error, Unfit):
+            rows["  got       "] = show(got, 12, digits)
+        short = few(rows.values(), MOST - 3)
+        lines = [head + text for head, text in zip(rows, short, strict=True)]
+        cut = case and short != [*rows.values()]
+        return lines + (differing(got, want) if cut else [])
 
     def self_test(self) -> None:
         """Prove the exercise: run it on a stub, the right answers and each mistake.
@@ -161,8 +196,9 @@ class Exercise:
         stops = [want for want in self._wanted if isinstance(want, Raised)]
         if len(stops) == len(self.cases):
             raise AssertionError(f"the right answer stops on every case: {stops[0]}")
-        if not (verdict := self(self.right)).passed:
-            raise AssertionError(f"the right answer does not pass:\n{verdict}")
+        for way, answer in self._ways():
+            if not (verdict := replace(self, forbidden=())(answer)).passed:
+                raise AssertionError(f"the right answer{way} does not pass:\n{verdict}")
         for hint, answer in self.mistakes.items():
             verdict = self(answer)
             for fault, words in (
@@ -172,6 +208,15 @@ class Exercise:
             ):
                 if fault:
                     raise AssertionError(f"the mistake {hint!r} {words}:\n{verdict}")
+
+    def _ways(self) -> Iterator[tuple[str, Any]]:
+        """Yield the right answer, also written in other ways that the task allows."""
+        yield "", self.right
+        if inspect.isroutine(self.right) and not self.exact:
+            yield ", as lists", lambda *x: _listed(self.right(*x))
+            yield " in float32", lambda *x: self.right(*map(_single, x))
+        if self.axes:
+            yield " in a loop", lambda *x: _looped(self.right, self.axes, *x)
 
     @functools.cached_property
     def _wanted(self) -> list[Any]:
@@ -202,7 +247,8 @@ class Exercise:
             return Raised(error)
         for name, before, after in zip(self._names(), case, given, strict=False):
             if isinstance(before, np.ndarray) and not same(before, after):
-                return Raised(InputChanged(f"the input {name} must stay as it is"))
+                text = "must stay as it is, and your answer writes into it"
+                return Raised(Unfit(f"the input {name} {text}"))
         return result
 
     def _note_in(self, called: Any) -> Any:
@@ -215,8 +261,8 @@ class Exercise:
 
         return note if codes and isinstance(called, list) else None
 
-    def _recognise(self, outcomes: list[Any]) -> str | None:
-        """Return what is said to the mistake that gives the same, if there is one.
+    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
+        """Return what is said to the mistake that gives the same, and whether it is so.
 
         If none does, it may be the one mistake that differs only where either stops
         with an error.
@@ -224,13 +270,13 @@ class Exercise:
         rows = [*zip(self.mistakes, self._theirs, strict=True)]
         for hint, theirs in rows:
             if all(map(same, outcomes, theirs)):
-                return hint
+                return hint, True
         near = [
             hint
             for hint, theirs in rows
             if _outcomes.same_slip(outcomes, theirs, self._wanted)
         ]
-        return near[0] if len(near) == 1 else None
+        return (near[0] if len(near) == 1 else None), False
 
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):
@@ -239,6 +285,31 @@ class Exercise:
             return tuple(inspect.signature(self.right).parameters)
         except ValueError:  # some functions in C do not say what they take
             return ()
+
+
+def _interrupt(late: threading.Event) -> None:
+    late.set()
+    _thread.interrupt_main()
+
+
+def _listed(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_listed, result))
+    return np.asarray(result).tolist()
+
+
+def _single(x: Any) -> Any:
+    real = isinstance(x, np.ndarray) and x.dtype == np.float64
+    return x.astype(np.float32) if real else x
+
+
+def _looped(right: Any, axes: int, *given: Any) -> Any:
+    """Call `right` for each place of the axes in front, which all long inputs share."""
+    (size,) = {len(x) for x in given if np.ndim(x) > axes} or {None}
+    if size is None:
+        return right(*given)
+    rows = [[x[k] if np.ndim(x) > axes else x for x in given] for k in range(size)]
+    return np.stack([_looped(right, axes, *row) for row in rows])
 
 
 def _refuses() -> None:

@@ -1,7 +1,7 @@
 """What an answer gave: how it is read, compared, described and shown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,11 @@ LONGEST = 400  # characters of a foreign object that are shown
 _HOLDS = {"b": "truth values", "c": "complex numbers", "T": "texts", "U": "texts"}
 
 
-class InputChanged(Exception):
-    """An answer wrote into the array it was given."""
+class Unfit(Exception):
+    """What is said of an answer that cannot be compared, such as a text for a number.
+
+    An observer of an `Exercise` raises it, and its words are the verdict.
+    """
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,10 @@ def general_hint(
 ) -> str:
     """Return what can be said of a wrong outcome that matches no known mistake."""
     if isinstance(got, Raised):
-        if isinstance(got.error, InputChanged):
-            return f"{got.error}, and your answer writes into it"
+        if isinstance(got.error, Unfit):
+            return str(got.error)
+        if isinstance(got.error, NameError):
+            return f"{got}: import or define it in your cell"
         unfit = re.search(r"matmul.*size (\d+) is different from (\d+)", str(got))
         if unfit:
             sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
@@ -218,7 +223,26 @@ def show(value: Any, indent: int = 0, digits: int = 3) -> str:
         return printed(value, str if isinstance(value, Raised) else repr)
     array = np.asarray(value)
     text = np.array2string(array, precision=digits, suppress_small=True, threshold=60)
-    return text.replace("\n", margin)
+    return re.sub(r"\n+", margin, text)
+
+
+def few(texts: Iterable[str], most: int) -> list[str]:
+    """Return texts that have at most so many lines together, the longest ones cut."""
+    rows = [text.split("\n") for text in texts]
+    while sum(map(len, rows)) > max(most, len(rows)):
+        longest = max(rows, key=len)
+        longest[-2:] = [longest[-2].removesuffix(" ...") + " ..."]
+    return ["\n".join(lines) for lines in rows]
+
+
+def differing(got: Any, want: Any) -> list[str]:
+    """Return a line with the first number that differs, of arrays of one shape."""
+    try:
+        off = np.argwhere(~np.isclose(got, want, RTOL, _smallest(got, want), True))
+        at = tuple(off[0].tolist())
+        return [f"  differs   at {[*at]}: {want[at]:.4g} expected, got {got[at]:.4g}"]
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return []
 
 
 def printed(value: Any, how: Any = repr) -> str:
