@@ -6,7 +6,7 @@ Copy this file, fill in one function after the other, and run your copy:
     .venv/bin/python book/my_mha.py
 
 Each function may call those above it, and NumPy, but nothing of `mha`. The same checks
-are tests, for an editor that shows them, or for `python -m pytest -n 0 book/my_mha.py`.
+are tests, for an editor that shows them, or for `python -m pytest -n0 book/my_mha.py`.
 """
 
 import numpy as np  # noqa: F401

@@ -23,7 +23,7 @@ from exercises import (
 from mha import zoo
 from mha.check import Exercise
 
-_ALL = tuple(getattr(mha, name) for name in mha.__all__ if name != "source")
+_ALL = tuple(step for step in vars(mha).values() if callable(step))
 _SIZES = {"W_Q": "df", "W_K": "df", "W_V": "df", "W_O": "fd", "W_1": "dh", "W_2": "hd"}
 _ROWS = {"b_Q": "f", "b_K": "f", "b_V": "f", "b_O": "d", "b_1": "h", "b_2": "d"}
 _ROWS |= {"gain_1": "d", "bias_1": "d", "gain_2": "d", "bias_2": "d"}
@@ -87,6 +87,7 @@ _attention = Exercise(
     task="attention with a mask, for any axes in front",
     right=mha.scaled_dot_product_attention,
     cases=(
+        (np.array([[2.0, 1.0]]), np.eye(2), np.array([[3.0], [5.0]]), None),
         (_Q[0], _K[0], _V[0], None),
         (_Q[0], _K[0], _V[0], _OPEN),
         (_Q, _K, _V, _OPEN),

@@ -1,5 +1,6 @@
 """What holds for every exercise of the book, and for the folder they stand in."""
 
+import ast
 import functools
 import importlib
 import re
@@ -56,6 +57,8 @@ def test_an_exercise_knows_right_answers_a_stub_and_each_of_its_slips(
     exercise, slug, name
 ):
     exercise.self_test()
+    for answer in exercise.mistakes.values():
+        assert len(str(exercise(answer)).splitlines()) <= 15
     for answer in WAYS.get(f"{slug}.{name}", ()):
         verdict = exercise(answer)
         assert verdict.passed, f"a right answer is refused:\n{verdict}"
@@ -100,6 +103,28 @@ def test_a_notebook_imports_its_own_exercises_and_asks_for_nothing_they_lack(slu
     assert f"from exercises import {slug} as check" in code
     asked = set(re.findall(r"(?<![\w.])check\.([A-Za-z_]\w*)", code))
     assert [name for name in asked if not hasattr(module_of(slug), name)] == []
+
+
+@pytest.mark.parametrize("slug", CHAPTERS)
+def test_each_check_runs_alone_after_the_cell_of_the_answer(slug):
+    cells = cells_of(slug)
+    stubs = [k for k, cell in enumerate(cells) if "exercise" in tags(cell)]
+    for k in stubs:
+        *before, last = ast.parse(cells[k + 1].source).body
+        call = ast.unparse(last)
+        exercise, name = re.fullmatch(r"check\.(\w+)\((\w+)\)", call).groups()
+        for wanted in ("not attempted yet", "passed"):
+            fresh = {}
+            exec(cells[k].source, fresh)
+            if wanted == "passed":
+                fresh[name] = getattr(module_of(slug), exercise).right
+            exec(ast.unparse(ast.Module(before, [])), fresh)
+            assert eval(call, fresh).status == wanted
+    assert len(stubs) >= 3
+
+
+def tags(cell):
+    return cell.metadata.get("tags", ())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
