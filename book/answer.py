@@ -1,7 +1,7 @@
 """Run one answer of a student in a process of its own, for grade.py and trial.py.
 
 The process reads its orders from its standard input, and writes what it found into a
-file in its folder, with the key that was among the orders. So an answer may print, write
+file in its folder, with the key that was among the orders. An answer may print, write
 or end as it likes: what comes without the key is not believed.
 """
 
@@ -24,6 +24,7 @@ BOOK = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
+GIGABYTES = 4  # that an answer may take of memory, and write into one file
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
 
 
@@ -64,7 +65,7 @@ def main(folder):
     kind, orders, key = json.load(sys.stdin)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:0] = [str(BOOK), str(BOOK.parent)]
-    limit(orders["gigabytes"])
+    limit(GIGABYTES)
     os.chdir(folder)
     try:
         find = judged if kind == "answer" else importlib.import_module(kind).tried

@@ -7,9 +7,9 @@ book/grade.py submissions/ --csv marks.csv    write the results for a spreadshee
 
 A student is a folder inside `submissions`, or a file in it. Of each notebook only cells
 that the student wrote are run, and the checks are those of this copy of the book. Each
-answer runs in a process of its own (answer.py), beside others, and is stopped if it does
-not end. So it costs its own verdict at most. But it is a program with your rights: what
-is printed first is a command that takes network and home away from it, on Linux.
+answer runs in a process of its own (answer.py), beside others, and is stopped if it
+does not end. So it costs its own verdict at most. But it is a program with your rights:
+what is printed first is a command that takes network and home away from it, on Linux.
 """
 
 import argparse
@@ -171,7 +171,6 @@ def verdict_on(task, answer, pool, options):
         "stub": task.stub,
         "answer": answer,
         "check": task.check,
-        "gigabytes": options.gigabytes,
     }
     found = in_a_process("answer", orders, options.seconds)
     if found.get("late"):
@@ -194,13 +193,9 @@ def table(rows):
     for each in chapters():
         if own := [row for row in rows if row.get("chapter") == each.path.stem]:
             parts.append(f"{each}\n{table_of(own)}")
-    lost = [f"  {r['student']}: {r['file']} {r['text']}" for r in rows if not graded(r)]
-    return "\n\n".join(parts + (["not graded\n" + "\n".join(lost)] if lost else []))
-
-
-def graded(row):
-    """Return whether a row is about an exercise."""
-    return "exercise" in row
+    lost = [row for row in rows if "exercise" not in row]
+    lines = [f"  {row['student']}: {row['file']} {row['text']}" for row in lost]
+    return "\n\n".join(parts + (["not graded\n" + "\n".join(lines)] if lost else []))
 
 
 def table_of(rows):
@@ -233,15 +228,17 @@ def main(arguments=None):
     sys.stdout.reconfigure(errors="replace")  # names, on a terminal without Unicode
     print("This guards against accidents, not against attackers. For strangers:")
     print(f"  {apart(folder, arguments or sys.argv[1:])}\n")
+    hidden = ".", "__"  # what programs keep for themselves, such as a checkpoint
     files = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not hidden(path.relative_to(folder))
+        if path.is_file()
+        and not any(part.startswith(hidden) for part in path.relative_to(folder).parts)
     ]
     if not files:
         sys.exit(f"{folder} holds no files")
     jobs = [job for path in files for job in jobs_of(path, folder, options)]
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with ThreadPoolExecutor(min(4, cpu_count() or 1)) as pool:
         runs = [(row, job and pool.submit(verdict_on, *job)) for row, job in jobs]
         for row, run in runs:
             if run:
@@ -286,21 +283,13 @@ def apart(folder, arguments):
     return f"unshare -rnmpf --kill-child --mount-proc sh -c {shlex.quote(inside)}"
 
 
-def hidden(path):
-    """Return whether a file is a program's own, such as a checkpoint."""
-    return any(part.startswith((".", "__")) for part in path.parts)
-
-
 def parsed(arguments):
     """Return the options of the command."""
-    cores = min(4, cpu_count() or 1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("folder", type=Path, help="the submissions")
     add("--chapter", choices=[each.slug for each in chapters()], metavar="NAME")
     add("--seconds", type=float, default=60, help="for one answer, by default 60")
-    add("--gigabytes", type=float, default=4, help="of memory on Linux, by default 4")
-    add("--jobs", type=int, default=cores, help="how many at once")
     add("--csv", type=Path, metavar="FILE", help="write a table too")
     return parser.parse_args(arguments)
 

@@ -84,7 +84,7 @@ def tried(orders):
 
 def line_of(path, names, seconds):
     """Return what is known of one file, whose laws run in a process of their own."""
-    orders = {"path": str(path.resolve()), "hidden": names, "gigabytes": 4}
+    orders = {"path": str(path.resolve()), "hidden": names}
     found = in_a_process("trial", orders, seconds)
     if "late" in found:
         found = {"refused": f"did not end within {seconds:g} seconds"}

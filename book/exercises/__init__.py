@@ -88,3 +88,10 @@ def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function by another name, which verdicts then show."""
     function.__name__ = name
     return function
+
+
+def slips_of_the_zoo(*names: str, run: Any = lambda member: member.attention) -> Any:
+    """Return members of the zoo by what is wrong; `run` turns one into an answer."""
+    from mha import zoo
+
+    return {getattr(zoo, name).wrong: run(getattr(zoo, name)) for name in names}

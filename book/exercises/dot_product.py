@@ -39,14 +39,10 @@ scores = Exercise(
     forbidden=(dot_product_scores, cosine_similarity),
     cases=_PAIRS,
     mistakes={
-        "the keys are still rows: "
-        "a matrix product takes rows times columns": lambda Q, K: Q @ K,
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
         "your rows belong to the keys: "
         "give each query a row and each key a column": lambda Q, K: K @ Q.T,
-        "you compare each query with one key only: "
-        "compare it with every key": lambda Q, K: (Q * K).sum(-1),
         "you average the products of the positions: add them up instead": lambda Q, K: (
             Q @ K.T / Q.shape[-1]
         ),

@@ -211,8 +211,6 @@ decoder_masks = Exercise(
     names=("n_target", "lengths"),
     observe=_as_two_masks,
     mistakes={
-        "the mask between target tokens comes first, the mask to the source "
-        "second": lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
         "a target token must not attend to later ones, which it has to "
         "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "
@@ -225,14 +223,8 @@ decoder_masks = Exercise(
         "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
         "a target token must not attend to the one after it: your diagonal is one "
         "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
-        "the whole source is known before the first target word is written, so hide "
-        "its padding only": _with_source(
-            lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths))
-        ),
         "some sources are shorter than others, and no query may attend to "
         "padding": _with_source(lambda n, lengths: padding_mask(lengths) | True),
-        "padding is hidden as keys, so the lengths belong along the last "
-        "axis": _with_source(lambda n, lengths: padding_mask(lengths).swapaxes(-1, -2)),
     },
     reread=section("encoder", _KINDS),
     praise="a causal mask for the target and a padding mask for the source.",

@@ -228,14 +228,6 @@ _TIPS = {
 }
 
 
-# Right in plain calls, wrong in special ones that a law of a reader can make.
-CALLS = (
-    "softmax_over_axis_2 mask_of_first_sequence causal_replaces_mask "
-    "causal_from_neither_corner window_of_256 window_of_4096 drops_last_block "
-    "drops_full_block remembers_the_mask clips_scores"
-).split()
-
-
 def as_subject(name, tip):
     """Return the member of the zoo that has this name."""
     from mha import zoo  # only the grading needs it
@@ -251,14 +243,6 @@ def subjects():
     """Return the versions that laws are graded on, the correct ones first."""
     right = [Subject(name, run, True, tip) for name, (run, tip) in _RIGHT.items()]
     return tuple(right + [as_subject(name, tip) for name, tip in _TIPS.items()])
-
-
-def _near_sighted(Q, K, V, mask, is_causal):
-    near = abs(np.arange(Q.shape[-2])[:, None] - np.arange(K.shape[-2])) < 64
-    return _numpy(Q, K, V, near if mask is None else near & mask, is_causal)
-
-
-STRANGER = Subject("near_sighted", _near_sighted, False, "more than 64 tokens")
 
 
 def broken_by(law, subject):
@@ -277,10 +261,6 @@ def broken_by(law, subject):
         return f"it stopped with {type(error).__name__}: {error}"
 
 
-def _detected(laws, subject):
-    return any(broken_by(law, subject) for law in laws)
-
-
 class Grading(Exercise):
     """Grade laws: wrong versions should break one, and correct ones none."""
 
@@ -294,16 +274,17 @@ class Grading(Exercise):
             if not callable(law):
                 text = f"a law is a function of attend, got {reprlib.repr(law)}"
                 return Verdict("not yet", text)
+        print(f"trying your laws on {len(subjects())} versions, which may take a while")
         table = [[broken_by(law, s) for law in laws] for s in subjects()]
         found = tuple(any(row) for row in table)
         if all(dead != s.right for dead, s in zip(found, subjects(), strict=True)):
-            return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
+            return Verdict("passed", _score(table))
         slips = (
             hint for hint, slip in self.mistakes.items() if found == _pattern(slip)
         )
         slip = next(slips, None)
         lines = [_score(table), *([slip] if slip else [])]
-        lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
+        lines += [*_law_lines(laws[:4], table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), slip)
 
@@ -311,7 +292,7 @@ class Grading(Exercise):
 @functools.cache
 def _pattern(laws):
     """Return which versions break one of the laws."""
-    return tuple(_detected(laws, subject) for subject in subjects())
+    return tuple(any(broken_by(law, s) for law in laws) for s in subjects())
 
 
 def _score(table):
@@ -354,21 +335,8 @@ def _next_lines(laws, table):
 
 
 def _wrapped(head, text):
-    return textwrap.fill(text, 64, initial_indent=f"  {head:<10}").replace(
-        "\n", "\n" + " " * 12
-    )
-
-
-def _farewell(laws):
-    wrong_calls = [as_subject(name, tip="") for name in CALLS]
-    found = sum(_detected(laws, subject) for subject in wrong_calls)
-    calls = f"Of {len(CALLS)} wrong calls in the zoo they detect {found}."
-    if _detected(laws, STRANGER):
-        return f"{calls} They even detect an attention that is wrong beyond 64 tokens."
-    return (
-        f"{calls} An attention that is correct up to 64 tokens\n"
-        "and wrong beyond passes all of them, and there will be others."
-    )
+    margins = {"initial_indent": f"  {head:<10}", "subsequent_indent": " " * 12}
+    return textwrap.fill(text, 76, **margins, max_lines=3, placeholder=" ...")
 
 
 def _name(law):
@@ -465,5 +433,5 @@ grade_laws = Grading(
         ),
     },
     reread=section("laws", "The picture"),
-    praise="",
+    seconds=600,
 )

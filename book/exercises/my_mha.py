@@ -9,17 +9,13 @@ import numpy as np
 import pytest
 
 import mha
-from exercises import (
-    chapter,
-    encoder_layer,
-    long,
-    masks,
-    multi_head,
-    random_arrays,
-    section,
-    softmax,
-    split,
-)
+from exercises import chapter, random_arrays, section, slips_of_the_zoo
+from exercises.encoder_layer import normalise_tokens
+from exercises.long import forgetful
+from exercises.masks import safe_masked_softmax
+from exercises.multi_head import many_heads
+from exercises.softmax import stable_softmax
+from exercises.split import to_heads
 from mha import zoo
 from mha.check import Exercise
 
@@ -34,11 +30,6 @@ def _weights(seed, d=4, f=6, h=5):
     sizes, shapes = {"d": d, "f": f, "h": h}, {**_SIZES, **_ROWS}
     arrays = random_arrays(*([sizes[a] for a in s] for s in shapes.values()), seed=seed)
     return dict(zip(shapes, arrays, strict=True))
-
-
-def _members(*names, run=lambda member: member.attention):
-    """Return slips by what the zoo says of them; `run` calls a member as the task."""
-    return {getattr(zoo, name).wrong: run(getattr(zoo, name)) for name in names}
 
 
 def _without(*names, value=0):
@@ -73,7 +64,7 @@ def _whole_blocks(K, V, size):
 
 
 def _never_rescaled(Q, K, V, block_size):
-    return np.stack([long.forgetful(block_size)(*x) for x in zip(Q, K, V, strict=True)])
+    return np.stack([forgetful(block_size)(*x) for x in zip(Q, K, V, strict=True)])
 
 
 _Q, _K, _V = random_arrays((2, 3, 5), (2, 7, 5), (2, 7, 2), seed=1)
@@ -94,7 +85,7 @@ _attention = Exercise(
         (1000 * _Q, _K, _V, None),
     ),
     names=("Q", "K", "V", "mask"),
-    mistakes=_members(
+    mistakes=slips_of_the_zoo(
         *("no_scale", "scale_sqrt_n", "scale_by_d_k", "scale_after_softmax"),
         *("softmax_over_queries", "no_max_subtraction", "nan_on_empty_rows"),
         *("mask_ignored", "mask_inverted", "mask_after_softmax", "mask_zero_score"),
@@ -147,7 +138,7 @@ _layer = Exercise(
         X, weights, n_heads, mask
     ),
     cases=((_X, _weights(4), 2, None), (_BATCH, _weights(5), 3, _TRI)),
-    mistakes=_members(
+    mistakes=slips_of_the_zoo(
         *("one_norm_for_both", "one_add_and_norm", "no_residual", "mask_not_handed_on"),
         *("residual_from_the_input", "bend_at_the_end", "norm_over_tokens"),
         run=lambda member: member.layer,
@@ -168,7 +159,7 @@ _stack = Exercise(
     task="one layer after the other",
     right=lambda X, layers, n_heads, mask: mha.encoder(X, layers, n_heads, mask),
     cases=((_X, _LAYERS, 2, None), (_BATCH, _LAYERS, 2, _TRI)),
-    mistakes=_members(
+    mistakes=slips_of_the_zoo(
         "layers_share_weights", "only_last_layer", "mask_not_handed_on", run=_of_the_zoo
     ),
     reread=section("encoder", "The equation"),
@@ -205,13 +196,13 @@ _model = Exercise(
 
 # A step, and the chapter after which it can be written.
 _STEPS = {
-    "softmax": ("softmax", softmax.stable_softmax),
-    "masked_softmax": ("masks", masks.safe_masked_softmax),
+    "softmax": ("softmax", stable_softmax),
+    "masked_softmax": ("masks", safe_masked_softmax),
     "attention": ("attention", _attention),
-    "split_heads": ("split", split.to_heads),
+    "split_heads": ("split", to_heads),
     "merge_heads": ("split", _merge),
-    "multi_head": ("multi_head", multi_head.many_heads),
-    "layer_norm": ("encoder_layer", encoder_layer.normalise_tokens),
+    "multi_head": ("multi_head", many_heads),
+    "layer_norm": ("encoder_layer", normalise_tokens),
     "feed_forward": ("encoder_layer", _feed),
     "encoder_layer": ("encoder_layer", _layer),
     "encoder": ("encoder", _stack),

@@ -56,11 +56,6 @@ sum_of_heads = Exercise(
         "heads": lambda heads, W_O: _messages(heads, W_O)[..., -1, :, :],
         "you return the product of the first head alone: does a return stand inside a "
         "loop?": lambda heads, W_O: _messages(heads, W_O)[..., 0, :, :],
-        "you add over the first axis, which may be the batch: count from the end": (
-            lambda heads, W_O: _messages(heads, W_O).sum(0)
-        ),
-        "you add over the tokens; add over the heads, the third axis from the "
-        "end": lambda heads, W_O: _messages(heads, W_O).sum(-2),
         "the heads stand side by side, and W_O has not been used": lambda heads, W_O: (
             merge_heads(heads)
         ),

@@ -79,8 +79,6 @@ scaled_scores = Exercise(
         "K.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
         "2 is the root of d_k only at width 4: "
         "read d_k from the shape of Q": lambda Q, K: _scores(Q, K) / 2,
-        "the shapes do not fit: swap the last two axes of K before you "
-        "multiply": lambda Q, K: Q @ K / math.sqrt(Q.shape[-1]),
         "each row of the result belongs to a query and each column to a key: here it "
         "is the other way round": lambda Q, K: _right_scaled(K, Q),
         "you multiply by √d_k, which makes the scores larger: "

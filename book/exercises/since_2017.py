@@ -127,10 +127,6 @@ share_heads = Exercise(
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
-        "you repeat the first axis, which may be the batch; the heads are the third "
-        "axis from the end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), 0),
-        "you repeat the tokens; the heads are the third axis from the "
-        "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
         "all query heads get the first key head; each group has its "
         "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
         "you average the key heads; a group gets one of them as it is": (

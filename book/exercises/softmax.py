@@ -206,8 +206,6 @@ softmax_jacobian = Exercise(
     mistakes={
         "raising one score lowers the other weights: the numbers beside the diagonal "
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
-        "every weight depends on every score, "
-        "so n scores give n by n slopes": lambda s: softmax(s) * (1 - softmax(s)),
         "here a weight falls when its own score rises: diag(p) is missing": lambda s: (
             -_products(softmax(s), softmax(s))
         ),

@@ -195,8 +195,6 @@ heads_to_spare = Exercise(
         (np.array([0.8, 0.7, 0.6]), 0.1),
     ),
     mistakes={
-        "that is the first number of heads that costs too much; one head fewer can be "
-        "removed": lambda curve, tolerance: _right_number(curve, tolerance) + 1,
         "the accuracy recovers later, but before that it fell too far; stop at the "
         "first one that is too low": lambda curve, tolerance: np.flatnonzero(
             _enough(curve, tolerance)
