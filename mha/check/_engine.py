@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mha.check import _outcomes
-from mha.check._outcomes import Raised, Unfit, differing, few, general_hint, same, show
+from mha.check._outcomes import Raised, Unfit, few, general_hint, same, show
 
 MOST = 15  # lines of a verdict
 
@@ -28,9 +28,8 @@ MOST = 15  # lines of a verdict
 class Verdict:
     """What a check found; prints as the text a learner reads.
 
-    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` is what
-    is printed after it, and `mistake` is what is said to the recognised mistake, if
-    there is one.
+    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` what is
+    printed after it, and `mistake` what is said to the recognised mistake, or None.
 
     Examples
     --------
@@ -60,8 +59,8 @@ class Exercise:
     NumPy array with the same numbers are the same answer, in float64 or float32. The
     page of `mha.check` shows one.
 
-    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
-    show the expected value, because that is the solution.
+    An exercise that asks for a value has one empty case, ``((),)``, and its verdicts
+    never show the expected one.
 
     Attributes
     ----------
@@ -72,20 +71,20 @@ class Exercise:
     cases : sequence of tuple
         Inputs for a function, the smallest first; one empty tuple for a value.
     mistakes : dict
-        Known wrong answers, each different from the others on some case, after the
-        sentence that is said to it: ``{"that is the square": lambda x: x * x}``.
+        Known wrong answers that differ on some case, each after what is said to it:
+        ``{"that is the square": lambda x: x * x}``.
     reread : str
         Where a learner finds help, such as ``'chapter 2, "By hand"'``.
     praise : str, optional
-        What is said to a right answer, one sentence; by default the task.
+        What is said to a right answer; by default the task.
     names : sequence of str, optional
         Names for the inputs in messages; those of `right` by default.
     observe : callable, optional
-        ``observe(answer, *case)``: what is compared. By default a function is called
-        and a value stands for itself. An `Unfit` that it raises is what is said.
+        ``observe(answer, *case)`` is compared; by default what a function returns, or
+        a value itself. An `Unfit` that it raises is what is said.
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
-        answer that calls one, however indirectly, is refused; none by default.
+        answer that calls one, however indirectly, is refused.
     axes : int, optional
         How many axes of an input the task is about, if it promises any number in front
         of them; `self_test` then also tries the right answer in a loop over those.
@@ -116,10 +115,10 @@ class Exercise:
     def __post_init__(self) -> None:
         if len(self.cases) == 0:
             raise ValueError("cases must not be empty; a value has the one case ()")
-        for k, case in enumerate(self.cases):
+        for case in self.cases:
             if not isinstance(case, tuple):
                 kind = type(case).__name__
-                raise TypeError(f"cases[{k}] must be a tuple of inputs, got {kind}")
+                raise TypeError(f"each of cases must be a tuple of inputs, got {kind}")
 
     def __repr__(self) -> str:
         return f"<Exercise: {self.task}>"
@@ -138,8 +137,9 @@ class Exercise:
         except KeyboardInterrupt:
             if not late.is_set():
                 raise
-            text = f"stopped after {self.seconds:g} seconds: does each loop end?"
-            return Verdict("not yet", f"{text}\n  reread    {self.reread}")
+            return self._no(
+                f"stopped after {self.seconds:g} seconds: does a loop not end?"
+            )
         except BaseException as error:  # an answer may resist even being looked at
             return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
         finally:
@@ -154,17 +154,18 @@ class Exercise:
         outcomes, wanted = self._outcomes(answer, called), self._wanted
         ours = (self.right, *self.mistakes.values())
         if called and not any(answer is each for each in ours):
-            step = f"this calls mha.{called[0]}; the task is to do without it"
-            return Verdict("not yet", f"{step}\n  reread    {self.reread}")
+            return self._no(f"this calls mha.{called[0]}; the task is to do without it")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
                 slip, sure = self._recognise(outcomes)
                 said = slip or general_hint(got, want, outcomes, wanted)
                 text = said if sure or not slip else f"it may be this: {slip}"
-                seen = self._seen(case, got, want)
-                lines = [text, *seen, f"  reread    {self.reread}"]
-                return Verdict("not yet", "\n".join(lines), slip)
+                return self._no(text, *self._seen(case, got, want), slip=slip)
         return Verdict("passed", self.praise or self.task)
+
+    def _no(self, *lines: str, slip: str | None = None) -> Verdict:
+        text = "\n".join([*lines, f"  reread    {self.reread}"])
+        return Verdict("not yet", text, slip)
 
     def _seen(self, case: tuple[Any, ...], got: Any, want: Any) -> list[str]:
         """Return lines that show the input, what was expected, and what came."""
@@ -175,8 +176,7 @@ class Exercise:
             rows.append("  expected  " + show(want, 12, digits))
         if not isinstance(got, Raised) or not isinstance(got.error, Unfit):
             rows.append("  got       " + show(got, 12, digits))
-        short = few(rows, MOST - 3)
-        return short + (differing(got, want) if case and short != rows else [])
+        return few(rows, MOST - 2)
 
     def self_test(self) -> None:
         """Prove the exercise: run it on a stub, the right answers and each mistake.
@@ -201,6 +201,8 @@ class Exercise:
                 same_as = "equals the right answer on every case"
                 words = same_as if verdict.passed else "is not recognised"
                 raise AssertionError(f"the mistake {hint!r} {words}:\n{verdict}")
+            if len(verdict.text.splitlines()) > MOST:
+                raise AssertionError(f"more than {MOST} lines are too many:\n{verdict}")
 
     def _ways(self) -> Iterator[tuple[str, Any]]:
         """Yield the right answer, also written in other ways that the task allows."""
@@ -246,19 +248,18 @@ class Exercise:
 
     def _note_in(self, called: Any) -> Any:
         """Return a profiler that adds the name of a forbidden step to `called`."""
-        codes = {inspect.unwrap(step).__code__: step for step in self.forbidden}
+        names = {inspect.unwrap(f).__code__: f.__qualname__ for f in self.forbidden}
 
         def note(frame: types.FrameType, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code in codes:
-                called.append(codes[frame.f_code].__qualname__)
+            if event == "call" and frame.f_code in names:
+                called.append(names[frame.f_code])
 
-        return note if codes and isinstance(called, list) else None
+        return note if names and isinstance(called, list) else None
 
     def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
         """Return what is said to the mistake that gives the same, and whether it is so.
 
-        If none does, it may be the one mistake that differs only where either stops
-        with an error.
+        It may be one that differs only where either stops with an error.
         """
         near = []
         for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
@@ -293,10 +294,10 @@ def _single(x: Any) -> Any:
 
 def _looped(right: Any, axes: int, *given: Any) -> Any:
     """Call `right` for each place of the axes in front, which all long inputs share."""
-    (size,) = {len(x) for x in given if np.ndim(x) > axes} or {None}
-    if size is None:
+    sizes = {len(x) for x in given if np.ndim(x) > axes}
+    if not sizes:
         return right(*given)
-    rows = [[x[k] if np.ndim(x) > axes else x for x in given] for k in range(size)]
+    rows = ([x[k] if np.ndim(x) > axes else x for x in given] for k in range(*sizes))
     return np.stack([_looped(right, axes, *row) for row in rows])
 
 
@@ -314,9 +315,6 @@ STUBS = {f.__code__.co_code for f in (lambda: None, _refuses, _says_what_it_shou
 def is_stub(answer: object) -> bool:
     """Tell whether `answer` is the untouched stub of an exercise: None, ``...``, or a
     function that holds nothing but a docstring or ``raise NotImplementedError``.
-
-    One that computes and forgets to return is *not* a stub: its author needs to hear
-    about the missing return.
 
     Examples
     --------

@@ -95,16 +95,16 @@ def test_an_answer_without_an_end_is_stopped_and_told_so():
             pass
 
     verdict = replace(DOUBLED, seconds=0.2)(endless)
-    assert str(verdict).startswith("not yet: stopped after 0.2 seconds: does each loop")
+    assert str(verdict).startswith("not yet: stopped after 0.2 seconds: does a loop")
     assert DOUBLED(lambda x: 2 * x).passed
 
 
-def test_a_long_verdict_is_cut_and_says_where_the_first_difference_is():
+def test_a_long_verdict_is_cut_to_fifteen_lines():
     cube = np.zeros((2, 3, 5, 2))
     exercise = Exercise("a cube", lambda x: x + 0, ((cube,),), {}, "page 1")
     lines = str(exercise(lambda x: x + (np.arange(2) > 0))).splitlines()
-    assert len(lines) <= 15
-    assert lines[-2] == "  differs   at [0, 0, 0, 1]: 0 expected, got 1"
+    assert len(lines) == 15
+    assert lines[-1] == "  reread    page 1" and lines[-2].endswith(" ...")
 
 
 def test_a_check_leaves_its_own_cases_alone():
@@ -206,12 +206,6 @@ def test_a_mistake_that_does_not_explain_the_failure_is_not_named(answer):
     assert DOUBLED(answer).mistake is None
 
 
-def test_where_an_error_is_asked_for_silence_fails():
-    refusing = Exercise("refuse", lambda x: int("no"), ((ROWS,),), {}, "chapter 0")
-    assert refusing(lambda x: int("another text")).passed
-    assert "expected an error here (ValueError)" in refusing(lambda x: x).text
-
-
 def test_what_is_given_is_kept_from_the_answer_and_the_exercise_runs_once():
     runs = []
 
@@ -252,7 +246,7 @@ def exercise_with(**changed):
     ("changed", "error", "message"),
     [
         ({"cases": ()}, ValueError, "cases must not be empty"),
-        ({"cases": (3,)}, TypeError, r"cases\[0\] must be a tuple of inputs, got int"),
+        ({"cases": (3,)}, TypeError, "each of cases must be a tuple"),
     ],
 )
 def test_an_exercise_that_cannot_be_run_is_refused_when_it_is_made(

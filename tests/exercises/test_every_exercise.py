@@ -57,8 +57,6 @@ def test_an_exercise_knows_right_answers_a_stub_and_each_of_its_slips(
     exercise, slug, name
 ):
     exercise.self_test()
-    for answer in exercise.mistakes.values():
-        assert len(str(exercise(answer)).splitlines()) <= 15
     for answer in WAYS.get(f"{slug}.{name}", ()):
         verdict = exercise(answer)
         assert verdict.passed, f"a right answer is refused:\n{verdict}"
