@@ -82,7 +82,6 @@ normalise_tokens = Exercise(
         "multiply by the gain first and add the bias afterwards: yours multiplies the "
         "bias by the gain too": _over(-1, affine=lambda y, g, b: (y + b) * g),
     },
-    axes=1,
     reread=section("encoder_layer", "The equation"),
     praise="each token is normalised by its own numbers, even if they are all equal.",
 )

@@ -99,7 +99,6 @@ safe_masked_softmax = Exercise(
         "False": lambda S, mask: masked_softmax(S, ~mask),
         "these are the weights without a mask": lambda S, mask: softmax(S),
     },
-    axes=2,
     reread=section("masks", "Break it"),
     praise="exact zeros, also in empty rows, and no score is too large or too low.",
 )

@@ -60,7 +60,6 @@ sum_of_heads = Exercise(
             merge_heads(heads)
         ),
     },
-    axes=3,
     reread=_EQUATION,
     praise="the sum over the heads gives what concatenation and W_O give.",
 )

@@ -133,7 +133,6 @@ share_heads = Exercise(
             lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3)
         ),
     },
-    axes=3,
     reread=_BREAK,
     praise="the heads of a group stand side by side, so each key head is repeated.",
 )

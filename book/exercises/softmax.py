@@ -223,7 +223,6 @@ softmax_jacobian = Exercise(
             np.diag(softmax(s)) - np.outer(softmax(s), softmax(s))
         ),
     },
-    axes=1,
     reread=section(
         "softmax", "Deeper: the Jacobian, or which weights fall when one score rises"
     ),

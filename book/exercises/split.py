@@ -95,7 +95,6 @@ to_heads = Exercise(
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
-    axes=2,
     reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",
 )

@@ -108,7 +108,6 @@ effective_keys = Exercise(
         "that is 1 divided by the sum of squares, which counts keys in another way; "
         "use the exponential of the entropy": lambda A: 1 / (A**2).sum(-1),
     },
-    axes=1,
     reread=_MAPS,
     praise="one number per query, between 1 and the number of keys.",
 )

@@ -12,8 +12,8 @@ import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,11 +85,6 @@ class Exercise:
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
         answer that calls one, however indirectly, is refused.
-    axes : int, optional
-        How many axes of an input the task is about, if it promises any number in front
-        of them; `self_test` then also tries the right answer in a loop over those.
-    exact : bool, default False
-        Whether the dtype counts, so that lists and float32 are other answers.
     seconds : float, default 60
         After which an answer is stopped and told so.
 
@@ -108,8 +103,6 @@ class Exercise:
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
     forbidden: Sequence[Callable[..., Any]] = ()
-    axes: int | None = None
-    exact: bool = False
     seconds: float = 60
 
     def __post_init__(self) -> None:
@@ -192,9 +185,8 @@ class Exercise:
         stops = [want for want in self._wanted if isinstance(want, Raised)]
         if len(stops) == len(self.cases):
             raise AssertionError(f"the right answer stops on every case: {stops[0]}")
-        for way, answer in self._ways():
-            if not (verdict := replace(self, forbidden=())(answer)).passed:
-                raise AssertionError(f"the right answer{way} does not pass:\n{verdict}")
+        if not (verdict := self(self.right)).passed:
+            raise AssertionError(f"the right answer does not pass:\n{verdict}")
         for hint, answer in self.mistakes.items():
             verdict = self(answer)
             if verdict.mistake != hint:
@@ -203,15 +195,6 @@ class Exercise:
                 raise AssertionError(f"the mistake {hint!r} {words}:\n{verdict}")
             if len(verdict.text.splitlines()) > MOST:
                 raise AssertionError(f"more than {MOST} lines are too many:\n{verdict}")
-
-    def _ways(self) -> Iterator[tuple[str, Any]]:
-        """Yield the right answer, also written in other ways that the task allows."""
-        yield "", self.right
-        if inspect.isroutine(self.right) and not self.exact:
-            yield ", as lists", lambda *x: _listed(self.right(*x))
-            yield " in float32", lambda *x: self.right(*map(_single, x))
-        if self.axes:
-            yield " in a loop", lambda *x: _looped(self.right, self.axes, *x)
 
     @functools.cached_property
     def _wanted(self) -> list[Any]:
@@ -230,7 +213,7 @@ class Exercise:
         """Return what `answer` gives for `case`, an error included."""
         containers = np.ndarray | list | dict  # which an answer could write into
         given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
-        run = _watched(answer, self._note_in(called))
+        run = _watched(answer, self.forbidden, called)
         plainly = run if callable(run) else lambda: run
         observe = self.observe or (lambda _, *given: plainly(*given))
         try:
@@ -245,16 +228,6 @@ class Exercise:
                 text = "must stay as it is, and your answer writes into it"
                 return Raised(Unfit(f"the input {name} {text}"))
         return result
-
-    def _note_in(self, called: Any) -> Any:
-        """Return a profiler that adds the name of a forbidden step to `called`."""
-        names = {inspect.unwrap(f).__code__: f.__qualname__ for f in self.forbidden}
-
-        def note(frame: types.FrameType, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code in names:
-                called.append(names[frame.f_code])
-
-        return note if names and isinstance(called, list) else None
 
     def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
         """Return what is said to the mistake that gives the same, and whether it is so.
@@ -281,24 +254,6 @@ class Exercise:
 def _interrupt(late: threading.Event) -> None:
     late.set()
     _thread.interrupt_main()
-
-
-def _listed(result: Any) -> Any:
-    many = isinstance(result, tuple)
-    return tuple(map(_listed, result)) if many else np.asarray(result).tolist()
-
-
-def _single(x: Any) -> Any:
-    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
-
-
-def _looped(right: Any, axes: int, *given: Any) -> Any:
-    """Call `right` for each place of the axes in front, which all long inputs share."""
-    sizes = {len(x) for x in given if np.ndim(x) > axes}
-    if not sizes:
-        return right(*given)
-    rows = ([x[k] if np.ndim(x) > axes else x for x in given] for k in range(*sizes))
-    return np.stack([_looped(right, axes, *row) for row in rows])
 
 
 def _refuses() -> None:
@@ -332,16 +287,21 @@ def is_stub(answer: object) -> bool:
     return named and code.co_code in STUBS and {*code.co_consts} <= {None, ..., text}
 
 
-def _watched(answer: Any, note: Any) -> Any:
-    """Return an answer that gives arrays, and whose calls are told to `note`."""
+def _watched(answer: Any, forbidden: Sequence[Any], called: Any) -> Any:
+    """Return an answer that gives arrays, and adds forbidden calls to `called`."""
     if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
         return answer if callable(answer) else _outcomes.without_torch(answer)
+    names = {inspect.unwrap(step).__code__: step.__qualname__ for step in forbidden}
+
+    def note(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            called.append(names[frame.f_code])
 
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
         profiler = sys.getprofile()
         try:
-            if note:
+            if names and isinstance(called, list):
                 sys.setprofile(note)
             return _outcomes.without_torch(answer(*args, **options))
         finally:

@@ -186,3 +186,44 @@ WAYS = {
     "since_2017.rotate": (since_2017_by_complex_numbers,),
     "since_2017.far_keys_law": (as_a_test,),
 }
+
+# How many of the last axes a task is about that promises any number in front of them.
+AXES = {
+    "softmax.softmax_jacobian": 1,
+    "scale.scaled_scores": 2,
+    "masks.safe_masked_softmax": 2,
+    "split.to_heads": 2,
+    "output.sum_of_heads": 3,
+    "encoder_layer.normalise_tokens": 1,
+    "what_heads_learn.effective_keys": 1,
+    "since_2017.share_heads": 3,
+}
+EXACT = {"scale.scaled_scores"}  # here the dtype counts, so lists are wrong
+
+
+def in_other_ways(name, right):
+    """Yield a right function as lists, in float32, and as a loop over axes in front."""
+    if name not in EXACT:
+        yield lambda *given: listed(right(*given))
+        yield lambda *given: right(*map(single, given))
+    if name in AXES:
+        yield lambda *given: looped(right, AXES[name], *given)
+
+
+def listed(result):
+    many = isinstance(result, tuple)
+    return tuple(map(listed, result)) if many else np.asarray(result).tolist()
+
+
+def single(x):
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
+
+
+def looped(right, axes, *given):
+    """Call `right` for each place of the axes in front, which all long inputs share."""
+    sizes = {len(x) for x in given if np.ndim(x) > axes}
+    if not sizes:
+        return right(*given)
+    (size,) = sizes
+    rows = ([x[k] if np.ndim(x) > axes else x for x in given] for k in range(size))
+    return np.stack([looped(right, axes, *row) for row in rows])

@@ -228,9 +228,6 @@ def test_a_rounded_answer_is_shown_with_the_digits_in_which_it_differs():
 # What a teacher is told
 
 
-TEN = np.ones((2, 5))
-
-
 def exercise_with(**changed):
     parts = {
         "task": "twice a number",
@@ -273,14 +270,6 @@ def test_an_exercise_that_cannot_be_run_is_refused_when_it_is_made(
             "the right answer does not pass",
         ),
         ({"right": lambda: 2}, "the right answer stops on every case: TypeError"),
-        (
-            {"right": lambda x: x * (np.asarray(x).dtype == float), "cases": ((TEN,),)},
-            "the right answer in float32 does not pass",
-        ),
-        (
-            {"right": lambda x: x / x.sum(), "cases": ((TEN,),), "axes": 1},
-            "the right answer in a loop does not pass",
-        ),
     ],
 )
 def test_an_exercise_that_proves_nothing_fails_its_own_test(changed, message):
