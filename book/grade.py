@@ -262,7 +262,7 @@ def verdict_of(run):
 
 
 def apart(folder, arguments):
-    """Return a command that grades without network and home, and with the book ro."""
+    """Return a command that grades without network and home, and the book read-only."""
     python = Path(sys.executable)
     if python.is_relative_to(BOOK.parent):
         python = Path("/mnt", python.relative_to(BOOK.parent))

@@ -130,9 +130,7 @@ class Exercise:
         except KeyboardInterrupt:
             if not late.is_set():
                 raise
-            return self._no(
-                f"stopped after {self.seconds:g} seconds: does a loop not end?"
-            )
+            return self._no(f"stopped after {self.seconds:g} s: does a loop not end?")
         except BaseException as error:  # an answer may resist even being looked at
             return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
         finally:

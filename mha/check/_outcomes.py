@@ -163,7 +163,7 @@ def _of_numbers(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
     if off and np.allclose(ours - theirs, off, RTOL):
         return f"every number is {abs(off):.3g} too {'large' if off > 0 else 'small'}"
     for digits in range(1, 6):
-        if same(got, want.round(digits)) and same(got, got.round(digits)):
+        if same(got, want.round(digits)) and np.allclose(got, got.round(digits), 1e-7):
             return f"the answer looks rounded to {digits} decimals: keep them all"
     return "the numbers differ, and it is none of the mistakes this check knows"
 

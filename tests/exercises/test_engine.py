@@ -95,7 +95,7 @@ def test_an_answer_without_an_end_is_stopped_and_told_so():
             pass
 
     verdict = replace(DOUBLED, seconds=0.2)(endless)
-    assert str(verdict).startswith("not yet: stopped after 0.2 seconds: does a loop")
+    assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
     assert DOUBLED(lambda x: 2 * x).passed
 
 
