@@ -56,8 +56,6 @@ mirror_queries = Exercise(
         "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
         "the scores are divided by √n anyway, "
         "so multiply by √n to undo it": lambda n, w: _mirrored(n, _needed(n, w) / n),
-        "this is e^s, the exponential of the score; W_Q needs the score s "
-        "itself": lambda n, w: _mirrored(n, np.exp(_needed(n, w))),
         "with this sign the mirror gets less than the others: "
         "invert the fraction": lambda n, w: _mirrored(n, -_needed(n, w)),
         "these are the weights themselves, but a softmax is still to come": _asked_for,

@@ -127,7 +127,6 @@ turn_by = Exercise(
         "later pairs turn more slowly: the exponent has a minus": _turn(
             exponent=lambda i, d: -2 * i / d
         ),
-        "for a negative k the hands should turn back": _turn(steps=abs),
     },
     reread=_EQUATION,
     praise="one matrix for every position, and k = -1 is 'one back'.",

@@ -77,8 +77,6 @@ scaled_scores = Exercise(
         ),
         "K.shape[-2] is the number of keys; the width of a key is "
         "K.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
-        "2 is the root of d_k only at width 4: "
-        "read d_k from the shape of Q": lambda Q, K: _scores(Q, K) / 2,
         "each row of the result belongs to a query and each column to a key: here it "
         "is the other way round": lambda Q, K: _right_scaled(K, Q),
         "you multiply by √d_k, which makes the scores larger: "
@@ -89,9 +87,6 @@ scaled_scores = Exercise(
         "write Q.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[1]),
         "d ** 1/2 means (d ** 1) / 2: write d ** 0.5": lambda Q, K: (
             _scores(Q, K) / (Q.shape[-1] / 2)
-        ),
-        "S / d ** 1/2 means (S / d) / 2: write S / d ** 0.5": lambda Q, K: (
-            _scores(Q, K) / Q.shape[-1] / 2
         ),
         "the numbers are correct, but float32 became float64: np.sqrt does this, and "
         "math.sqrt does not": lambda Q, K: _right_scaled(Q, K).astype(float),

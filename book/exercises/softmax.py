@@ -26,7 +26,6 @@ score_for_half = Exercise(
         "and it should be 3 times": 4.0,
         "this is the exponential e^s that food needs: the task asks for s": 3
         * np.exp(3),
-        "the third decimal is an 8, so round up": 4.09,
     },
     reread=section("softmax", "The equation"),
     praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
