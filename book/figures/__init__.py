@@ -15,10 +15,10 @@ from figures.planes import clocks, shadows, turns, vectors
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
-from figures.worked import batch, board, fused, sheet
+from figures.worked import batch, fused, sheet
 
 __all__ = [
-    "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
+    "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
     "lanes", "learned", "lines", "moves", "one_head", "online", "paths",
     "points", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
