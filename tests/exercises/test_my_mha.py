@@ -131,7 +131,7 @@ def test_the_report_shows_what_is_done_as_on_the_page(capsys):
 
 def test_a_step_that_passes_is_put_on_trial_in_the_report(capsys):
     my_mha.report({"multi_head": multi_head})
-    assert re.search(r"multi_head +passed\n +32 hold", capsys.readouterr().out)
+    assert re.search(r"multi_head +passed\n +\d+ hold", capsys.readouterr().out)
 
 
 def test_the_page_lists_every_step_and_its_commands_run_as_printed(tmp_path):
