@@ -11,7 +11,7 @@ export const mean = (x) => total(x) / x.length;
 export const spread = (x, m = mean(x)) => Math.sqrt(mean(x.map((a) => (a - m) ** 2)) + EPS);
 export const plus = (A, B) => map(A, (x, i, j) => x + B[i][j]);
 export const product = (A, B) =>
-  A.map((row) => B[0].map((_, j) => total(row.map((a, k) => a * B[k][j]))));
+  A.map((row) => B[0].map((_, j) => row.reduce((sum, a, k) => sum + a * B[k][j], 0)));
 const byHead = (A) => range(HEADS).map((r) => A.map((row) =>
   row.slice((r * row.length) / HEADS, ((r + 1) * row.length) / HEADS)));
 
