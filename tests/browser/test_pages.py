@@ -200,7 +200,7 @@ def test_the_text_hardly_moves_when_the_typefaces_arrive(open_page, width):
     ours = page.evaluate(tall)
     faces = '--font-stack: "Stand-in Sans"; --font-stack--headings: "Stand-in Serif"'
     page.add_style_tag(content=f"html body {{ {faces} }}")
-    assert page.evaluate(tall) == pytest.approx(ours, rel=0.01)
+    assert page.evaluate(tall) == pytest.approx(ours, rel=0.005)
 
 
 def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
