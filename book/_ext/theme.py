@@ -20,6 +20,7 @@ MARK = ".complete"
 NEEDED_BY = {
     "sphinx-thebe": None,  # it asks other hosts
     "togglebutton": None,  # nothing here is folded by it
+    "furo.js": None,  # it lays out the whole page to mark a section; see folds.js
     "sphinx-book-theme": None,  # Jupyter Book's usual theme, which this is not
     "design-tabs": None,
     "sphinx-design": "sd-card",
