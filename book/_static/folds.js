@@ -1,5 +1,5 @@
-// Where a link leads, and what a search has found, is not hidden. What scrolls sideways
-// can be reached by keyboard. All of it without a layout of what is not seen.
+// Where a link leads, and what a search has found, is not hidden; paper shows everything.
+// What scrolls sideways can be reached by keyboard. None of it lays out what is not seen.
 (() => {
   function open(node) {
     for (let at = node?.parentElement; at; at = at.parentElement)
@@ -39,6 +39,13 @@
   addEventListener("load", () => near.forEach(reach));
   addEventListener("resize", () => near.forEach(reach));
   document.addEventListener("toggle", ({ target }) => reach(target), true);
+
+  let shut = [];
+  addEventListener("beforeprint", () => {
+    shut = [...document.querySelectorAll("article details:not([open])")];
+    shut.forEach((fold) => { fold.open = true; });
+  });
+  addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
 
   // The sections in sight are marked in the contents of the page.
   const marks = new Map([...document.querySelectorAll(".toc-tree a[href^='#']")]
