@@ -10,10 +10,8 @@ from figures.dragons import dragons
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
-from figures.masks import masks
 from figures.online import online
 from figures.planes import clocks, shadows, turns, vectors
-from figures.scores import scores
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
@@ -22,6 +20,6 @@ from figures.worked import batch, board, fused, sheet
 __all__ = [
     "bars", "batch", "blocks", "board", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
-    "lanes", "learned", "lines", "masks", "moves", "one_head", "online", "paths",
-    "points", "scores", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
+    "lanes", "learned", "lines", "moves", "one_head", "online", "paths",
+    "points", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
 ]  # fmt: skip

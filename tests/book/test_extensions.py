@@ -179,6 +179,8 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     top = tree[0]
     top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
     top.insert(4, section("What you can now say", "It works."))
+    quote = nodes.block_quote("", nodes.paragraph("", "It is so."))
+    top.insert(5, section("The law", quote))
     env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
     builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
     opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
@@ -190,6 +192,7 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     ]
     titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
     assert "law-card" in titles["The law"][1].astext()
+    assert quote["classes"] == ["law-card"] and len(quote.parent) == 2
     assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
     fold = titles["Code and checks"]
     assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
@@ -233,9 +236,9 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
 
 def test_the_first_use_of_a_word_leads_to_its_meaning():
     words = extension("words")
-    tree = section("Heads", "Logits are scores.", "A logit again.")
-    chosen = {"logit": ("term-logit", "A score.")}
-    words.link_words(tree, chosen, "glossary.html")
+    tree = section("Heads", "A logit rate. Logits are scores.", "A logit again.")
+    terms = {"logit": ("term-logit", "A score."), "logit rate": ("term-rate", "")}
+    words.link_words(tree, terms, {"logit"}, "glossary.html")
     (link,) = tree.findall(nodes.reference)
     assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
     assert link["refuri"] == "glossary.html#term-logit"
@@ -344,20 +347,6 @@ def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypa
         assert re.fullmatch(r"us\. Version \d\S+, \d+ \w+ \d{4}", config.copyright)
         assert (config.ogp_social_cards == publish.CARDS) == cards
     assert all((ROOT / path).exists() for path in publish.CARDS.values())
-
-
-def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
-    load(ROOT / ".ci" / "colab", "colab").main(FORK["BOOK_REPOSITORY"], tmp_path)
-    pattern = "book/**/[0-9]*.ipynb"
-    copies = sorted(path.relative_to(tmp_path) for path in tmp_path.glob(pattern))
-    assert copies == sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
-    for name in copies:
-        copy = json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        first = next(c for c in copy["cells"] if c["cell_type"] == "code")
-        assert first["id"] == "install"
-        source = "".join(first["source"])
-        assert FORK["BOOK_REPOSITORY"] in source
-        assert f"%cd ~/head-by-head/{name.parent.as_posix()}" in source
 
 
 def test_the_copy_of_a_chapter_installs_only_what_the_chapter_needs():

@@ -310,11 +310,9 @@ def test_the_view_says_its_sentence_where_matplotlib_is_missing():
 # ------------------------------------------------------------------ views of the book
 
 
-I_4, X = np.eye(4), np.random.default_rng(2).normal(size=(4, 4)).round(3)
-FOUR, CAUSAL = [*WORDS, "hungry"], {"causal": causal_mask(4)}
+FOUR = [*WORDS, "hungry"]
 VIEWS = {
     "softmax": lambda: figures.softmax([3, 2, 0, 1], FOUR, alt=SAYS),
-    "masks": lambda: figures.masks(X, FOUR, starts=CAUSAL, alt=SAYS),
     "online": lambda: figures.online([3, 2, 0, 1], [1, 2, 3, 4], FOUR, alt=SAYS),
 }
 
