@@ -19,17 +19,18 @@ BREAKS = {
     "rotary": (
         "rotation_changes_nothing doubling_changes_nothing outputs_follow_tokens "
         "key_order_is_free shifting_keys_changes_nothing equals_reference "
-        "every_length_alike large_scores_stay_exact"
+        "every_length_alike large_scores_stay_exact rising_scores"
     ),
     "QK-norm": "shifting_keys_changes_nothing equals_reference large_scores_stay_exact",
     "window": (
         "doubling_changes_nothing outputs_follow_tokens key_order_is_free "
-        "equals_reference silent_query_takes_the_mean every_length_alike"
+        "equals_reference silent_query_takes_the_mean every_length_alike "
+        "rising_scores running_means"
     ),
     "ALiBi": (
         "scores_keep_unit_variance doubling_changes_nothing outputs_follow_tokens "
         "key_order_is_free head_owns_its_columns equals_reference "
-        "silent_query_takes_the_mean every_length_alike"
+        "silent_query_takes_the_mean every_length_alike rising_scores running_means"
     ),
     "soft cap": (
         "shifting_keys_changes_nothing equals_reference large_scores_stay_exact"
@@ -37,7 +38,8 @@ BREAKS = {
     "sink": (
         "rows_sum_to_one output_in_hull constant_values_stay "
         "doubling_changes_nothing shifting_keys_changes_nothing equals_reference "
-        "silent_query_takes_the_mean every_length_alike large_scores_stay_exact"
+        "silent_query_takes_the_mean every_length_alike large_scores_stay_exact "
+        "running_means"
     ),
 }
 BREAKS = {name: laws.split() for name, laws in BREAKS.items()}

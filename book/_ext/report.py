@@ -20,7 +20,7 @@ STACK = re.compile(r"#(\n#)*|\[#(,\s+#)*\]")  # with each pair of brackets as #
 ZEROS = re.compile(r"zeros of shape \((\d+), (\d+)\), but (.+)", re.DOTALL)
 PLACE = re.compile(r"(\S+) at \[(\d+), (\d+)\]")
 ROLES = {"Q": "query", "K": "key", "V": "value"}
-RESULTS, NOTES = ("expected", "got", "off by"), ("where", "layer", "seed")
+RESULTS, NOTES = ("expected", "got", "off by"), ("where", "layer", "shapes", "seed")
 SIGNS = {"passed": "✓", "not yet": "✗", "not attempted yet": "○"}
 FOLDED = {
     "✓ held": "Show the laws that held",
@@ -67,7 +67,7 @@ def item(text):
     if found := TITLE.fullmatch(head):
         counts = found[2].replace(", ", "</span> <span>")
         return f'<p class="subject"><b>{found[1]}</b> <span>{counts}</span></p>'
-    if head == "tried" or head.startswith("behaves like "):
+    if head in ("tried", "hint") or head.startswith("behaves like "):
         return f"<p><b>{escape(head)}</b> {escape(' '.join(grouped(lines)))}</p>"
     return f"<pre>{escape(text)}</pre>"
 

@@ -4,6 +4,7 @@
 Wrong attention trains to 100 %, so a loss curve proves nothing. A law is a short
 executable statement, true of correct attention and false of some wrong one.
 
+>>> import numpy as np
 >>> from mha import laws, scaled_dot_product_attention
 >>> bool(laws.check(scaled_dot_product_attention))
 True
@@ -13,12 +14,24 @@ not asked and why. In a test of your own `assert_lawful` does it in one line, an
 shell ``python -m mha.laws my_package.layers:my_layer``.
 
 What `check` cannot know is said in a word of `Conventions`, and `Adapter` makes
-checkable what `check` does not know.
+checkable what `check` does not know. What a layer changes on purpose is declared as a
+design, such as ``design=[rotary(500000), window(4096)]``, and then the laws compare
+with correct attention of this design:
+
+>>> from mha.laws import check, window
+>>> def near(Q, K, V):
+...     n = len(Q)
+...     mask = abs(np.arange(n)[:, None] - np.arange(n)) < 4
+...     return scaled_dot_product_attention(Q, K, V, mask)
+>>> asked = ["equals_reference", "window_ends_where_it_says"]
+>>> [bool(check(near, asked, design=window(w))) for w in (3, 4, 5)]
+[False, True, False]
 """
 
 from typing import Any
 
 from mha.laws.adapter import *
+from mha.laws.designs import *
 from mha.laws.judge import *
 from mha.laws.report import *
 from mha.laws.stack import *
@@ -26,7 +39,7 @@ from mha.laws.trial import *
 from mha.laws.words import *
 
 # Each law stands in its module, and goes by its own name here.
-globals().update({law.slug: law for law in (*ALL, *ENCODER)})
+globals().update({law.slug: law for law in (*ALL, *ENCODER, *DESIGN)})
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ EPILOG = """\
 examples:
   python -m mha.laws path/to/layers.py:attention --mask-true hide
   python -m mha.laws my_package.layers:MyLayer --factory "it(d_model=8, n_heads=2)"
+  python -m mha.laws my_package.layers:llama --design "rotary(500000), grouped(2)"
 
 exit status: 0 if no law is broken; 1 if one is, or if an argument that looks like a
 mask was never handed one; 2 if it could not be checked, and the last line says why
@@ -46,8 +47,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--only", metavar="LAW,LAW", help="ask these laws alone")
     add("--except", metavar="LAW,LAW", help="leave these out")
     add("--breaks", metavar="LAW,LAW", help="laws that the design breaks on purpose")
+    add("--design", help='what is changed on purpose: "rotary(500000), window(4096)"')
     add("--because", default="", metavar="DESIGN", help="the design, in words")
-    for name in WORDS:
+    for name in (x for x in WORDS if x != "design"):
         option, rule = f"--{name.replace('_', '-')}", RULES.get(name, [None])[0]
         if rule == "True or False":
             add(option, action="store_true", default=None)
@@ -117,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments()
     options = vars(parser.parse_args(argv))
     if options["list"]:
-        for law in (*laws.ALL, *laws.ENCODER):
+        for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN):
             print(f"  {law.slug}\n      {law.name}")
         return LAWFUL
     if options["target"] is None:

@@ -5,7 +5,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,9 @@ class Adapter(Conventions):
         Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
         b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
         of (d_ff, d_model) for the feed-forward part, and gain_1, gain_2 of the norms.
+    step : callable, optional
+        Called like `run`, it feeds the tokens one at a time through your cache and
+        returns all outputs. A law asks whether both agree under a causal mask.
     name : str, optional
         Heads the report; by default the name of `run`.
 
@@ -98,6 +101,7 @@ class Adapter(Conventions):
     kind: str = "layer"
     batch_first: bool | None = None
     biases: bool = False
+    step: Callable[..., Any] | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -142,9 +146,20 @@ def as_subject(
         return target
     if target is None and make is not None:
         target = make(d_model=8, n_heads=2)
-    said, torch = said or Conventions(), sys.modules.get("torch")
+    said = said or Conventions()
+    found = _found(target, said, make)
+    found.source = target, said, make
+    return found
+
+
+def _found(target, said, make):
+    torch = sys.modules.get("torch")
     if isinstance(target, Adapter):
-        return _first_that_runs([_as_adapted(target)], target.joined(said))
+        found = _first_that_runs([_as_adapted(target)], target.joined(said))
+        if target.step:
+            cached = replace(target, run=target.step, step=None)
+            found.step = as_subject(cached, said)
+        return found
     said = Conventions(**getattr(target, "says", {})).joined(said)
     if isinstance(target, type) or not callable(target):
         is_class = isinstance(target, type)
@@ -156,6 +171,11 @@ def as_subject(
     called = _called(target, target.forward)
     found = module.as_module(called, said, make)
     return _first_that_runs(found, found[0].said)
+
+
+def as_told(function: Callable[..., Any], said: Conventions) -> Subject:
+    """Return the subject behind a function of the zoo, which is not tried."""
+    return _told(_as_functions(function)[0], said)
 
 
 def _as_adapted(adapter):
@@ -223,6 +243,11 @@ def _told(subject, said):
             subject.lead = 2
         if said.layout == "bnhd":
             subject.target = swapped(subject.target, (1, 2), 3)
+    elif subject.kind == "encoder" and said.bends:
+        raise ValueError(
+            f"design={list(said.bends)} is about attention: check that of the encoder "
+            "by itself"
+        )
     elif said.layout or (subject.kind == "encoder" and said.n_kv_heads):
         word = "layout" if said.layout else "n_kv_heads"
         raise ValueError(f"{word} is for attention functions, {subject.name} is none")
@@ -235,7 +260,8 @@ def _first_that_runs(subjects, said):
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
-    X, found, errors = np.eye(2), [], {False: [], True: []}
+    X, found = np.eye(2), []
+    errors: dict[bool, list[str]] = {False: [], True: []}
     for subject in subjects:
         try:
             subject.attend(X, X, X)
@@ -248,19 +274,14 @@ def _first_that_runs(subjects, said):
             break
     if not found:
         what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-        arrays, tensors = map(_furthest, errors.values())
+        arrays, tensors = (", ".join(x[-1:]) for x in errors.values())
         both = f". Arrays: {arrays}. Tensors: {tensors}"
         if arrays in (tensors, "") or not tensors:
             both = f": {arrays or tensors}"
         raise TypeError(f"{what}, with or without axes in front{both}")
+    _ = found[0].designs
     found[0].trace = {name: set() for name in found[0].trace}
     return found[0]
-
-
-def _furthest(errors):
-    """Return the text of the error that happened in the latest line; raising none."""
-    last = max(errors, key=lambda error: error.line, default="")
-    return f"{last} ({last.where})" if getattr(last, "where", "") else str(last)
 
 
 def _parameters(function):

@@ -25,7 +25,7 @@ def lookalike(
     broken = [f for f in findings if f.verdict in ("broken", "raised")]
     held = [f.law for f in findings if f.verdict == "holds"]
     # Nothing in the zoo has such a design, or its numbers are too coarse.
-    other = said.positional or said.n_kv_heads or said.tolerance
+    other = said.positional or said.n_kv_heads or said.tolerance or said.bends
     if other or "16" in f"{said.dtype}" or not all(f.breach for f in broken):
         return None
     with subject.borrowed():

@@ -24,6 +24,11 @@ class Size(NamedTuple):
 SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
 
 
+def fitted(size: Size, subject: Any) -> Size:
+    """Return a size that a design can be asked about."""
+    return size._replace(n_q=size.n_k, d=4) if subject.ordered else size
+
+
 def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
     """Return small integers, which are easy to read, or normal numbers."""
     drawn = rng.integers(-2, 3, shape) if integers else rng.standard_normal(shape)
@@ -77,8 +82,9 @@ def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> 
     if masked[1:] and names["mask"].default is inspect.Parameter.empty:
         masked = [True]
 
-    def cases(rng: Generator) -> Iterator[Case]:
+    def cases(rng: Generator, subject: Any) -> Iterator[Case]:
         for size, *chosen, hides in itertools.product(sizes, *listed.values(), masked):
+            size = fitted(size, subject)
             case = {x: meant[x](rng, size) for x in drawn}
             case |= dict(zip(listed, chosen, strict=True))
             yield case | ({"mask": meant["mask"](rng, size)} if hides else {})

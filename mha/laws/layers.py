@@ -4,12 +4,15 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
+from mha.laws.draw import SIZES, Size, fitted, numbers, open_mask, qkv
 from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import among_tokens, last_sees_nothing, past, tokens_under
 from mha.laws.stack import Drawn
 from mha.laws.subject import FOUR
 from mha.laws.words import NotApplicable
+
+# So many scores may be in memory at once, and no more.
+MOST = 8e7
 
 
 def matrices(rng, sizes, names=FOUR, integers=True):
@@ -89,8 +92,8 @@ def asymmetry_cases(rng):
 
 @law(
     "the score of i with j can differ from that of j with i",
-    "S ≠ Sᵀ, even up to one number per row, when W_Q ≠ W_K",
-    "queries and keys are read by two different matrices",
+    "S ≠ Sᵀ, even up to one number per row, for W_Q and W_K drawn at random",
+    "queries and keys are read by two matrices; were W_K = 2 W_Q, S would be symmetric",
     cases=asymmetry_cases,
     sees_all=True,
 )
@@ -257,9 +260,18 @@ def parameters_ignore_heads(subject, n_heads, seed):
     return None if used == 4 * 6**2 else Failure(f"{4 * 6**2}", f"{used}", where)
 
 
+def design_cases(rng, subject):
+    """Yield few loud tokens and many, behind what a window or a table may end at."""
+    ends = [design.w + 3 for design in subject.designs if hasattr(design, "w")]
+    for n, loud in ((17, 1), (17, 40), (401, 1), *((n, 1) for n in ends if n != 401)):
+        yield {"n": n, "loud": loud, "seed": int(rng.integers(1000))}
+
+
 def reference_cases(rng, subject):
+    if subject.designs:
+        yield from design_cases(rng, subject)
     if subject.kind == "attention":
-        for size in SIZES:
+        for size in (fitted(size, subject) for size in SIZES):
             case, square = qkv(rng, size), qkv(rng, size._replace(n_k=size.n_q))
             # Square: where a causal mask of another shape begins is a convention.
             mask = open_mask(rng, size.n_q, size.n_k)
@@ -282,13 +294,40 @@ def reference_cases(rng, subject):
         yield from (case | options for options in more)
 
 
+def equals_design(subject, n, loud, seed):
+    """Compare with correct attention of the design, heads and all."""
+    sizes, rng = subject.sizes, np.random.default_rng(seed)
+    if n * n * sizes.heads > MOST / 8:
+        raise NotApplicable(f"{n} tokens take too much memory")
+    if subject.kind == "layer":
+        weights = [matrices(rng, sizes, integers=False)]
+        weights[0]["W_Q"] *= loud / 2
+        given = {"X": rng.standard_normal((n, sizes.width))}
+    else:
+        h = 2 * (subject.said.n_kv_heads or 2)
+        heads = (h, subject.said.n_kv_heads or h) if subject.takes_heads else ()
+        fronts = [(1, x) for x in (*heads, *heads[1:])] or [()] * 3
+        three = [rng.standard_normal((*front, n, 4)) for front in fronts]
+        given, weights = dict(zip("QKV", three, strict=True)), None
+        given["Q"] = loud * given["Q"]
+    due, got = (
+        run(x, given, weights, is_causal=x.always_causal)
+        for x in (right(subject), subject)
+    )
+    where = f"{n} tokens, queries times {loud}"
+    # Angles of many turns, and loud scores, may be in float32.
+    return differs(due, got, where, 1e-3)
+
+
 @law(
-    "the numbers equal those of mha with the same weights",
+    "the numbers equal those of correct attention with the same weights",
     "Y = Concat(head_1, …, head_h) W_O",
     "inputs and matrices determine the output",
     cases=reference_cases,
 )
 def equals_reference(subject, mask=None, is_causal=False, **given):
+    if "n" in given:
+        return equals_design(subject, **given)
     if subject.always_causal and not is_causal:
         raise NotApplicable("it is always causal")
     if "b_Q" in given and not subject.takes_bias:

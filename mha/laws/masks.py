@@ -59,6 +59,12 @@ def last_sees_nothing(n):
     "no weight is negative, and a masked one is exactly 0",
     "A[i, j] ≥ 0, and A[i, j] = 0 where M[i, j] is False",
     "exp(-∞) is 0",
+    # Scores of ±18,000: a large number in the place of -∞ must be larger than both.
+    also={
+        "Q": np.full((1, 2), 113.0),
+        "K": np.array([[-113.0, -113.0], [113.0, 113.0]]),
+        "mask": np.array([[True, False]]),
+    },
     correct=True,
 )
 def masked_weights_are_zero(subject, Q, K, mask):

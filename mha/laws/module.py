@@ -14,14 +14,26 @@ from mha.laws.words import Conventions, NotApplicable
 
 # What the parts are called: by us, by others, and by PyTorch.
 NAMES = {
-    "W_Q": ("W_Q", "q_proj"), "W_K": ("W_K", "k_proj"), "W_V": ("W_V", "v_proj"),
-    "W_O": ("W_O", "o_proj", "out_proj"),
+    "W_Q": ("W_Q", "q_proj", "to_q", "query", "wq", "q"),
+    "W_K": ("W_K", "k_proj", "to_k", "key", "wk", "k"),
+    "W_V": ("W_V", "v_proj", "to_v", "value", "wv", "v"),
+    "W_O": ("W_O", "o_proj", "out_proj", "to_out", "c_proj", "proj", "wo", "out"),
     "attention": ("attention", "self_attn"), "final_norm": ("final_norm", "norm"),
     "W_1": ("W_1", "linear1"), "W_2": ("W_2", "linear2"),
     "norm_1": ("norm_1", "norm1"), "norm_2": ("norm_2", "norm2"),
 }  # fmt: skip
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
-COUNTS = ("n_heads", "num_heads", "n_head", "heads", "h")
+COUNTS = (
+    "n_heads",
+    "num_heads",
+    "num_attention_heads",
+    "n_head",
+    "nhead",
+    "heads",
+    "h",
+)
+# One matrix for queries, keys and values, in this order.
+FUSED = ("qkv_proj", "qkv", "to_qkv", "Wqkv", "c_attn")
 GIVE = "give laws.check a laws.Adapter that builds and runs it"
 # Where numbers stand: which layer and what, a parameter, and which of its rows.
 Slots = dict[tuple[int, str], tuple[Any, slice]]
@@ -43,6 +55,8 @@ class Lent:
         self.run, self.make = run, make
         self.made: dict[tuple[int, int], Lent] = {}
         self.parameters, self.is_open = list(module.parameters()), False
+        # Other parameters that a design reads; the laws write into them too.
+        self.learned: list[str] = []
 
     def __call__(
         self, X: Any, weights: Any, n_heads: int, training: bool = False, **options: Any
@@ -104,6 +118,21 @@ class Lent:
                 is_float = data.is_floating_point()
                 t.data = data.to(dtype, copy=True) if is_float else data.clone()
             self.dtype = dtype
+            for name in self.learned:
+                given = sys.modules["torch"].from_numpy(self.read(name))
+                self.module.get_parameter(name).data.copy_(given)
+
+    def read(self, name: str) -> Any:
+        """Return the numbers that the laws write into a parameter of a design."""
+        try:
+            shape = tuple(self.module.get_parameter(name).shape)
+        except AttributeError as error:
+            known = ", ".join(x for x, _ in self.module.named_parameters())
+            raise ValueError(f"no parameter is called {name!r}, but {known}") from error
+        rng = np.random.default_rng([*name.encode()])
+        if len(shape) == 1:
+            return rng.uniform(0.3, 1.5, shape)
+        return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
     def in_other_sizes(self, width: int, n_heads: int) -> "Lent":
         """Return another one, from the factory that was given."""
@@ -130,7 +159,11 @@ def _dropouts(attributes):
 def part_of(module: Any, key: str) -> Any:
     """Return the part of a module, by one of its names, or None."""
     found = (getattr(module, name, None) for name in NAMES[key])
-    return next((x for x in found if x is not None), None)
+    part: Any = next((x for x in found if x is not None), None)
+    if type(part).__name__ == "Sequential":
+        # A linear layer that comes with its dropout.
+        part = next((x for x in part if hasattr(x, "weight")), part)
+    return part
 
 
 def places(module: Any, key: str, i: int, weight: str, bias: str) -> Slots:
@@ -147,6 +180,9 @@ def places(module: Any, key: str, i: int, weight: str, bias: str) -> Slots:
 
 def attention_places(module: Any, i: int = 0) -> Slots:
     """Return where the matrices and biases of attention are."""
+    if fused := next((x for x in FUSED if hasattr(module, x)), ""):
+        slots, part = places(module, "W_O", i, "W_O", "b_O"), getattr(module, fused)
+        return slots | _in_three(i, part.weight, part.bias)
     if not hasattr(module, "in_proj_weight"):
         four = (places(module, key, i, key, f"b_{key[-1]}") for key in FOUR)
         return {name: x for found in four for name, x in found.items()}
@@ -156,11 +192,17 @@ def attention_places(module: Any, i: int = 0) -> Slots:
             f"it has kdim={module.kdim} and vdim={module.vdim}, where {d} is due"
         )
     slots = places(module, "W_O", i, "W_O", "b_O")
+    return slots | _in_three(i, module.in_proj_weight, module.in_proj_bias)
+
+
+def _in_three(i, weight, bias):
+    """Return where queries, keys and values are in one matrix and one bias."""
+    slots, d = {}, weight.shape[0] // 3
     for j, letter in enumerate("QKV"):
         rows = slice(j * d, (j + 1) * d)
-        slots[i, f"W_{letter}"] = module.in_proj_weight, rows
-        if module.in_proj_bias is not None:
-            slots[i, f"b_{letter}"] = module.in_proj_bias, rows
+        slots[i, f"W_{letter}"] = weight, rows
+        if bias is not None:
+            slots[i, f"b_{letter}"] = bias, rows
     return slots
 
 
@@ -214,6 +256,9 @@ def lent_encoder(module: Any, run: Any) -> Lent:
 def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
     """Return a subject whose target is lent; find out if train mode can be asked."""
     subject.said, subject.own, subject.tensors = said, lent.sizes, True
+    lent.learned = [x for design in said.bends for x in design.learned.values()]
+    for name in lent.learned:
+        lent.read(name)
     subject.takes_bias = any(key.startswith("b_") for _, key in lent.slots)
     subject.switch = "training", (True, False)
     X, probe = np.random.default_rng(0).standard_normal((3, 1)), subject.variants()[0]
@@ -305,12 +350,13 @@ def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
         lent = lent_layer(target, said, run_attention, make)
         called = called._replace(target=lent, accepts=called.accepts - {"is_causal"})
         return [settled(TorchLayer(called, 1), lent, replace(said, mask_true=None))]
-    missing = [x for x in FOUR if not isinstance(part_of(target, x), nn.Linear)]
+    four = FOUR[3:] if any(hasattr(target, x) for x in FUSED) else FOUR
+    missing = [x for x in four if not isinstance(part_of(target, x), nn.Linear)]
     if missing:
         raise TypeError(
             "a module must be an attention layer or encoder of torch.nn or mha.nn, or "
-            "have four torch.nn.Linear named W_Q, W_K, W_V, W_O (or q_proj, k_proj, "
-            f"v_proj, o_proj); {name} has no {', '.join(missing)}; {GIVE}"
+            "have four torch.nn.Linear named W_Q, W_K, W_V, W_O (or q_proj …, to_q …, "
+            f"or one qkv); {name} has no {', '.join(missing)}; {GIVE}"
         )
     lent = lent_layer(target, said, None, make)
     if lent.sizes.groups != lent.sizes.heads:

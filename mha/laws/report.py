@@ -16,6 +16,19 @@ VERDICTS = {
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
+# So many broken laws are told in full, those first that few mistakes break, and those
+# last that nearly all do.
+IN_FULL = 2
+TELLING = (
+    "head_moves_its_own_slice", "batches_and_heads_stay_apart",
+    "padding_changes_nothing", "mask_and_causal_both_hide", "future_leaves_past_alone",
+    "self_only_mask", "masked_weights_are_zero", "rows_sum_to_one",
+    "scores_keep_unit_variance",
+)  # fmt: skip
+VAGUE = (
+    "dtype_is_kept", "running_means", "empty_rows_give_zero", "every_length_alike",
+    "gradients_are_slopes", "equals_reference",
+)  # fmt: skip
 # What is expected where nothing came that a law could judge.
 ANSWER = "an array"
 
@@ -34,9 +47,9 @@ class Finding:
         Who was asked; None where the subject could not be asked, and `why` says so.
     example, expected, got : dict, ndarray or str, ndarray or str
         The smallest input found that breaks the law, what is due on it, and what came.
-    why, setup, subject : str
+    why, setup, shapes, subject : str
         Where it broke, or why it was not asked; how a layer answered about attention;
-        who was asked.
+        the shapes in its last call; who was asked.
     seed, declared, breach : int, bool, tuple
         What fixes the cases; whether the law was declared broken; what failed first,
         before it was made smaller: the subject in its mode, the inputs, the failure.
@@ -49,6 +62,7 @@ class Finding:
     got: Any = None
     why: str = ""
     setup: str = ""
+    shapes: str = ""
     subject: str = ""
     seed: int = 0
     declared: bool = False
@@ -89,7 +103,7 @@ class Finding:
             if arrays and _text(self.got) == _text(self.expected):
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
-        shown |= {"where": self.why, "layer": self.setup}
+        shown |= {"where": self.why, "layer": self.setup, "shapes": self.shapes}
         shown["seed"] = self.example.get("seed", self.seed)
         shown["because"] = self.law.reason
         return {name: text for name, x in shown.items() if (text := _text(x))}
@@ -150,22 +164,27 @@ class Report:
     ----------
     subject, findings : str, tuple of Finding
         What was checked, and one finding for each law.
-    search : callable
-        Finds the wrong version that gives the same wrong numbers.
+    search, advise : callable
+        Find the wrong version that gives the same wrong numbers, and what, if it is
+        said, explains what is broken.
     seed, because : int, str
         What fixes the cases, and why the declared laws are broken.
     tried, unread : dict, list of str
         What the subject was given: {"lengths": …, "batches": …, "dtypes": …}, and
         arguments that look like a mask and were never handed anything.
+    code : tuple of str and list
+        What stands for the subject in code to paste, and what was said.
     """
 
     subject: str
     findings: tuple[Finding, ...]
     search: Callable[[], Any] = lambda: None
+    advise: Callable[[], list[str]] = list
     seed: int = 0
     because: str = ""
     tried: dict[str, Any] = field(default_factory=dict)
     unread: Sequence[str] = ()
+    code: tuple[str, list[str]] | None = None
 
     @cached_property
     def likeness(self) -> Any:
@@ -200,7 +219,10 @@ class Report:
         return self.holds
 
     def __repr__(self) -> str:
-        parts = [*self._opening(), *self.failures, self.likely, *self._rest()]
+        told = sorted(self._blocks, key=_rank)
+        parts = [*self._opening(), *(text for _, text in told[:IN_FULL])]
+        parts.append("\n".join(_line(finding) for finding, _ in told[IN_FULL:]))
+        parts += [self.likely, self.hinted, self._again(told), *self._rest()]
         return "\n\n".join(filter(None, parts))
 
     @property
@@ -212,7 +234,7 @@ class Report:
 
     @property
     def complaint(self) -> str:
-        """What `assert_lawful` says: what broke and the smallest example."""
+        """What `assert_lawful` says: what broke and the most telling example."""
         if self.holds and not self.unread:
             return ""
         parts = [self.title]
@@ -224,7 +246,7 @@ class Report:
         if not any(f.holds is not None for f in self.findings):
             parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
         if self._blocks:
-            parts += [min(self._blocks, key=_size)[1], self.likely]
+            parts += [min(self._blocks, key=_rank)[1], self.likely, self.hinted]
         if len(self._blocks) > 1:
             parts.append("all of it: print(laws.check(...))")
         return "\n\n".join(filter(None, parts))
@@ -247,6 +269,28 @@ class Report:
             same = (f.got, place) if f.expected is ANSWER else f.law
             met.setdefault(same, []).append(f)
         return [(some[0], _block_of(*some)) for some in met.values()]
+
+    @cached_property
+    def hinted(self) -> str:
+        """What to say or to change, if that explains what is broken."""
+        texts = self.advise() if self.broken else []
+        texts = [textwrap.indent(textwrap.fill(x, WIDTH - 4), "    ") for x in texts]
+        return "\n".join(["hint", *texts]) if texts else ""
+
+    def _again(self, told):
+        """Return lines to paste that show the first example again."""
+        if not told or self.code is None:
+            return ""
+        f = told[0][0]
+        target, words = self.code
+        case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
+        said = "".join(f", {x}" for x in words)
+        lines = [f"print(laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said}))"]
+        if len(case) < 250 and not words:
+            call = f"print(laws.{f.law.slug}.ask({target}, {{{case}}}))"
+            lines = ["import numpy as np", textwrap.fill(call, WIDTH - 4)]
+        text = "\n".join(["from mha import laws", *lines])
+        return "to see it again\n" + textwrap.indent(text, "    ")
 
     @property
     def likely(self) -> str:
@@ -295,10 +339,22 @@ def _block_of(first, *others):
     return _block(f"✗ {head}, met by {len(laws)} law{'s' * bool(others)}", shown)
 
 
-def _size(block):
-    """Return how many numbers the example has; one without any comes last."""
-    sizes = [np.size(x) for x in block[0].example.values() if np.ndim(x)]
-    return not sizes, sum(sizes)
+def _rank(block):
+    """Return how telling a broken law is: first what few mistakes break."""
+    finding = block[0]
+    slug, at = finding.law.slug, len(TELLING)
+    at = TELLING.index(slug) if slug in TELLING else at
+    at = at + 1 + VAGUE.index(slug) if slug in VAGUE else at
+    return finding.expected is not ANSWER, at
+
+
+def _line(finding):
+    return f"✗ {finding.law.name}: {finding.law.slug}"
+
+
+def _code(x):
+    text = f"np.array({x.tolist()})" if isinstance(x, np.ndarray) else repr(x)
+    return text.replace("inf", "np.inf").replace("nan", "np.nan")
 
 
 def _warning(name):

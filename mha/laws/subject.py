@@ -47,12 +47,6 @@ class Broke(Exception):
         super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
         self.text, self.where = text, where
 
-    @property
-    def line(self) -> float:
-        """The line in which it happened; an answer that is none came at the end."""
-        line = self.where.rpartition(":")[2]
-        return float(line or 0) if self.__cause__ else math.inf
-
 
 class WrongShape(Broke):
     """It returned an array of a shape that no law can use."""
@@ -153,6 +147,10 @@ class Subject:
     cast: str | None = None
     # A mask of one row stays so, unless it goes through an adapter.
     spreads = False
+    # What it was made of: the target, what was said, and a factory.
+    source: Any = None
+    # The same, asked one token at a time through its cache.
+    step: Any = None
     # Whether keys that nobody may attend to go through an argument of their own.
     splits = False
     # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
@@ -177,9 +175,25 @@ class Subject:
     @property
     def sizes(self) -> Sizes:
         """The sizes in which a law about weight matrices draws them."""
-        groups = self.said.n_kv_heads
-        plain = Sizes(6 * groups, 2 * groups, groups) if groups else Sizes()
-        return self.own or plain
+        groups = self.said.n_kv_heads or 1
+        # Rotary positions turn pairs of columns.
+        plain = Sizes(2 * groups * (4 if self.designs else 3), 2 * groups, groups)
+        return self.own or (plain if self.said.n_kv_heads else plain._replace(groups=2))
+
+    @functools.cached_property
+    def designs(self) -> tuple[Any, ...]:
+        """The designs that change how it attends, with the numbers that it learns."""
+        for design in self.said.bends:
+            if design.learned and not hasattr(self.target, "read"):
+                raise ValueError(f"{design!r} names a parameter, and it has none")
+        return tuple(
+            x.bound(self.target.read) if x.learned else x for x in self.said.bends
+        )
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the design counts positions, so that n_q = n_k."""
+        return any(design.ordered for design in self.designs)
 
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         """Change nothing that stays; a module gets its numbers back afterwards."""
@@ -295,11 +309,12 @@ class Subject:
             parts += ["no_grad"] if self.direction is None else []
         return ", ".join(parts + [f"{name}={x}" for name, x in rest.items()])
 
-    def variants(self) -> list[Self]:
-        """Return the subject in each mode in which every law must hold."""
+    def variants(self, few: bool = False) -> list[Self]:
+        """Return it in each mode in which every law must hold, or in eval mode only."""
         if self.switch is None:
             return [self]
         name, positions = self.switch
+        positions = positions[-1:] if few and name == "training" else positions
         return [self.with_settings(**{name: x}) for x in positions]
 
     def all_modes(self) -> list[Self]:
@@ -382,6 +397,12 @@ class Subject:
         if rest.all() and not self.needs_mask:
             return padding
         return padding | {self.mask_name: lay_out(rest, sizes)}
+
+    def note_shapes(self, given: Options, options: Options) -> None:
+        """Keep the shapes of a call for the report."""
+        arrays = (given | options).items()
+        parts = (f"{x} {y.shape}" for x, y in arrays if isinstance(y, np.ndarray))
+        self.log["shapes"] = ", ".join(parts)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         """Call `function`, and return its first result as an array."""
@@ -487,6 +508,7 @@ class Attention(Subject):
             Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
         heads = Q.shape[1] if Q.ndim == 4 else 1
         options = self.options(Q, K.shape[-2], mask, is_causal, heads)
+        self.note_shapes({"Q": Q, "K": K, "V": V}, options)
         Y = self.call(self.target, Q, K, V, **options)
         expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
         return (Y[:, :1] if groups else Y).reshape(given)
@@ -590,6 +612,7 @@ class Layer(Subject):
         if self.needs & {*names}:
             others = others or [X, X]
         options |= zip(names, others, strict=False)
+        self.note_shapes({"X": X, "W_Q": weights["W_Q"]}, options)
         Y = self.call(self.target, X, weights, n_heads, **options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)]

@@ -1,7 +1,8 @@
 """Ask the laws: all of them, or some by name; and which law kills which bug."""
 
+import contextlib
 import functools
-import sys
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from mha import zoo
-from mha.laws import calls, encoders, layers, masks, weights
+from mha.laws import calls, designed, encoders, layers, masks, weights
 from mha.laws.adapter import as_subject
 from mha.laws.alike import lookalike
+from mha.laws.hints import hints
 from mha.laws.judge import Law
 from mha.laws.report import Finding, Report
 from mha.laws.words import Conventions
 
 __all__ = [
-    "ALL", "ATTENTION", "CALLS", "ENCODER", "WHOLE", "KillMatrix", "assert_lawful",
-    "check", "kill_matrix",
+    "ALL", "ATTENTION", "CALLS", "DESIGN", "ENCODER", "WHOLE", "KillMatrix",
+    "assert_lawful", "check", "kill_matrix", "parametrize",
 ]  # fmt: skip
 
 Laws = Iterable[Law | str]
@@ -37,6 +39,8 @@ ATTENTION, CALLS = _laws_in(weights, masks, layers), _laws_in(calls)
 ALL = ATTENTION + CALLS
 # What must be true of all that surrounds attention; asked of encoders only.
 ENCODER = _laws_in(encoders)
+# What must be true of one design each; asked where it is declared.
+DESIGN = _laws_in(designed)
 # What an encoder is asked as a whole, and not about its attention alone.
 WHOLE = (
     masks.empty_rows_give_zero,
@@ -109,7 +113,8 @@ def check(
     known: dict[Law, Finding] = {}
     with subject.borrowed():
         for law in sorted(asked, key=lambda law: law not in FIRST):
-            f = known[law] = replace(law.check(subject, seed), declared=law in declared)
+            f = law.check(subject, seed)
+            known[law] = f = replace(f, declared=f.declared or law in declared)
             wrong = f.holds is False and not isinstance(f.expected, str)
             if law in FIRST and wrong:
                 why = SILENT[FIRST.index(law)]
@@ -118,8 +123,57 @@ def check(
     findings = tuple(known[law] for law in asked)
     tried = {name: sorted(x) for name, x in subject.trace.items()}
     tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
-    named, unread = partial(lookalike, subject, findings), subject.unread_masks
-    return Report(subject.name, findings, named, seed, because, tried, unread)
+    named = partial(lookalike, subject, findings)
+    advise = partial(hints, subject, findings, seed)
+    if any(f.declared and f.law not in declared for f in findings):
+        because = because or ", ".join(map(repr, subject.said.design))
+    code = code_of(subject), tried["said"]
+    return Report(
+        subject.name, findings, named, advise, seed, because, tried,
+        subject.unread_masks, code,
+    )  # fmt: skip
+
+
+def code_of(subject: Any) -> str:
+    """Return what stands for a subject in code to paste."""
+    named = subject.own is None and subject.name.replace(".", "").isidentifier()
+    return subject.name if named else "layer"
+
+
+def parametrize(
+    subject: Any = None, seed: int = 0, *, breaks: Laws = (), because: str = "",
+    make: Callable[..., Any] | None = None, **conventions: Any,
+) -> Any:  # fmt: skip
+    """Make a test of pytest one item for each law; the arguments are those of `check`.
+
+    The test gets `ask` and calls it. A law that cannot be asked is skipped, with the
+    reason::
+
+        @laws.parametrize(my_layer, design="rotary(), window(4096)")
+        def test_my_layer_is_lawful(ask):
+            ask()
+    """
+    import pytest  # not where no test is run
+
+    subject, declared = (
+        as_subject(subject, Conventions(**conventions), make),
+        _chosen(breaks),
+    )
+
+    def ask(law: Law) -> None:
+        __tracebackhide__ = True
+        told: dict[str, Any] = {"breaks": [law], "because": because}
+        told = told if law in declared else {}
+        report = check(subject, [law], seed, **told)
+        if report.unasked:
+            pytest.skip(next(iter(report.unasked)))
+        if report.complaint:
+            raise AssertionError(report.complaint)
+
+    items = [
+        pytest.param(partial(ask, law), id=law.slug) for law in asked_of(subject, None)
+    ]
+    return pytest.mark.parametrize("ask", items)
 
 
 def assert_lawful(
@@ -147,14 +201,17 @@ def assert_lawful(
 
 def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
     """Return the laws to ask of a subject: by default all, and of encoders more."""
-    everything = (*ALL, *ENCODER) if subject.kind == "encoder" else ALL
+    declared = {type(design).__name__ for design in subject.said.design}
+    declared |= {"step"} if subject.step else set()
+    everything = (*ALL, *(law for law in DESIGN if law.of in declared))
+    everything += ENCODER if subject.kind == "encoder" else ()
     asked, left_out = _chosen(everything if only is None else only), _chosen(without)
     return [law for law in asked if law not in left_out]
 
 
 def _chosen(laws):
     """Return the laws that are named, or are laws."""
-    by_slug = {law.slug: law for law in (*ALL, *ENCODER)}
+    by_slug = {law.slug: law for law in (*ALL, *ENCODER, *DESIGN)}
     laws = [laws] if isinstance(laws, str | Law) else list(laws)
     for name in laws:
         if not isinstance(name, Law) and name not in by_slug:
@@ -199,7 +256,7 @@ def kill_matrix(
         Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
     members : iterable of Member or EncoderMember, optional
         Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
-        only tensors show is seen where torch is loaded.
+        only tensors show is seen where torch is installed.
 
     Examples
     --------
@@ -207,24 +264,22 @@ def kill_matrix(
     True
     """
     members = zoo.ALL if members is None else tuple(members)
-    torch = "torch" in sys.modules
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch")
     if laws is None:
-        laws = WHOLE if _subject_of(members[0], torch).kind == "encoder" else ALL
+        laws = WHOLE if _subject_of(members[0]).kind == "encoder" else ALL
     laws = tuple(laws)
-    killed = [[_is_killed(member, law, torch) for law in laws] for member in members]
+    killed = [[_is_killed(member, law) for law in laws] for member in members]
     names = tuple(member.name for member in members)
     return KillMatrix(names, tuple(law.slug for law in laws), np.array(killed))
 
 
 # Each verdict is found once; nobody asks for the example, so nothing is shrunk.
 @functools.cache
-def _is_killed(member, law, torch):
+def _is_killed(member, law):
     # What differs from call to call says nothing where two calls are compared.
-    random = law is not FIRST[1] and _is_killed(member, FIRST[1], torch)
-    return not random and law.breaks(_subject_of(member, torch))
+    random = law is not FIRST[1] and _is_killed(member, FIRST[1])
+    return not random and law.breaks(_subject_of(member))
 
 
-# What only tensors show is seen where torch is loaded.
-@functools.cache
-def _subject_of(member, torch):
-    return as_subject(member)
+_subject_of = functools.cache(as_subject)

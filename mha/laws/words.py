@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mha.laws.designs import Design, as_designs
+
 __all__ = ["Conventions", "NotApplicable"]
 
 Array = np.ndarray
@@ -58,8 +60,6 @@ RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 class NotApplicable(Exception):
     """The law asks for something this subject cannot be asked."""
 
-    line = 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Conventions:
@@ -70,6 +70,10 @@ class Conventions:
 
     Parameters
     ----------
+    design : Design, str, or list of both, optional
+        What it changes on purpose, such as ``[rotary(500000), window(4096)]`` or
+        "rotary(500000), window(4096)". The laws compare with correct attention of this
+        design, spare it what that breaks too, and ask the laws of the design.
     mask_true : {"attend", "hide", "added"}, optional
         What True means in a mask. "added": 0 and -inf are added to the scores. By
         default "attend", and "added" where the argument is called `attn_bias`. If it
@@ -109,6 +113,7 @@ class Conventions:
         If a word is none of those above, or a number is out of range.
     """
 
+    design: Any = ()
     mask_true: str | None = None
     mask_shape: str | None = None
     layout: str | None = None
@@ -123,14 +128,26 @@ class Conventions:
     device: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "design", as_designs(self.design))
+        for design in self.design:
+            for name, value in design.implies.items():
+                if getattr(self, name) not in (None, value):
+                    raise ValueError(f"{name} must be that of {design!r}")
+                object.__setattr__(self, name, value)
         for name, (rule, holds) in RULES.items():
             if (given := getattr(self, name)) is not None and not holds(given):
                 raise ValueError(f"{name} must be {rule}, got {given!r}")
 
+    @property
+    def bends(self) -> tuple[Design, ...]:
+        """The designs that change how a head attends."""
+        return tuple(design for design in self.design if not design.implies)
+
     def said(self) -> dict[str, Any]:
         """Return what differs from the defaults."""
         pairs = ((f, getattr(self, f.name)) for f in dataclasses.fields(Conventions))
-        return {f.name: x for f, x in pairs if x is not f.default}
+        said = {f.name: x for f, x in pairs if x is not f.default}
+        return {x: [*y] if x == "design" else y for x, y in said.items()}
 
     def joined(self, more: "Conventions") -> "Conventions":
         """Return conventions with what `more` says in place of what these say."""

@@ -11,7 +11,6 @@ pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
 from docutils import nodes
-from sphinx import addnodes
 
 import figures
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
@@ -206,15 +205,6 @@ PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: bloc
 <text style="font-size: 8.5px">a</text><text style="font-size: 30px">b</text></svg>"""
 
 
-def test_small_text_in_a_picture_may_grow_and_large_text_stays():
-    drawings = extension("drawings")
-    page = drawings.PICTURE.sub(drawings.both, PICTURE)
-    least = drawings.LEAST * 716 / drawings.COLUMN
-    assert f'style="--on-a-phone: {least:.2f}px; display' in page
-    assert "font-size: max(8.5px, var(--least, 0px))" in page
-    assert "font-size: 30px" in page and "mha-narrow" not in page
-
-
 def test_a_wide_picture_stands_beside_its_narrow_layout():
     drawings = extension("drawings")
     keyed = PICTURE.replace(" viewBox=", ' data-key="ten bugs" viewBox=')
@@ -242,67 +232,6 @@ def test_the_first_use_of_a_word_leads_to_its_meaning():
     (link,) = tree.findall(nodes.reference)
     assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
     assert link["refuri"] == "glossary.html#term-logit"
-
-
-# What the search reads
-
-
-def test_a_section_and_a_word_are_passages_with_what_they_say_and_nothing_else():
-    search = extension("search")
-    term = nodes.term("", "mask", ids=["term-mask"])
-    meaning = nodes.definition("", nodes.paragraph("", "A table."))
-    words = nodes.definition_list("", nodes.definition_list_item("", term, meaning))
-    formula = nodes.paragraph("", "", nodes.math("", "\\frac{q \\cdot k}{\\sqrt{d_k}}"))
-    law = section("The law", "It holds.", formula, cell("printed"))
-    law["ids"] = ["the-law"]
-    top = section("Masks", "Who may?", law, addnodes.glossary("", words))
-    top["ids"] = ["masks"]
-    found = list(search.passages(nodes.document(None, None, "", top)))
-    assert found == [
-        ["", "Masks", "Who may?", ""],
-        ["the-law", "The law", "It holds. q ·k/√d_k", "code"],
-        ["term-mask", "mask", "A table.", ""],
-    ]
-
-
-# What a page loads
-
-
-def test_a_page_loads_what_it_uses_and_asks_no_other_host():
-    theme = extension("theme")
-    names = "copybutton.js", "sphinx-thebe.js", "words.js", "book.css"
-    assets = [SimpleNamespace(filename=name, attributes={}) for name in names]
-    assets.append(SimpleNamespace(filename=None, attributes={"body": "THEBE_JS_URL"}))
-    context = {
-        "body": '<div class="highlight">',
-        "script_files": assets,
-        "css_files": [],
-    }
-    theme.choose(None, "", "", context, None)
-    assert [each.filename for each in context["script_files"]] == [
-        "copybutton.js", "book.css",
-    ]  # fmt: skip
-
-
-# Numbers from zero
-
-
-def test_chapters_are_counted_from_zero_and_sphinx_gets_its_numbers_back():
-    zero = extension("from_zero")
-    reference = nodes.reference("", "Overview", secnumber=(1,))
-    env = SimpleNamespace(
-        toc_secnumbers={"a": {"": (1,), "#b": None}, "back": {"": None}},
-        toc_fignumbers={"a": {"figure": {"fig": (1, 2)}}},
-        titles={"a": nodes.title("", "Overview", secnumber=(1,))},
-        tocs={"a": nodes.bullet_list("", reference)},
-    )
-    zero.count_from_zero(None, env)
-    assert env.toc_secnumbers == {"a": {"": (0,), "#b": None}, "back": {"": None}}
-    assert env.toc_fignumbers["a"]["figure"]["fig"] == (0, 2)
-    assert env.titles["a"]["secnumber"] == reference["secnumber"] == (0,)
-    zero.give_back(None, env)
-    zero.give_back(None, env)  # only once
-    assert env.toc_fignumbers["a"]["figure"]["fig"] == (1, 2)
 
 
 # Where it is published

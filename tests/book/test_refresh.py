@@ -8,7 +8,6 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from tests.book import house
 from tests.book.load import ROOT, load
 
 GOOD = "04_masks.ipynb"
@@ -105,14 +104,6 @@ def test_code_that_changed_under_the_same_output_is_named(refresh, capsys, monke
     edited(path, lambda n: n["cells"][1].update(outputs=[printed(["3\n"])]))
     run(refresh, "--check")
     assert capsys.readouterr().out == ""
-
-
-def test_without_an_option_a_chapter_is_run_and_its_outputs_stored(refresh):
-    refresh.execute = house.refresh().execute  # a real kernel, in the folder of house
-    path = store(refresh, [new_code_cell("print(6 * 7)", id="product")])
-    assert run(refresh, "masks") == 0
-    (cell,) = refresh.read(path).cells
-    assert (cell.id, cell.outputs) == ("product", [printed("42\n")])
 
 
 def chapter_of(*texts):

@@ -55,12 +55,6 @@ def test_a_table_holds_what_its_script_yields(name):
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
 
 
-def test_every_member_sits_an_exam_with_five_seeds():
-    for rows in stored("cards")["exam"].values():
-        assert list(rows) == NAMES
-        assert {len(row) for row in rows.values()} == {5}
-
-
 @pytest.mark.parametrize("name", [*WHOLE, "digits"])
 def test_a_table_has_the_layout_of_all(name):
     text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")

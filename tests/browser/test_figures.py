@@ -22,14 +22,14 @@ WORDS = ["dog", "food", "it", "hungry"]
 SCORES = np.array([5.0, 0.0, 3.0, 4.0])
 rng = np.random.default_rng(0)
 A = mha.softmax(2 * rng.normal(size=(2, 5, 4, 4)))
-NIGHTS = rng.normal(size=(53, 3))
+NIGHTS = rng.normal(size=(53, 2))
 CELLS = np.arange(4 * 6).reshape(4, 6)
 ONLINE = np.array([1, 0.5, 3, 2, -1, 3.5, 0, 1])
 ALT = "Something to find out"
 FIGURES = {
     "softmax": lambda: figures.softmax(SCORES, WORDS, alt=ALT),
     "attention": lambda: view.attention(A, WORDS, alt=ALT),
-    "dragons": lambda: figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT),
+    "dragons": lambda: figures.dragons(NIGHTS, [0.4, 0.2], alt=ALT),
     "heads": lambda: figures.heads(CELLS, WORDS, n_heads=3, alt=ALT),
     "online": lambda: figures.online(ONLINE, np.arange(1, 9), "abcdefgh", alt=ALT),
 }
@@ -185,24 +185,22 @@ def test_attention_follows_mouse_keyboard_and_finger(show):
 
 def test_dragons_know_what_least_squares_finds(show):
     figure = show(FIGURES["dragons"]())
-    nights = figures.dragons(NIGHTS, [[0.4, 0.2], [0.2, 0.8]], alt=ALT).data
+    nights = FIGURES["dragons"]().data
     nights = np.array(figures.view.json.loads(nights)["nights"])
 
     def expect(heads):
-        weights = figure.numbers("looks").reshape(heads, 3)
-        home = nights @ weights.T
+        home = nights @ figure.numbers("looks").reshape(heads, 2).T
         guess = home @ np.linalg.lstsq(home, nights, rcond=1e-9)[0]
-        error, total = ((nights - guess) ** 2).sum(0), (nights**2).sum(0)
-        found = 1 - error[:2].sum() / total[:2].sum()
-        np.testing.assert_allclose(figure.numbers("r2"), found, atol=1e-3)
-        return found
+        found = 1 - ((nights - guess) ** 2).sum(0) / (nights**2).sum(0)
+        np.testing.assert_allclose(figure.numbers("known"), found, atol=1e-3)
+        return found.sum()
 
-    figure.drag(figure.slider("head 1: weights"), 9, -30)
-    assert expect(1) <= 0.5 + 1e-4
+    assert expect(1) == pytest.approx(1, abs=SHOWN)
+    figure.slider("head 1: weight").press("ArrowRight")
+    assert expect(1) == pytest.approx(1, abs=SHOWN)
     figure.radio("two").check()
-    found = expect(2)
-    assert found > 0.6
-    assert figure.aim.startswith(f"✓ Reached. Two heads: {found:.2f}.")
+    assert expect(2) == pytest.approx(2, abs=SHOWN)
+    assert figure.aim.startswith("✓ Reached. Two heads with different weights")
 
 
 def test_every_number_goes_to_the_head_where_numpy_puts_it(show):

@@ -335,7 +335,7 @@ def test_the_same_without_the_slip_is_right(right, words):
 
 def test_a_wrong_shape_is_told_as_a_wrong_shape():
     report = laws.check(weights_first)
-    assert "it returns an output of shape (2, 3), where (2, 2) is due" in repr(report)
+    assert "✗ it returns an output of shape (1, 2), where (1, 4) is due" in repr(report)
     assert "a call remembers" not in repr(report)
 
 

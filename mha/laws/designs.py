@@ -1,0 +1,316 @@
+"""Designs: correct attention with a step of it changed on purpose.
+
+A declared design is what the laws compare with. Which laws it breaks is written down
+nowhere: what correct attention of the design fails is no mistake.
+"""
+
+import ast
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import mha
+from mha import zoo
+
+__all__ = [
+    "Design", "alibi", "final_norm", "grouped", "qk_norm", "rotary", "sigmoid_gate",
+    "sink", "soft_cap", "top_k", "window",
+]  # fmt: skip
+
+Array = np.ndarray
+
+
+class Design:
+    """A step of attention that a layer changes on purpose.
+
+    A number that the layer learns is given as the name of its parameter, for example
+    ``sink("sinks")``; the laws then write numbers of their own into it.
+    """
+
+    # Whether positions count; then there are as many queries as keys.
+    ordered: ClassVar[bool] = False
+
+    @property
+    def implies(self) -> Mapping[str, Any]:
+        """Words that it says by itself."""
+        return {}
+
+    @property
+    def learned(self) -> dict[str, str]:
+        """Names of parameters, by the argument that they stand for."""
+        given: dict[str, Any] = vars(self)
+        return {x: y for x, y in given.items() if isinstance(y, str) and x != "pairs"}
+
+    def bound(self, read: Callable[[str], Array]) -> "Design":
+        """Return the same with numbers in the place of names."""
+        numbers = {x: read(name) for x, name in self.learned.items()}
+        return replace(self, **numbers)  # type: ignore[type-var]
+
+    def confused_with(self) -> list["Design"]:
+        """Return what it is easily confused with, for a hint."""
+        return []
+
+    # The steps that a design may change, in the order in which they are run.
+
+    def read(self, x: Array, role: str) -> Array:
+        """Return the queries or the keys, (..., n, d)."""
+        return x
+
+    def scores(self, S: Array) -> Array:
+        """Return the scores, (..., n_q, n_k), hidden ones at -inf."""
+        return S
+
+    def beside(self, S: Array) -> Array | None:
+        """Return a score without a value, (..., n_q, 1)."""
+        return None
+
+    def after(self, heads: Array, X: Array) -> Array:
+        """Return what the heads give, (..., h, n, d), before they are merged."""
+        return heads
+
+
+@dataclass(frozen=True, eq=False)
+class rotary(Design):
+    """Queries and keys are turned by their positions, which count from 0.
+
+    `pairs` are the columns that turn together, "halves" (c and c + d/2) or "neighbours"
+    (2c and 2c + 1); of `dims` columns, if only the first ones turn.
+    """
+
+    base: float = 10000.0
+    pairs: str = "halves"
+    dims: int | None = None
+    ordered = True
+
+    def __post_init__(self) -> None:
+        if self.pairs not in ("halves", "neighbours"):
+            got = f"got {self.pairs!r}"
+            raise ValueError(f"pairs must be 'halves' or 'neighbours', {got}")
+
+    def read(self, x, role):
+        d = self.dims or x.shape[-1]
+        angles = np.arange(x.shape[-2])[:, None] * self.base ** -(
+            np.arange(0, d, 2) / d
+        )
+        one, two = slice(0, d // 2), slice(d // 2, d)
+        if self.pairs == "neighbours":
+            one, two = slice(0, d, 2), slice(1, d, 2)
+        a, b, turned = x[..., one], x[..., two], x.astype(float)
+        turned[..., one] = a * np.cos(angles) - b * np.sin(angles)
+        turned[..., two] = a * np.sin(angles) + b * np.cos(angles)
+        return turned
+
+    def confused_with(self):
+        pairs = "halves" if self.pairs == "neighbours" else "neighbours"
+        bases = sorted({1e4, 5e5, 1e6} - {self.base})
+        return [replace(self, pairs=pairs), *(replace(self, base=x) for x in bases)]
+
+
+@dataclass(frozen=True, eq=False)
+class grouped(Design):
+    """Groups of neighbouring query heads share `n_kv` heads of keys and values."""
+
+    n_kv: int
+
+    @property
+    def implies(self):
+        return {"n_kv_heads": self.n_kv}
+
+
+@dataclass(frozen=True, eq=False)
+class window(Design):
+    """A token sees itself, the `w` - 1 tokens before it, and as many after it."""
+
+    w: int
+    ordered = True
+
+    def scores(self, S):
+        i, j = np.ogrid[: S.shape[-2], : S.shape[-1]]
+        return np.where(abs(i - j) < self.w, S, -np.inf)
+
+    def confused_with(self):
+        return [window(self.w + 1), window(max(1, self.w - 1))]
+
+
+@dataclass(frozen=True, eq=False)
+class sink(Design):
+    """One more score, `s`, whose key has no value: one number, or one for each head."""
+
+    s: Any = 0.0
+
+    def beside(self, S):
+        s = np.asarray(self.s, float)
+        s = s.reshape(-1, 1, 1) if s.size > 1 else s.ravel()[0]
+        return np.broadcast_to(s, (*S.shape[:-1], 1))
+
+
+@dataclass(frozen=True, eq=False)
+class qk_norm(Design):
+    """Each query and key is divided by its root mean square, times a gain."""
+
+    gain_q: Any = 1.0
+    gain_k: Any = 1.0
+    eps: float = 1e-6
+
+    def read(self, x, role):
+        gain = self.gain_q if role == "Q" else self.gain_k
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * gain
+
+
+@dataclass(frozen=True, eq=False)
+class soft_cap(Design):
+    """Scores are bent, c tanh(s / c), so that none leaves the range from -c to c."""
+
+    c: float = 50.0
+
+    def scores(self, S):
+        return np.where(np.isneginf(S), S, self.c * np.tanh(S / self.c))
+
+
+@dataclass(frozen=True, eq=False)
+class alibi(Design):
+    """Scores fall with the distance, by one slope for each head.
+
+    By default head r of h, counted from 1, has the slope 2^(-8 r / h).
+    """
+
+    slopes: Any = None
+    ordered = True
+
+    def scores(self, S):
+        h = S.shape[-3] if S.ndim > 2 else 1
+        slopes = 2.0 ** (-8 * np.arange(1, h + 1) / h)
+        slopes = slopes if self.slopes is None else np.asarray(self.slopes)[:h]
+        i, j = np.ogrid[: S.shape[-2], : S.shape[-1]]
+        penalty = slopes[:, None, None] * abs(i - j)
+        return S - (penalty if S.ndim > 2 else penalty[0])
+
+
+@dataclass(frozen=True, eq=False)
+class final_norm(Design):
+    """An encoder ends with one more norm."""
+
+    @property
+    def implies(self):
+        return {"final_norm": True}
+
+
+@dataclass(frozen=True, eq=False)
+class sigmoid_gate(Design):
+    """The heads are multiplied by σ(X Wᵀ + b), a number per column or per head."""
+
+    W: Any
+    b: Any = 0.0
+
+    def after(self, heads, X):
+        gate = 1 / (1 + np.exp(-(X @ np.swapaxes(self.W, -1, -2) + self.b)))
+        return heads * mha.split_heads(gate, heads.shape[-3])
+
+
+@dataclass(frozen=True, eq=False)
+class top_k(Design):
+    """Each query attends to the `k` visible keys of its largest scores only."""
+
+    k: int
+
+    def scores(self, S):
+        if S.shape[-1] <= self.k:
+            return S
+        ordered = np.sort(S, -1)
+        last, out = ordered[..., -self.k, None], ordered[..., -self.k - 1, None]
+        if (np.isfinite(out) & (last < out + 1e-9)).any():
+            raise ValueError("two scores are equal, and one of them is to be dropped")
+        return np.where(S >= last, S, -np.inf)
+
+    def confused_with(self):
+        return [top_k(self.k + 1), top_k(max(1, self.k - 1))]
+
+
+@functools.cache
+def attends(designs: tuple[Design, ...]) -> zoo.Member:
+    """Return correct attention with these designs, as a member of the zoo."""
+    # What bends scores comes first, and what chooses among them last.
+    designs = tuple(sorted(designs, key=lambda design: isinstance(design, top_k)))
+
+    def scaled_dot_product_attention(
+        Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
+    ):
+        scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else scale
+        for design in designs:
+            Q, K = design.read(Q, "Q"), design.read(K, "K")
+        S = Q @ K.swapaxes(-1, -2) * scale
+        seen = np.tri(*S.shape[-2:], dtype=bool) if is_causal else np.True_
+        if mask is not None and mask.dtype != bool:
+            S, mask = S + np.where(np.isneginf(mask), 0, mask), ~np.isneginf(mask)
+        seen = seen if mask is None else seen & mask
+        S = np.where(seen, S, -np.inf)
+        for design in designs:
+            S = design.scores(S)
+        beside = [x for x in (design.beside(S) for design in designs) if x is not None]
+        A = mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
+        return (A @ V, A) if return_weights else A @ V
+
+    def multi_head_attention(
+        X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
+        return_weights=False, is_causal=False, **biases,
+    ):  # fmt: skip
+        X_k = X if X_k is None else X_k
+        tokens = {"Q": X, "K": X_k, "V": X_k if X_v is None else X_v}
+        matrices = {"Q": W_Q, "K": W_K, "V": W_V}
+        heads, A = scaled_dot_product_attention(
+            *(mha.split_heads(mha.linear(x, matrices[r], biases.get(f"b_{r}")), n_heads)
+              for r, x in tokens.items()),
+            mask, is_causal=is_causal, return_weights=True,
+        )  # fmt: skip
+        for design in designs:
+            heads = design.after(heads, X)
+        Y = mha.linear(mha.merge_heads(heads), W_O, biases.get("b_O"))
+        return (Y, A) if return_weights else Y
+
+    steps = (scaled_dot_product_attention, multi_head_attention)
+    return zoo.Member("right", {f.__name__: f for f in steps})
+
+
+KNOWN = {x.__name__: x for x in map(globals().get, __all__[1:]) if x}
+
+
+def as_designs(given: Any) -> tuple[Design, ...]:
+    """Return designs, one or many; a text such as "rotary(500), window(8)" is read.
+
+    Raises
+    ------
+    ValueError
+        If something is no design.
+
+    Examples
+    --------
+    >>> as_designs("window(8), grouped(2)")
+    (window(w=8), grouped(n_kv=2))
+    """
+    found: list[Any] = []
+    for x in given if isinstance(given, list | tuple) else [given]:
+        found += _parsed(x) if isinstance(x, str) else [x]
+    for x in found:
+        if not isinstance(x, Design):
+            raise ValueError(f"a design must be one of {', '.join(KNOWN)}, got {x!r}")
+    return tuple(found)
+
+
+def _parsed(text):
+    """Return the designs that are called in a text, with plain values only."""
+    try:
+        calls = ast.parse(f"[{text}]", mode="eval").body.elts
+        return [
+            KNOWN[call.func.id](
+                *map(ast.literal_eval, call.args),
+                **{x.arg: ast.literal_eval(x.value) for x in call.keywords},
+            )
+            for call in calls
+        ]
+    except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
+        example = '"rotary(base=10000), grouped(2)"'
+        raise ValueError(f"a design must be like {example}, got {text!r}") from error
