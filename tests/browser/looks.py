@@ -63,7 +63,7 @@ def watch(windows, page, host):
 
 
 def barriers(page, context=DRAWN):
-    """Return what axe objects to when all of a page has been in sight, one line each."""
+    """Return what axe objects to, when all of a page has been in sight."""
     page.evaluate(THROUGH)
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe.Axe().axe_script)
