@@ -7,12 +7,12 @@ when what the answer rests on has run, and writes what it found into another fil
 import ast
 import builtins
 import contextlib
+import dis
 import importlib
 import json
 import os
 import re
 import subprocess
-import symtable
 import sys
 import tempfile
 from functools import cache
@@ -126,11 +126,14 @@ def in_words(error):
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+LOADS = "LOAD_NAME", "LOAD_GLOBAL"
 IMPORT = re.compile(r"^(?:import|from) [^(\n]+$", re.M)
 
 
 def needed_of(sources, pool, own):
     """Return the cells of a pool that sources need, in order, but for `own` names.
+
+    Of several cells that bind a name, that is the last one above its use.
 
     Examples
     --------
@@ -138,11 +141,15 @@ def needed_of(sources, pool, own):
     ['x = 1', 'y = x']
     """
     pool = [part for s in pool for part in (*IMPORT.findall(s), IMPORT.sub("", s))]
-    names, chosen = set().union(*map(used, sources)) - own, set()
-    while new := {s for s in pool if s not in chosen and bound(s) & names}:
-        chosen |= new
-        names = names.union(*map(used, new)) - own
-    return [source for source in pool if source in chosen]
+    chosen, asked = set(), [(n, len(pool)) for s in sources for n in used(s) - own]
+    while asked:
+        name, end = asked.pop()
+        binding = [k for k, source in enumerate(pool) if name in bound(source)]
+        before = [k for k in binding if k < end]  # else a helper below its use
+        for k in {*(before or binding)[-1:]} - chosen:
+            chosen.add(k)
+            asked += [(n, k) for n in used(pool[k]) - own]
+    return [pool[k] for k in sorted(chosen)]
 
 
 def plain(source):
@@ -154,19 +161,22 @@ def plain(source):
 def names_of(source):
     """Return the names that a source binds, and those that it reads."""
     try:
-        top = symtable.symtable(plain(source), "cell", "exec")
+        cell = compile(plain(source), "cell", "exec")
     except (SyntaxError, ValueError):  # it will not run, and has a name all the same
         return set(re.findall(r"^(?:def )?(\w+)(?:\(| =)", source, re.M)), set()
-    symbols = top.get_symbols()
-    binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
-    uses, tables = set(), [top]
-    while tables:
-        inner = tables.pop()
-        tables += inner.get_children()
-        for symbol in inner.get_symbols():
-            if symbol.is_referenced() and (inner is top or symbol.is_global()):
-                uses.add(symbol.get_name())
-    return binds, uses
+    binds, uses, later = set(), set(), set()
+    for step in dis.get_instructions(cell):
+        if step.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            binds.add(step.argval)
+        elif step.opname in LOADS and step.argval not in binds:
+            uses.add(step.argval)
+    inner = [cell]
+    while inner:
+        functions = [part for part in inner.pop().co_consts if hasattr(part, "co_code")]
+        inner += functions
+        steps = (step for part in functions for step in dis.get_instructions(part))
+        later |= {step.argval for step in steps if step.opname in LOADS}
+    return binds, uses | later - binds
 
 
 def bound(source):
@@ -186,7 +196,7 @@ def used(source):
     Examples
     --------
     >>> sorted(used("for k in keys:\\n    total(k)\\nX = 2 * X"))
-    ['X', 'k', 'keys', 'total']
+    ['X', 'keys', 'total']
     """
     return names_of(source)[1]
 

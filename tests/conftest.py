@@ -41,11 +41,20 @@ def pytest_xdist_auto_num_workers(config):
     return 1 + (len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1)
 
 
+# Which law kills which bug takes seconds, so modules that ask the same go together.
+TOGETHER = {
+    "mha/laws/trial": "tests/laws/test_zoo.py",
+    "book/figures/front": "tests/figures/test_numbers.py",
+    "book/figures/ten": "tests/figures/test_numbers.py",
+    "tests/book/test_extensions": "tests/figures/test_numbers.py",
+    "tests/book/test_front": "tests/figures/test_numbers.py",
+}
+
+
 def pytest_xdist_make_scheduler(config, log):
     """Keep each module and each notebook in one process.
 
     The tests of figures take long and share nothing but the browser, so each is free.
-    Which law kills which bug takes ten seconds, so two modules that ask it go together.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -53,8 +62,9 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if nodeid.startswith("tests/browser/test_figures"):
                 return nodeid.partition("[")[0]
-            if nodeid.startswith("mha/laws/trial"):
-                return "tests/laws/test_zoo.py"
+            for start, scope in TOGETHER.items():
+                if nodeid.startswith(start):
+                    return scope
             return super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.option.dist == "loadscope" else None

@@ -1,10 +1,11 @@
 """Sphinx extension: the first screen of a chapter, its law, its levels and its end.
 
 Below the title stand the promise, where it says more than the title, one line of
-minutes, and one line of what the reader needs. The section on the law begins with a
-card: the law, and what breaks it, found by running it against a wrong version while the
-book is built. The levels after the core, see minutes.py, are closed folds. The core
-ends with the parts of a layer, those of the chapter lit.
+minutes, and one line of what the reader needs. The law that a core quotes is its card.
+If it quotes none, the section begins with a card: the law, and what breaks it, found by
+running it against a wrong version while the book is built. The levels after the core,
+see minutes.py, are closed folds. The core ends with the parts of a layer, those of the
+chapter lit.
 
 A notebook only has to begin with a title, perhaps a sentence that promises, and if it
 needs something, a paragraph in its first cell that starts with "You need". A level
@@ -154,7 +155,10 @@ def show(app, tree, page):
     begin(tree.next_node(nodes.section), facts)
     for section in list(tree.findall(nodes.section)):
         if heading(section) == LAW:
-            section.insert(1, nodes.raw("", card(chapter), format="html"))
+            if quoted := section.next_node(nodes.block_quote):
+                quoted["classes"].append("law-card")
+            else:
+                section.insert(1, nodes.raw("", card(chapter), format="html"))
         elif heading(section) == END:
             html = strip(chapter, addresses(app, page))
             section += nodes.raw("", html, format="html")

@@ -85,12 +85,12 @@ def link(text, address, meaning):
     )
 
 
-def link_words(tree, chosen, address):
-    """Link the first use of each chosen word, ``{word: (anchor, meaning)}``."""
-    found = first_uses(tree, pattern(chosen)) if chosen else {}
-    by_text = {}
-    for word, (text, use) in found.items():
-        by_text.setdefault(text, []).append((use, *chosen[word]))
+def link_words(tree, words, wanted, address):
+    """Link the first use of each wanted word of ``{word: (anchor, meaning)}``."""
+    known, by_text = {word.lower(): entry for word, entry in words.items()}, {}
+    for word, (text, use) in first_uses(tree, pattern(words)).items():
+        if word in wanted:  # "entropy rate" is no use of "entropy"
+            by_text.setdefault(text, []).append((use, *known[word]))
     for text, uses in by_text.items():
         pieces, end = [], 0
         for use, anchor, meaning in sorted(uses, key=lambda each: each[0].start()):
@@ -109,8 +109,8 @@ def explain(app, tree, docname):
         app.rare_words = rare_words(app, app.words)
     if CHAPTER.fullmatch(docname):
         wanted = app.rare_words - defined_here(tree)
-        chosen = {w.lower(): e for w, e in app.words.items() if w.lower() in wanted}
-        link_words(tree, chosen, app.builder.get_relative_uri(docname, GLOSSARY))
+        address = app.builder.get_relative_uri(docname, GLOSSARY)
+        link_words(tree, app.words, wanted, address)
     meanings = dict(app.words.values())
     for node in tree.findall(nodes.reference):
         page, _, anchor = node.get("refuri", "").partition("#")

@@ -10,14 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from figures.live_house import IT, WORDS, numbers
 from figures.scene import paint
 from figures.ten import rows
 from mha import laws, zoo
 
-STORE = Path(__file__).parents[1] / "_data" / "hook.json"
+STORE = Path(__file__).parents[1] / "_data" / "learned.json"
 A, B = "right", "merge_without_transpose"
 ALPHABET = "abcdefghij"
 SENTENCE = (  # where the middle of each word is
@@ -29,7 +27,7 @@ LINE = 122  # where the arcs end
 
 @cache
 def hook() -> dict[str, Any]:
-    """Return what the layers of the hook have learned."""
+    """Return what the layers of chapter 12 have learned."""
     return json.loads(STORE.read_text(encoding="utf-8"))
 
 
@@ -91,17 +89,18 @@ SAYS = {
 PILES = {"A": "four diagonals in a pile", "B": "the 48 rows make one long diagonal"}
 
 
-def _cells(weights: np.ndarray) -> str:
-    """Return a map of weights, one path per shade."""
-    shades: dict[int, str] = {}
-    for (i, j), weight in np.ndenumerate(weights):
-        if shade := round(16 * float(weight)):
-            shades[shade] = shades.get(shade, "") + f"M{j} {i}h1v1h-1z"
+def _cells(letters: str) -> str:
+    """Return a map of weights, rows of twelve letters each, one path per shade."""
     return "".join(
-        f'<path d="{path}" fill="{paint("weight")}" fill-opacity="{shade / 16:.2g}" '
+        f'<path d="{path}" fill="{paint("weight")}" fill-opacity="{shade / 15:.2g}" '
         'shape-rendering="crispEdges"/>'
-        for shade, path in sorted(shades.items())
-    )
+        for shade in range(1, 16)
+        if (path := "".join(
+            f"M{k % 12} {k // 12}h1v1h-1z"
+            for k, letter in enumerate(letters)
+            if letter == f"{shade:x}"
+        ))
+    )  # fmt: skip
 
 
 def _figure(letter: str, size: str, says: str, inside: str) -> str:
@@ -120,7 +119,7 @@ def layers() -> str:
         heads = "".join(
             f'<g transform="translate({13 * (r % 2)} {13 * (r // 2)})">'
             f'<rect width="12" height="12" stroke-width="0.1"/>'
-            f"{_cells(np.array(M))}</g>"
+            f"{_cells(M)}</g>"
             for r, M in enumerate(hook()[name]["maps"])
         )
         found.append(_figure(letter, "27 27", SAYS[letter], heads))
@@ -131,7 +130,7 @@ def piles() -> str:
     """Return the maps of each layer one below the other."""
     found = []
     for letter, name in (("A", A), ("B", B)):
-        tall = np.reshape(hook()[name]["maps"], (48, 12))
+        tall = "".join(hook()[name]["maps"])
         seams = "".join(f"M0 {12 * r}h12" for r in range(5))
         lines = f'<path d="{seams}" stroke-width="0.1"/>'
         inside = f'<g transform="scale(4 1)">{_cells(tall)}{lines}</g>'
@@ -142,8 +141,6 @@ def piles() -> str:
 def letters(tokens: Iterable[int], expected: Sequence[int] | None = None) -> str:
     """Return tokens as letters, with wrong ones marked.
 
-    Examples
-    --------
     >>> letters([0, 1], expected=[0, 2])
     'a<b>b</b>'
     """
@@ -164,8 +161,6 @@ def _row(values: Iterable[float]) -> str:
 def facts() -> dict[str, str]:
     """Return every number and picture that the words of the page name.
 
-    Examples
-    --------
     >>> [facts()[name] for name in ("accuracy", "repaired")]
     ['1.000', '0.224']
     """
@@ -181,7 +176,7 @@ def facts() -> dict[str, str]:
         "input": letters(wrong["example"]),
         "after": letters(repaired, answer),
         "accuracy": f"{wrong['accuracy']:.3f}",
-        "low": f"{max(right['loss'][-1], wrong['loss'][-1]):.3f}",
+        "low": f"{max(right['loss'], wrong['loss']):.3f}",
         "repaired": f"{wrong['repaired']:.3f}",
         "good": str(sum(a == b for a, b in zip(repaired, answer, strict=True))),
         "length": str(len(wrong["example"])),

@@ -9,8 +9,8 @@ from matplotlib.patches import Arc, Polygon
 from numpy.typing import ArrayLike, NDArray
 
 from figures.charts import INK, WIDTH, house_style
+from figures.picture import COLOURS, Picture
 from mha import sinusoidal_positional_encoding
-from mha.plot import COLOURS, Picture
 
 Array = NDArray[Any]
 HANDS = (("first hand", "amber", "-"), ("second hand", "olive", "--"))
@@ -23,12 +23,12 @@ def vectors(
 ) -> Picture:  # fmt: skip
     """Show vectors of the plane as arrows from the origin.
 
+    Both axes have the same unit, so lengths and angles are true.
+
     Parameters
     ----------
     arrows : dict {name: (x, y)}
         The tips.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
     roles : dict {name: "query" | "key" | "value" | "output"}, optional
         Gives an arrow the colour of its role; without one it has the ink of the text.
     angles : sequence of (name, name)
@@ -36,13 +36,6 @@ def vectors(
     hull : sequence of names
         Vectors whose convex hull is shaded.
 
-    Returns
-    -------
-    picture : Picture
-        Both axes have the same unit, so lengths and angles are true.
-
-    Examples
-    --------
     >>> vectors({"q": (1, 0), "k": (0, 1)}, angles=[("q", "k")], alt="A right angle.")
     Picture: A right angle.
     """
@@ -73,21 +66,14 @@ def shadows(
 ) -> Picture:
     """Show dot products of vectors of the plane as shadow times length.
 
+    Above each panel stand the length of the shadow, that of k, and their product.
+    The shadow is negative where it falls on the other side of the origin.
+
     Parameters
     ----------
     pairs : sequence of ((name, q), (name, k))
         Each pair is a panel, in which q throws its shadow on the line of k.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Above each panel stand the length of the shadow, that of k, and their product.
-        The shadow is negative where it falls on the other side of the origin.
-
-    Examples
-    --------
     >>> shadows([(("q", (1, 1)), ("k", (2, 0)))], alt="Its shadow has length 1.")
     Picture: Its shadow has length 1.
     """
@@ -116,6 +102,8 @@ def turns(
 ) -> Picture:  # fmt: skip
     """Show a query and a key of two numbers, rotated by one radian per position.
 
+    Two arrows per panel, and the dot product below.
+
     Equation: (R_i q) · (R_j k) = q · (R_{j−i} k)  (chapter since_2017)
 
     Parameters
@@ -126,16 +114,7 @@ def turns(
         One panel for each: the positions of the query and of the key.
     words : pair of str
         The words that the query and the key belong to.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Two arrows per panel, and the dot product below.
-
-    Examples
-    --------
     >>> turns([2, 1], [1, 1], [(0, 0)], words=("it", "dog"), alt="One angle.")
     Picture: One angle.
     """
@@ -167,22 +146,15 @@ def turns(
 def clocks(words: Sequence[str], *, alt: str) -> Picture:
     """Show each word above a clock with two hands, and the four numbers of its tips.
 
+    Both hands start at twelve and turn clockwise from word to word.
+
     Equation: P[t] = (sin t, cos t, sin t/100, cos t/100)  (chapter positions)
 
     Parameters
     ----------
     words : sequence of str
         The tokens at positions 0, 1, 2 and so on.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Both hands start at twelve and turn clockwise from word to word.
-
-    Examples
-    --------
     >>> clocks(["dog", "food"], alt="The first hand turns by 57 degrees.")
     Picture: The first hand turns by 57 degrees.
     """
@@ -205,8 +177,6 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
 def rotated(x: Array, angle: float) -> Array:
     """Return two numbers, rotated counter-clockwise by an angle in radians.
 
-    Examples
-    --------
     >>> rotated(np.array([1.0, 0.0]), np.pi / 2).round(3)
     array([0., 1.])
     """
@@ -217,8 +187,6 @@ def rotated(x: Array, angle: float) -> Array:
 def convex_hull(points: Iterable[ArrayLike]) -> Array:
     """Return the corners of the convex hull, counter-clockwise.
 
-    Examples
-    --------
     >>> convex_hull([(0, 0), (2, 0), (1, 0.5), (1, 2)]).tolist()
     [[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]]
     """
@@ -246,8 +214,6 @@ def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> Array:
     Ahead of the tip there is room, unless a longer arrow goes the same way; then the
     name stands beside the tip, on the side away from that arrow.
 
-    Examples
-    --------
     >>> label_side((0, 1), others=[(2, 0)])
     array([0., 1.])
     >>> label_side((0, 1), others=[(0.1, 2)])

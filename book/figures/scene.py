@@ -18,17 +18,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from mha.plot import COLOURS, Picture
+from figures.picture import COLOURS, SANS, WIDEST, Picture
 
 Point = tuple[float, float]
 LIGHT = COLOURS | {
     "ink": "#222832", "paper": "#FFFFFF",
     "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",  # numbers on a weight
 }  # fmt: skip
-# Pixels of a column, because a notebook draws a picture as wide as the picture says.
-WIDEST = 736
 SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
-SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
 FAINT = 0.16  # the densest fill of a part at rest
@@ -45,8 +42,6 @@ def picture(scene: "Scene", alt: str) -> Picture:
 def paint(role: str) -> str:
     """Return the colour of a role as a page looks it up.
 
-    Examples
-    --------
     >>> paint("key")
     'var(--mha-key, #B04E00)'
     """
@@ -58,8 +53,6 @@ def ink_on(alpha: float) -> str:
 
     The two limits are where black and white have a contrast of 4.5 in both themes.
 
-    Examples
-    --------
     >>> [ink_on(weight) for weight in (0, 0.5, 1)]
     ['on0', 'on1', 'on2']
     """
@@ -184,8 +177,6 @@ class Scene:
     lit : bool
         Whether it is not at rest.
 
-    Examples
-    --------
     >>> scene = Scene(20, 10, lit=False)
     >>> scene.text(2, 8, "five")
     >>> scene.marks[0].role

@@ -188,8 +188,6 @@ def strip(chapter: str, chapters: Mapping[str, tuple[int, str]]) -> str:
     html : str
         A ``<nav>`` with one link per part of a layer.
 
-    Examples
-    --------
     >>> html = strip("softmax", {"softmax": (2, "02.html"), "scale": (3, "03.html")})
     >>> html.count("<li"), html.count("<a href"), html.count('class="lit"')
     (13, 1, 2)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chapters import chapter_number, chapter_of
+from figures.picture import Picture
 from figures.scene import Scene, corners, picture
 from mha import laws, zoo
-from mha.plot import Picture
 
 BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"
@@ -46,8 +46,6 @@ class Row(NamedTuple):
 def rows() -> tuple[Row, ...]:
     """Return the rows as chapter 12 stored them and as the laws find them now.
 
-    Examples
-    --------
     >>> [len(row.broken) for row in rows()]
     [0, 2, 4, 3, 5, 8, 9, 8, 5, 5, 3]
     """
@@ -100,9 +98,11 @@ def ten(layout: str = "wide") -> Scene:
     width, x_bar, bar, x_law, side, gap, high, small = plan
     scene = Scene(width, top + len(rows()) * high + 12)
     _columns(scene, x_bar, x_law, top, small, wide)
-    places = dict(_places(x_law, side, gap))
-    for chapter, x in _chapters(x_law, side, gap):
-        scene.text(x, top - 10, chapter, size=small, role="muted")
+    places = {}
+    for chapter, x, slugs in _groups(x_law, side, gap):
+        middle = x + side * len(slugs) / 2
+        scene.text(middle, top - 10, chapter, size=small, role="muted")
+        places |= {slug: x + side * k for k, slug in enumerate(slugs)}
     for k, row in enumerate(rows()):
         y, middle = top + k * high, top + (k + 0.5) * high
         if row.name == RIGHT:
@@ -111,8 +111,12 @@ def ten(layout: str = "wide") -> Scene:
         x = x_bar - (12 if wide else 6)
         look = {"anchor": "end", "size": size, "bold": row.name == RIGHT, "math": True}
         scene.text(x, middle + 4.5, name, **look)
-        _accuracy(scene, row, x_bar, middle, bar, 13, 12.5 if wide else 10.6, 6)
-        _tiles(scene, row, places, middle, side, 1)
+        size = 12.5 if wide else 10.6
+        place = x_bar, middle - 6.5, bar * row.accuracy, 13
+        scene.box(*place, radius=2.6, fill="weight")
+        place = x_bar + bar + 6, middle + 0.34 * size, f"{row.accuracy:.3f}"
+        scene.text(*place, size=size, anchor="start")
+        _tiles(scene, row, places, middle, side)
         if wide:
             count = str(len(row.broken) or "none")
             role = "wrong" if row.broken else "ink"
@@ -124,13 +128,8 @@ def ten(layout: str = "wide") -> Scene:
 def bugs() -> Picture:
     """Show the accuracy of the ten, and the laws that each of them breaks.
 
-    Returns
-    -------
-    picture : Picture
-        The emblem of the book, for a column of text; the page adds one for phones.
+    The emblem of the book, for a column of text; the page adds one for phones.
 
-    Examples
-    --------
     >>> bugs().alt[:34]
     '11 attention layers in 11 rows. Th'
     """
@@ -152,41 +151,19 @@ def _columns(
     scene.text(x_law, top - 27, "laws broken, by chapter", **look)
 
 
-def _chapters(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
-    """Yield each chapter that has laws, and the middle of its columns."""
+def _groups(x: float, side: float, gap: float) -> Iterator[tuple[str, float, list]]:
+    """Yield each chapter that has laws, where its columns begin, and its laws."""
     for chapter, group in groupby(laws.ATTENTION, key=lambda law: chapter_of(law.slug)):
-        count = sum(1 for _ in group)
-        yield str(chapter_number(chapter)), x + side * count / 2
-        x += side * count + gap
-
-
-def _places(x: float, side: float, gap: float) -> Iterator[tuple[str, float]]:
-    """Yield each law, and where its column begins."""
-    for _, group in groupby(laws.ATTENTION, key=lambda law: chapter_of(law.slug)):
-        for law in group:
-            yield law.slug, x
-            x += side
-        x += gap
-
-
-def _accuracy(
-    scene: Scene, row: Row, x: float, middle: float, long: float, high: float,
-    size: float, gap: float,
-) -> None:  # fmt: skip
-    """Draw a bar and write its number beside it."""
-    place = x, middle - high / 2, long * row.accuracy, high
-    scene.box(*place, radius=high / 5, fill="weight")
-    place = x + long + gap, middle + 0.34 * size, f"{row.accuracy:.3f}"
-    scene.text(*place, size=size, anchor="start")
+        slugs = [law.slug for law in group]
+        yield str(chapter_number(chapter)), x, slugs
+        x += side * len(slugs) + gap
 
 
 def _tiles(
-    scene: Scene, row: Row, places: dict[str, float], middle: float, side: float,
-    gap: float,
-) -> None:  # fmt: skip
+    scene: Scene, row: Row, places: dict[str, float], middle: float, side: float
+) -> None:
     """Draw a square for each law, red for a broken one."""
-    for broken, role, alpha in ((False, "ink", 0.09), (True, "wrong", 1)):
-        d = gap / 2 if broken else gap
+    for broken, role, alpha, d in ((False, "ink", 0.09, 1), (True, "wrong", 1, 0.5)):
         squares = [
             corners(x + d, middle - side / 2 + d, *[side - 2 * d] * 2)
             for slug, x in places.items()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from figures.picture import Picture
 from figures.scene import Scene, picture
-from mha.plot import Picture
 
 Array = NDArray[Any]
 NUMBER = 10.5  # points
@@ -19,20 +19,13 @@ ROLES = {"Q": "query", "K": "key", "V": "value"}
 def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
     """Show a batch as a rectangle of words and padding, and its mask below.
 
+    Padding is hatched, in the batch and in the mask.
+
     Parameters
     ----------
     sentences : sequence of sequence of str
         The words of each sentence; the longest one sets the width of the rectangle.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Padding is hatched, in the batch and in the mask.
-
-    Examples
-    --------
     >>> batch([["dog", "hungry"], ["it"]], alt="One place is padding.")
     Picture: One place is padding.
     """
@@ -64,7 +57,9 @@ def fused(
 ) -> Picture:  # fmt: skip
     """Show that X times two matrices side by side is two products side by side.
 
-    Equation: X [W_Q^(1) | W_Q^(2)] = [Q^(1) | Q^(2)]  (chapter split)
+    Each head has one colour, in its matrix and in its part of the product.
+
+    Equation: X [W_Q^(1) | W_Q^(2)] = [Q_1 | Q_2]  (chapter split)
 
     Parameters
     ----------
@@ -78,13 +73,6 @@ def fused(
         Row and column of one number of the product. It gets a frame, and so do the
         row and the column that it is made from.
 
-    Returns
-    -------
-    picture : Picture
-        Each head has one colour, in its matrix and in its part of the product.
-
-    Examples
-    --------
     >>> fused([[1, 2]], [[[1], [0]], [[0], [1]]], ["it"], follow=(0, 1)).alt[-57:]
     'The number 2 needs one row of X and one column of head 2.'
     """
@@ -102,15 +90,16 @@ def fused(
     scene.text(last - sign / 2, middle, "=", size=15, bold=True)
     scene.text(left + wide * d_model / 2, top - 9, "*X*", math=True, bold=True)
     _tiles(scene, (left, top), x, (wide, high), "ink", 0.04)
-    for start, pair, name in ((right, matrices, "*W_Q*"), (last, product, "*Q*")):
+    titles = ("*W_Q*⁽¹⁾", "*W_Q*⁽²⁾"), ("*Q*_1", "*Q*_2")
+    pairs = (right, matrices), (last, product)
+    for (start, pair), title in zip(pairs, titles, strict=True):
         for r, part in enumerate(pair):
             x0 = start + wide * d_k * r
             _tiles(scene, (x0, top), part, (wide, high), "query", 0.12 + 0.16 * r)
             look = {"role": "query", "bold": True}
             middle = x0 + wide * d_k / 2
             scene.text(middle, top - 25, f"head {r + 1}", size=10.5, **look)
-            title = name + "⁽¹⁾⁽²⁾"[3 * r : 3 * r + 3]
-            scene.text(middle, top - 9, title, math=True, **look)
+            scene.text(middle, top - 9, title[r], math=True, **look)
         bar = start + wide * d_k
         ends = [(bar, top - 3), (bar, top + high * len(pair[0]) + 3)]
         scene.shape(ends, stroke="ink", width=1.6)
@@ -127,87 +116,13 @@ def fused(
     )
 
 
-def board(
-    heads: ArrayLike, W_O: ArrayLike, words: Sequence[str], columns: Sequence[str], *,
-    names: Sequence[Sequence[str]], row: int, alt: str,
-) -> Picture:  # fmt: skip
-    """Show the output of two heads as the sum of what each of them adds.
-
-    Equation: Concat(H_1, …, H_h) W_O = Σ_r H_r W_O[r]  (chapter output)
-
-    Parameters
-    ----------
-    heads : array_like of shape (2, n, d_v)
-        The outputs of the heads.
-    W_O : array_like of shape (2 * d_v, d_model)
-        The output projection, for at most 4 columns.
-    words, columns : sequence of str
-        One word for each row, and one for each column of the output.
-    names : two sequences of str
-        What the columns of each head mean.
-    row : int
-        The row to follow, counted from 0.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-
-    Returns
-    -------
-    picture : Picture
-        From the top to the bottom: outputs, blocks of `W_O`, contributions, their sum.
-
-    Examples
-    --------
-    >>> H, W_O, names = np.ones((2, 1, 1)), np.eye(2), [["big"], ["red"]]
-    >>> board(H, W_O, ["it"], ["big", "red"], names=names, row=0, alt="Two heads.")
-    Picture: Two heads.
-    """
-    high, side, left, gap = 20, 37, 47, 12
-    H, W = np.asarray(heads, dtype=float), np.asarray(W_O, dtype=float)
-    d_v, wide, low = H.shape[-1], side * len(columns), high * len(words)
-    outputs, tables, last = 38, 126 + low, 302 + low
-    scene = Scene(left + 2 * wide + gap + 4, 326 + 2 * low)
-    middles = [left + wide / 2, left + wide * 1.5 + gap]
-    added = [h @ block for h, block in zip(H, np.split(W, 2), strict=True)]
-    top = float(np.abs([*added, sum(added)]).max())
-    quiet = {"role": "muted", "math": True}
-    loud = {"role": "output", "bold": True, "math": True}
-    for r, x in enumerate(middles):
-        scene.text(x, 14, f"head {r + 1}", **loud)
-        _table(scene, H[r], x, outputs, names[r], top)
-        scene.text(x, outputs + low + 15, f"*H*_{r + 1}, n × d_v", **quiet)
-        step = outputs + low + 45
-        scene.arrow([(x, step - 24), (x, step + 28)], "output")
-        scene.plate(x - 70, step - 11, 140, 22, 5, "output")
-        rows = f"times rows {r * d_v + 1}–{(r + 1) * d_v} of *W_O*"
-        scene.text(x, step + 4, rows, size=10, **loud)
-        _table(scene, added[r], x, tables, columns, top)
-        says = f"head {r + 1} adds, n × d_model"
-        scene.text(x, tables + low + 15, says, **quiet)
-    middle, y = sum(middles) / 2, 244 + low
-    for x in middles:
-        end = middle + (9 if x > middle else -9)
-        scene.arrow([(x, y - 20), (x, y), (end, y)], "output")
-    scene.plus(middle, y)
-    scene.arrow([(middle, y + 9), (middle, y + 34)], "output")
-    _table(scene, sum(added), middle, last, columns, top)
-    scene.text(middle, last + low + 16, "the board: *Y*, n × d_model", **loud)
-    for y, start in ((outputs, left), (tables, left), (last, middle - wide / 2)):
-        for i, word in enumerate(words):
-            place = start - 6, y + high * (i + 0.5) + 4
-            scene.text(*place, word, anchor="end", bold=i == row)
-    outlines = [(x, outputs, side * d_v) for x in middles]
-    outlines += [(x, tables, wide) for x in middles]
-    for x, y, w in [*outlines, (middle, last, wide)]:
-        place = x - w / 2 - 1, y + high * row - 1, w + 2, high + 2
-        scene.box(*place, radius=4, stroke="ink", width=1.6)
-    return picture(scene, alt)
-
-
 def sheet(
     parts: Mapping[str, Any], tokens: Sequence[str], features: Sequence[str], *,
     alt: str,
 ) -> Picture:  # fmt: skip
     """Show all steps from the words to the output, with the numbers as they are given.
+
+    Seven steps from the top to the bottom, the heads side by side.
 
     Equation: Y = Concat(H_1, H_2) W_O with H_r = A_r V_r  (chapter multi_head)
 
@@ -219,16 +134,7 @@ def sheet(
         Fractions are written as fractions.
     tokens, features : sequence of str
         The words, and the names of the columns of X.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Seven steps from the top to the bottom, the heads side by side.
-
-    Examples
-    --------
     >>> one = [[1]]
     >>> parts = dict.fromkeys(["X", "W_Q", "W_K", "W_V", "W_O", "Y"], one)
     >>> parts |= dict.fromkeys("QKVSAH", [one, one])
@@ -280,22 +186,6 @@ def _tiles(
     for (i, j), number in np.ndenumerate(M):
         box = x + wide * j + 0.7, y + high * i + 0.7, wide - 1.4, high - 1.4
         scene.cell(*box, f"{number:g}", role, alpha)
-
-
-def _table(
-    scene: Scene, M: Array, middle: float, y: float, names: Sequence[str], top: float
-) -> None:
-    """Draw one table of the board, with the names of its columns above it."""
-    high, wide = 20, 37
-    left = middle - wide * M.shape[1] / 2
-    for j, name in enumerate(names):
-        scene.text(left + wide * (j + 0.5), y - 5, name, size=9, role="muted")
-    for (i, j), value in np.ndenumerate(M):
-        place = left + wide * j + 1, y + high * i + 1, wide - 2, high - 2
-        words = f"{value:.2f}".replace("-", "−") if abs(value) >= 0.005 else "0"
-        alpha = 0.035 + 0.26 * abs(value) / top
-        scene.cell(*place, words, "output", alpha, size=10.5)
-    scene.box(left, y, wide * M.shape[1], high * len(M), stroke="output")
 
 
 def _matrix(

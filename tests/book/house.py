@@ -151,13 +151,6 @@ def numbers_are_short(chapter):
 
 
 @chapter_rule
-def chapter_is_in_form(chapter):
-    before = nbformat.writes(chapter.notebook)
-    if before + "\n" != refresh().in_form(nbformat.reads(before, 4), chapter.stem):
-        yield f"run .ci/refresh --form {chapter.stem}"
-
-
-@chapter_rule
 def figures_have_caption_and_name(chapter):
     for cell, following in pairwise([*chapter.cells, None]):
         if cell.cell_type == "code" and is_picture(cell):

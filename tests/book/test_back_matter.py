@@ -200,23 +200,6 @@ def test_the_glossary_is_in_the_order_of_the_alphabet():
     assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
 
 
-def test_each_letter_of_the_glossary_can_be_jumped_to():
-    letters = re.findall(r"\[(\w)\]\(#(\w)\)", read("glossary.md"))
-    groups = re.split(r"^## ", read("glossary.md"), flags=re.M)[1:]
-    assert [a for a, _ in letters] == [group[0] for group in groups]
-    assert all(a.lower() == b for a, b in letters)
-    for group in groups:
-        words = re.findall(r"^(\S.*)\n  \S", group, re.M)
-        assert words and {word[0].upper() for word in words} == {group[0]}
-
-
-def test_every_answer_of_the_interview_is_folded_below_its_question():
-    for question, answer in questions():
-        inside = answer.strip()
-        assert inside.startswith("<details>\n<summary>Answer</summary>\n\n"), question
-        assert inside.endswith("\n\n</details>") and inside.count("<details>") == 1
-
-
 def test_the_solutions_list_every_exercise():
     pytest.importorskip("sphinx")
     catalogue = extension("catalogue")

@@ -21,7 +21,6 @@ FOR_SOLUTIONS = [
     house.code_keeps_to_itself,
     house.outputs_are_clean,
     house.numbers_are_short,
-    house.chapter_is_in_form,
     house.notebook_is_portable,
 ]
 
@@ -47,6 +46,11 @@ def test_every_page_keeps_the_rules(path):
 @pytest.mark.parametrize("path", SOLUTIONS, ids=named)
 def test_every_notebook_of_solutions_keeps_the_rules(path):
     assert complaints(FOR_SOLUTIONS, Chapter.read(path)) == []
+
+
+@pytest.mark.parametrize("path", [*CHAPTERS, *SOLUTIONS], ids=named)
+def test_every_notebook_is_in_form(path):
+    assert house.refresh().check(path), f"run .ci/refresh --form {path.stem}"
 
 
 def exercises_of(chapter):
@@ -134,84 +138,44 @@ def good_chapter():
     return nbformat.reads(text, as_version=4)
 
 
-def find(notebook, text):
-    return next(cell for cell in notebook.cells if text in cell.source)
-
-
-def replace(old, new):
-    """Return an edit: put `new` in the place of `old`."""
-
-    def edit(notebook):
-        cell = find(notebook, old)
-        cell.source = cell.source.replace(old, new)
-
-    return edit
-
-
-def add(text):
-    return replace("We look.", f"We look.\n{text}")
-
-
-def shows(text, *outputs):
-    """Return an edit: the cell that holds `text` shows something else."""
-    return lambda notebook: find(notebook, text).update(outputs=list(outputs))
-
-
-def tagged(text, *tags):
-    """Return an edit: the cell that holds `text` has these tags."""
-    return lambda notebook: find(notebook, text).metadata.update(tags=list(tags))
-
-
-def drop(text):
-    return lambda notebook: notebook.cells.remove(find(notebook, text))
-
-
-BAD = {
-    "title_is_followed_by_a_sentence": [replace("# How much is three?", "# Three")],
+BAD = {  # what stands in the file of the good chapter, and what breaks each rule
+    "title_is_followed_by_a_sentence": [("# How much is three?", "# Three")],
     "levels_begin_with_what_is_in_them": [
-        replace("\n\nFor counters: it is after two.", ""),
-        replace("## Deeper", "## Deeper: why three?"),
+        ("For counters: it is after two.", ""), ("## Deeper", "## Deeper: why three?"),
     ],
     "code_keeps_to_itself": [
-        replace("three = 1 + 1 + 1", line)
-        for line in (
-            "%matplotlib inline", "sys.path.append('x')", 'open("/tmp/x")',
+        ("three = 1 + 1 + 1", line) for line in (
+            "%matplotlib inline", "sys.path.append('x')", "open('/tmp/x')",
             "urllib.request.urlopen(x)", "from mha import _doors, laws",
         )
     ],
     "outputs_are_clean": [
-        shows("three = 1", new_output("error", ename="E", evalue="", traceback=[])),
-        shows("three = 1", printed("careful", name="stderr")),
-        shows("three = 1", printed("/home/me/book.py:3: careful")),
+        ('"stdout"', '"stderr"'), ("3\\n", "/home/me/book.py:3: careful"),
     ],
-    "numbers_are_short": [shows("three = 1", printed("3.00001"))],
-    "chapter_is_in_form": [lambda notebook: notebook.metadata.update(author="me")],
+    "numbers_are_short": [("3\\n", "3.00001")],
     "figures_have_caption_and_name": [
-        drop("**Figure 0.1.**"), shows("figures.bars"),
-        shows("figures.bars", printed("3"), PICTURE),
+        ("**Figure 0.1.**", "Below"), ("Picture: One bar", "One bar"),
     ],
     "figures_are_pictures_with_alt_text": [
-        shows("figures.bars", result("Picture: ")),
-        shows("figures.bars", result("Picture: The bar ends at three.")),
+        ("Picture: One bar of height three.", "Picture: "),
+        ("Picture: One bar of height three.", "Picture: The bar ends at three."),
     ],
-    "figures_show_where_no_script_runs": [
-        shows("figures.bars", result("View: A.", **{"text/html": "<svg></svg>"}))
-    ],
+    "figures_show_where_no_script_runs": [("image/png", "text/html")],
     "exercises_have_check_hint_and_link_to_a_solution": [
-        drop("check.number"), replace("<summary>Hint</summary>", "Hint"),
-        replace("[Solution](solutions/00_good.ipynb#cell-id=exercise-0-1)", ""),
+        ("check.number", "number"), ("<summary>Hint</summary>", "Hint"),
+        ("[Solution](solutions/00_good.ipynb#cell-id=exercise-0-1)", "None"),
     ],
-    "solutions_are_kept_apart": [shows("check.number", result("passed: a number"))],
+    "solutions_are_kept_apart": [("not attempted yet: a", "passed: a")],
     "predicted_outputs_are_asked_for_and_answered_in_a_fold": [
-        tagged("three = 1", "predict"), drop("What happens"),
+        ("**Before you run it:**", "Here:"), ("What happens", "After it"),
     ],
     "notebook_is_portable": [
-        add("See {doc}`01_dot_product`."), add("```{math}\nx\n```"),
-        add("$\\softmax(s)$"),
+        ("We look.", line)
+        for line in ("See {doc}`01_dot_product`.", "```{math}", r"$\\softmax(s)$")
     ],
-    "equations_with_a_number_have_an_address": [replace('<a id="eq-three"></a>', "")],
-    "folds_are_closed": [replace("\n\n</details>", " </details>")],
-    "papers_are_cited_as_the_bibliography_has_them": [replace("(2017)", "(2018)")],
+    "equations_with_a_number_have_an_address": [(r'<a id=\"eq-three\"></a>', "")],
+    "folds_are_closed": [("</details>", "")],
+    "papers_are_cited_as_the_bibliography_has_them": [("(2017)", "(2018)")],
 }  # fmt: skip
 
 
@@ -222,7 +186,8 @@ def test_a_good_chapter_passes_every_rule():
 
 @pytest.mark.parametrize("rule", CHAPTER_RULES + PROSE_RULES, ids=named)
 def test_a_bad_chapter_is_refused(rule):
-    for number, edit in enumerate(BAD[named(rule)]):
-        notebook = good_chapter()
-        edit(notebook)
-        assert list(rule(Chapter(notebook, "00_good"))), number
+    good = nbformat.writes(good_chapter())
+    for old, new in BAD[named(rule)]:
+        assert old in good
+        bad = nbformat.reads(good.replace(old, new), as_version=4)
+        assert list(rule(Chapter(bad, "00_good"))), (old, new)

@@ -79,6 +79,8 @@ def test_the_class_refuses_what_would_run_silently(of):
     for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
         with pytest.raises(AssertionError):
             layer(X, padding)
+    with pytest.raises(AssertionError, match="X: "):
+        layer(X[0])
     with pytest.raises(AssertionError, match="10 columns do not make 3 equal heads"):
         of(10, 3)
 

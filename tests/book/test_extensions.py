@@ -11,7 +11,6 @@ pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
 from docutils import nodes
-from sphinx import addnodes
 
 import figures
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
@@ -179,6 +178,8 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     top = tree[0]
     top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
     top.insert(4, section("What you can now say", "It works."))
+    quote = nodes.block_quote("", nodes.paragraph("", "It is so."))
+    top.insert(5, section("The law", quote))
     env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
     builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
     opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
@@ -190,6 +191,7 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
     ]
     titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
     assert "law-card" in titles["The law"][1].astext()
+    assert quote["classes"] == ["law-card"] and len(quote.parent) == 2
     assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
     fold = titles["Code and checks"]
     assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
@@ -201,15 +203,6 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs():
 
 PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: block">
 <text style="font-size: 8.5px">a</text><text style="font-size: 30px">b</text></svg>"""
-
-
-def test_small_text_in_a_picture_may_grow_and_large_text_stays():
-    drawings = extension("drawings")
-    page = drawings.PICTURE.sub(drawings.both, PICTURE)
-    least = drawings.LEAST * 716 / drawings.COLUMN
-    assert f'style="--on-a-phone: {least:.2f}px; display' in page
-    assert "font-size: max(8.5px, var(--least, 0px))" in page
-    assert "font-size: 30px" in page and "mha-narrow" not in page
 
 
 def test_a_wide_picture_stands_beside_its_narrow_layout():
@@ -233,73 +226,12 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
 
 def test_the_first_use_of_a_word_leads_to_its_meaning():
     words = extension("words")
-    tree = section("Heads", "Logits are scores.", "A logit again.")
-    chosen = {"logit": ("term-logit", "A score.")}
-    words.link_words(tree, chosen, "glossary.html")
+    tree = section("Heads", "A logit rate. Logits are scores.", "A logit again.")
+    terms = {"logit": ("term-logit", "A score."), "logit rate": ("term-rate", "")}
+    words.link_words(tree, terms, {"logit"}, "glossary.html")
     (link,) = tree.findall(nodes.reference)
     assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
     assert link["refuri"] == "glossary.html#term-logit"
-
-
-# What the search reads
-
-
-def test_a_section_and_a_word_are_passages_with_what_they_say_and_nothing_else():
-    search = extension("search")
-    term = nodes.term("", "mask", ids=["term-mask"])
-    meaning = nodes.definition("", nodes.paragraph("", "A table."))
-    words = nodes.definition_list("", nodes.definition_list_item("", term, meaning))
-    formula = nodes.paragraph("", "", nodes.math("", "\\frac{q \\cdot k}{\\sqrt{d_k}}"))
-    law = section("The law", "It holds.", formula, cell("printed"))
-    law["ids"] = ["the-law"]
-    top = section("Masks", "Who may?", law, addnodes.glossary("", words))
-    top["ids"] = ["masks"]
-    found = list(search.passages(nodes.document(None, None, "", top)))
-    assert found == [
-        ["", "Masks", "Who may?", ""],
-        ["the-law", "The law", "It holds. q ·k/√d_k", "code"],
-        ["term-mask", "mask", "A table.", ""],
-    ]
-
-
-# What a page loads
-
-
-def test_a_page_loads_what_it_uses_and_asks_no_other_host():
-    theme = extension("theme")
-    names = "copybutton.js", "sphinx-thebe.js", "words.js", "book.css"
-    assets = [SimpleNamespace(filename=name, attributes={}) for name in names]
-    assets.append(SimpleNamespace(filename=None, attributes={"body": "THEBE_JS_URL"}))
-    context = {
-        "body": '<div class="highlight">',
-        "script_files": assets,
-        "css_files": [],
-    }
-    theme.choose(None, "", "", context, None)
-    assert [each.filename for each in context["script_files"]] == [
-        "copybutton.js", "book.css",
-    ]  # fmt: skip
-
-
-# Numbers from zero
-
-
-def test_chapters_are_counted_from_zero_and_sphinx_gets_its_numbers_back():
-    zero = extension("from_zero")
-    reference = nodes.reference("", "Overview", secnumber=(1,))
-    env = SimpleNamespace(
-        toc_secnumbers={"a": {"": (1,), "#b": None}, "back": {"": None}},
-        toc_fignumbers={"a": {"figure": {"fig": (1, 2)}}},
-        titles={"a": nodes.title("", "Overview", secnumber=(1,))},
-        tocs={"a": nodes.bullet_list("", reference)},
-    )
-    zero.count_from_zero(None, env)
-    assert env.toc_secnumbers == {"a": {"": (0,), "#b": None}, "back": {"": None}}
-    assert env.toc_fignumbers["a"]["figure"]["fig"] == (0, 2)
-    assert env.titles["a"]["secnumber"] == reference["secnumber"] == (0,)
-    zero.give_back(None, env)
-    zero.give_back(None, env)  # only once
-    assert env.toc_fignumbers["a"]["figure"]["fig"] == (1, 2)
 
 
 # Where it is published
@@ -344,20 +276,6 @@ def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypa
         assert re.fullmatch(r"us\. Version \d\S+, \d+ \w+ \d{4}", config.copyright)
         assert (config.ogp_social_cards == publish.CARDS) == cards
     assert all((ROOT / path).exists() for path in publish.CARDS.values())
-
-
-def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
-    load(ROOT / ".ci" / "colab", "colab").main(FORK["BOOK_REPOSITORY"], tmp_path)
-    pattern = "book/**/[0-9]*.ipynb"
-    copies = sorted(path.relative_to(tmp_path) for path in tmp_path.glob(pattern))
-    assert copies == sorted(path.relative_to(ROOT) for path in ROOT.glob(pattern))
-    for name in copies:
-        copy = json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        first = next(c for c in copy["cells"] if c["cell_type"] == "code")
-        assert first["id"] == "install"
-        source = "".join(first["source"])
-        assert FORK["BOOK_REPOSITORY"] in source
-        assert f"%cd ~/head-by-head/{name.parent.as_posix()}" in source
 
 
 def test_the_copy_of_a_chapter_installs_only_what_the_chapter_needs():

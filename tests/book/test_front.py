@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 
 from figures import front, ten
-from mha import laws, scaled_dot_product_attention, zoo
+from mha import scaled_dot_product_attention, zoo
 from tests.book.load import ROOT, extension
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,8 +23,8 @@ def page():
 
 
 def test_the_stored_runs_reach_what_the_page_says():
-    for facts in front.hook().values():
-        assert facts["accuracy"] == 1.0 and facts["loss"][-1] < 0.01
+    for facts in (front.hook()[name] for name in (front.A, front.B)):
+        assert facts["accuracy"] == 1.0 and facts["loss"] < 0.01
         assert facts["answer"] == facts["example"][::-1]
 
 
@@ -73,11 +73,6 @@ def test_the_law_on_the_page_is_broken_by_b_and_satisfied_by_a():
     assert front.facts()["got"] != front.facts()["expected"]
 
 
-def test_the_picture_says_of_the_ten_bugs_what_a_report_says():
-    rows = ten.rows()
-    assert rows[0].broken == () and len({row.broken for row in rows}) == len(rows)
-    for row in rows[::5]:
-        report = laws.check(getattr(zoo, row.name), laws.ATTENTION)
-        assert tuple(finding.law.slug for finding in report.broken) == row.broken
+def test_the_picture_of_the_readme_says_what_it_shows():
     alt = re.search(r"!\[(.*?)\]\(book/_static/ten.png\)", README)[1]
     assert ten.worst() in alt

@@ -50,11 +50,6 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert "mha/py.typed" in inside
 
 
-def test_the_requirements_install_the_package_with_every_extra():
-    (line,) = re.findall(r"^-e \.\[(.*)\]$", text("requirements.txt"), re.M)
-    assert line.split(",") == list(project()["optional-dependencies"])
-
-
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])
 def test_links_of_the_guides_lead_to_files(name):
     shown = re.sub(r"`\[.*?\)`", "", text(".github", name))  # links as examples

@@ -8,7 +8,6 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from tests.book import house
 from tests.book.load import ROOT, load
 
 GOOD = "04_masks.ipynb"
@@ -19,7 +18,6 @@ def refresh(tmp_path, monkeypatch):
     """Return the script, set on an empty book; it may not start a kernel."""
     module = load(ROOT / ".ci" / "refresh", "refresh")
     monkeypatch.setattr(module, "BOOK", tmp_path)
-    monkeypatch.setattr(module, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.setattr(module, "execute", refuse)
     return module
 
@@ -81,7 +79,7 @@ def test_a_typo_is_a_diff_of_one_line_and_stays_in_form(refresh):
     assert ids(path) == ["title", "sum", "0fe1a2b3c4d5"]
 
 
-@pytest.mark.parametrize("bad", [None, "", "not valid", "é", "a" * 65, 3, "title"])
+@pytest.mark.parametrize("bad", [None, "not valid", "é", "a" * 65, "title"])
 def test_a_missing_invalid_or_taken_id_is_replaced_and_only_that_one(refresh, bad):
     path = store(refresh, cells())
     edited(path, lambda n: n["cells"][1].update(id=bad))
@@ -95,18 +93,6 @@ def test_a_missing_invalid_or_taken_id_is_replaced_and_only_that_one(refresh, ba
     assert run(refresh, "--check") == 0
 
 
-def test_stored_chapters_are_in_form(capsys):
-    assert run(house.refresh(), "--check") == 0, capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", ["04_masks", "masks", "book/04_masks.ipynb"])
-def test_a_chapter_is_found_by_its_name_with_or_without_number(refresh, name):
-    path = store(refresh, cells())
-    store(refresh, cells(), "09_multi_masks.ipynb")
-    assert refresh.chosen(name) == path
-    assert "no notebook" in run(refresh, "--check", name.replace("masks", "mask"))
-
-
 def test_code_that_changed_under_the_same_output_is_named(refresh, capsys, monkeypatch):
     path = store(refresh, cells())
     committed = refresh.read(path)
@@ -118,15 +104,6 @@ def test_code_that_changed_under_the_same_output_is_named(refresh, capsys, monke
     edited(path, lambda n: n["cells"][1].update(outputs=[printed(["3\n"])]))
     run(refresh, "--check")
     assert capsys.readouterr().out == ""
-
-
-def test_without_an_option_a_chapter_is_run_and_its_outputs_stored(refresh):
-    refresh.execute = house.refresh().execute  # a real kernel, in the folder of house
-    path = store(refresh, [new_code_cell("print(6 * 7)", id="product")])
-    assert run(refresh, "masks") == 0
-    (cell,) = refresh.read(path).cells
-    assert (cell.id, cell.outputs) == ("product", [printed("42\n")])
-    assert not refresh.SECONDS.exists()
 
 
 def chapter_of(*texts):

@@ -1,63 +1,31 @@
-"""What the page "Test your own attention" shows runs, with the table that is stored.
+"""The page "Test your own attention" shows the table that is stored.
 
-tests/weekly computes the table again.
+tests/weekly computes the table again, and runs what the page shows.
 """
 
-import contextlib
-import functools
-import importlib.util
-import inspect
-import io
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import mha
 from mha import laws
+from tests.book.load import extension, load
 
 torch = pytest.importorskip("torch")
 
 BOOK = Path(__file__).parents[2] / "book"
 SCRIPT = BOOK / "_data" / "public_layers.py"
-
-
-def load(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-layers = load("public_layers", SCRIPT)
-catalogue = load("catalogue_of_layers", BOOK / "_ext" / "catalogue.py")
+layers, catalogue = load(SCRIPT), extension("catalogue")
 ROWS = layers.rows()
 TABLE = json.loads(layers.STORE.read_text(encoding="utf-8"))
 STORED = TABLE["layers"]
 SLUGS = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
 PAGE = (BOOK / "own_attention.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-# What later blocks of the page need.
-DEFINING = [
-    x for x in PYTHON if re.search(r"^(class|QKV =|rotary =|def change)", x, re.M)
-]
-OTHERS = [x for x in PYTHON if x not in DEFINING]
 INCLUDED = re.findall(
     r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```", PAGE
 )
-# The name of a distribution, where it is imported by another.
-IMPORTED = {"x-transformers": "x_transformers"}
-
-
-def needs(library):
-    """Skip the test, by name, where a library is missing."""
-    if library:
-        name = IMPORTED.get(library, library)
-        pytest.importorskip(name, reason=f"{library} is not installed")
 
 
 # The table
@@ -97,50 +65,6 @@ def test_every_adapter_on_the_page_is_that_of_the_script():
     assert all(callable(getattr(layers, name)) for name in INCLUDED)
 
 
-@functools.cache
-def page_once():
-    """Return what the definitions of the page leave behind, and what they print."""
-    names = {"__name__": "mine"}
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        for block in DEFINING:
-            exec(block, names)
-    for name in INCLUDED:
-        exec(inspect.getsource(getattr(layers, name)), names)
-    return names, printed.getvalue()
-
-
-def names_of_page():
-    """Return what is there once the definitions of the page were copied and run."""
-    return dict(page_once()[0])
-
-
-def test_the_report_on_the_page_is_what_comes():
-    assert PAGE.split("```text\n✗")[1].split("```")[0] in page_once()[1]
-
-
-def after(text):
-    """Return the block of results that follows this text on the page."""
-    return PAGE.split(text)[1].split("```text\n")[1].split("```")[0]
-
-
-def test_a_rotary_layer_gives_the_reports_and_the_offsets_of_the_page():
-    names, printed, laws_of = *page_once(), {}
-    assert after("for report in (off, on, backwards)") in printed
-    for name in ("off", "on", "backwards"):
-        report = names[name]
-        assert report.holds
-        laws_of[name] = {f.law.slug: f.verdict for f in report.findings}
-    assert laws_of["on"] == laws_of["backwards"]
-    assert set(names["rotary"]["breaks"]) == {
-        slug for slug, verdict in laws_of["on"].items() if verdict == "declared"
-    }
-    both = zip(laws_of["off"].values(), laws_of["on"].values(), strict=True)
-    assert sum(a != b == "not asked" for a, b in both) == 7
-    assert "seven laws are not asked" in " ".join(PAGE.split())
-    assert after("def change_by_offset") in printed
-    assert names["change_by_offset"]((1, 1)) < 1e-12
-
-
 @pytest.mark.parametrize("gradients", [True, False])
 def test_attention_of_torch_gives_nan_for_empty_rows_on_its_fast_path(gradients):
     torch.manual_seed(0)
@@ -159,75 +83,11 @@ def test_attention_of_torch_gives_nan_for_empty_rows_on_its_fast_path(gradients)
     assert not torch.allclose(biased, hidden)
 
 
-@pytest.mark.parametrize("block", OTHERS, ids=range(len(OTHERS)))
-def test_each_block_of_the_page_runs(block):
-    used = {
-        "transformers": ("bert", "gpt2", "llama"), "keras": ("keras_layer",),
-        "jax": ("jax.nn",), "flax": ("flax_nnx",), "timm": ("timm_layer",),
-        "x-transformers": ("x_transformers", "cross"),
-    }  # fmt: skip
-    for library, words in used.items():
-        if any(re.search(rf"\b{word}", block) for word in words):
-            needs(library)
-    names, before = names_of_page(), torch.backends.mha.get_fastpath_enabled()
-    try:
-        exec(block, names)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-    if "def test_" in block:
-        with pytest.raises(AssertionError, match="empty_rows_give_zero"):
-            names["test_my_attention_satisfies_the_laws"](laws.assert_lawful)
-
-
-def test_the_line_for_a_shell_finds_the_same(tmp_path):
-    (tmp_path / "mine.py").write_text(PYTHON[0].split("\n\n\nreport =")[0])
-    line = PAGE.split("```bash\n")[1].split("\n```")[0]
-    assert line.startswith("python ")
-    line = line.replace("python ", f'"{sys.executable}" ', 1)
-    line = line.replace("mine.py", str(tmp_path / "mine.py"))
-    done = subprocess.run(line, shell=True, capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    assert "empty_rows_give_zero" in done.stdout
-
-
 def test_every_broken_law_has_its_explanation_on_the_page():
     for row in STORED:
         for slug in row["broken"]:
             anchor = catalogue.reason(row, slug).partition("(#")[2].rstrip(")")
             assert f"({anchor})=\n### " in PAGE
-
-
-def sizes_asked(**words):
-    """Return the heads and widths that a layer is asked for."""
-    asked = set()
-
-    def run(x, weights, n_heads, mask=None):
-        width = weights["W_Q"].shape[1] // n_heads
-        asked.add((n_heads, width))
-        wide = dict(weights)
-        for name in ("W_K", "W_V"):
-            blocks = weights[name].reshape(x.shape[-1], -1, width)
-            repeated = blocks.repeat(n_heads // blocks.shape[1], 1)
-            wide[name] = repeated.reshape(x.shape[-1], -1)
-        four = (wide[name] for name in ("W_Q", "W_K", "W_V", "W_O"))
-        return mha.multi_head_attention(x, *four, n_heads, mask)
-
-    assert laws.check(laws.Adapter(run), **words).holds
-    return asked
-
-
-def test_the_sizes_that_a_layer_must_accept_are_those_of_the_page():
-    text = " ".join(PAGE.split())
-    for words, heads in ({}, "heads"), ({"n_kv_heads": 2}, "heads instead"):
-        counts, widths = (listed(x) for x in zip(*sizes_asked(**words), strict=True))
-        assert f"there are {counts} {heads}" in text
-        assert f"Each head is {widths} columns wide" in text
-
-
-def listed(numbers):
-    """Return the numbers as the page lists them."""
-    *first, last = map(str, sorted({*numbers}))
-    return " or ".join(filter(None, [", ".join(first), last]))
 
 
 def test_every_word_of_the_conventions_is_in_the_table_of_words():

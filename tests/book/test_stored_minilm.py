@@ -1,6 +1,5 @@
 """What chapter 14 stores is what its script gives; without weights it is skipped."""
 
-import importlib.util
 import json
 
 import numpy as np
@@ -8,14 +7,12 @@ import pytest
 
 import pretrained
 from tests.book.house import BOOK
+from tests.book.load import load
 
 CHAPTER = BOOK / "14_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
 
-spec = importlib.util.spec_from_file_location("minilm", BOOK / "_data" / "minilm.py")
-minilm = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(minilm)
-
+minilm = load(BOOK / "_data" / "minilm.py")
 TABLE = json.loads(minilm.STORE.read_text(encoding="utf-8"))
 
 
@@ -29,32 +26,6 @@ def model():
 @pytest.fixture(scope="module")
 def full(model):
     return model.embed(minilm.SIXTY)
-
-
-# By hand
-
-
-def test_a_paraphrase_is_found_if_nearest_and_wins_if_nearer_than_the_same_words():
-    turn = np.array([[1.0, 0], [0, 1]])
-    paraphrases, same_words = turn, -turn
-    E = np.concatenate([turn, paraphrases, same_words])
-    assert minilm.found(E) == (1, 1)
-    E = np.concatenate([turn, turn[::-1], turn])
-    assert minilm.found(E) == (0, 0)
-
-
-def test_the_sentences_come_in_twenties_and_none_comes_twice():
-    assert len(minilm.SENTENCES) == len(minilm.TRIPLES) == 20
-    sentences = [*minilm.SENTENCES, *minilm.SIXTY]
-    assert len(set(sentences)) == len(sentences) == 80
-
-
-def test_each_pair_names_two_nouns_that_it_tells_of():
-    assert len(set(map(tuple, minilm.PAIRS))) == 24
-    for told, first, second, *ends in minilm.PAIRS:
-        words = told.split()
-        assert words.count(first) == words.count(second) == 1
-        assert len(set(ends)) == 2
 
 
 # Laws
@@ -91,15 +62,3 @@ def test_the_weights_of_it_are_what_the_model_gives(model):
             np.testing.assert_allclose(row, again[name], rtol=0, atol=CLOSE)
         else:
             assert row == again[name]
-
-
-# Refusals
-
-
-def test_a_named_folder_without_the_files_is_no_reason_to_skip(tmp_path, monkeypatch):
-    path = BOOK / "conftest.py"
-    spec = importlib.util.spec_from_file_location("conftest_of_the_book", path)
-    conftest = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(conftest)
-    monkeypatch.setenv(pretrained.VARIABLE, str(tmp_path))
-    assert not conftest.weights_are_missing()

@@ -1,6 +1,7 @@
 """The live house: every number explains itself, can be changed, and breaks laws."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -10,7 +11,7 @@ import figures
 from tests.browser.looks import barriers
 from tests.browser.test_figures import PAGE
 
-FAST = 5  # milliseconds of script that an interaction may take at the median
+FAST = 5  # milliseconds of script that an interaction takes at the median
 
 
 class House:
@@ -50,6 +51,11 @@ class House:
         return self.root.locator(".told").inner_text()
 
 
+@cache
+def html_of(part="whole"):
+    return figures.house(part)._repr_html_()
+
+
 @pytest.fixture
 def show(window, windows):
     """Return a function that shows a part; in the end no script has failed."""
@@ -58,7 +64,7 @@ def show(window, windows):
     def show_part(part="whole", **options):
         page = window(**options)
         windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
-        page.set_content(PAGE.format("", figures.house(part)._repr_html_()))
+        page.set_content(PAGE.format("", html_of(part)))
         if options.get("java_script_enabled", True):
             page.wait_for_selector(".cells [role=gridcell]")
         return House(page)
@@ -93,13 +99,34 @@ def test_a_number_is_changed_by_keys_and_by_buttons_and_escape_takes_it_back(sho
     assert [house.text("X", 2, j) for j in range(4)] == ["1", "1", "1", "0"]
 
 
-def test_the_task_of_a_part_is_reached_by_changing_one_key(show):
-    house = show("overview")
+TASKS = {  # of each part: where to go, and what to press there
+    "overview": [("Kt", 0, 1, ["2", "Enter", "ArrowDown", "1"])],
+    "scores": [("Kt", 1, 1, "5")],
+    "softmax": [("S", 2, 3, "+")],
+    "scale": [("A", 0, 0, ["Tab", " "])],
+    "attention": [("X", 2, 2, "0")],
+    "mask": [("mask", i, j, " ") for i in range(3) for j in range(i + 1, 4)],
+    "output": [("W_O", 2, 2, "1")],
+}
+
+
+@pytest.mark.parametrize("part", TASKS)
+def test_the_task_of_a_part_is_reached_with_the_keys(part, show):
+    house = show(part)
     aim = house.root.locator(".aim")
-    assert "0.017" in aim.inner_text() and "Reached" not in aim.inner_text()
-    house.cell("Kt", 0, 1).focus()
-    house.press("2", "Enter", "ArrowDown", "1", "Enter")
-    assert house.text("S", 2, 1) == "5" and "Reached" in aim.inner_text()
+    for place in TASKS[part]:
+        assert "Reached" not in aim.inner_text()
+        house.cell(*place[:3]).focus()
+        house.press(*place[3])
+    assert "Reached" in aim.inner_text()
+
+
+def test_chapter_9_ends_in_powers_of_two(show):
+    house = show("multi_head")
+    house.cell("Y", 2, 1).hover()
+    assert house.says.endswith("= 1.375·0 + 1.125·(−1) + 1.125·1 + 0.5·0 = 0.")
+    house.cell("A", 2, 0).hover()
+    assert house.says.endswith("/ (32 + 8 + 8 + 16) = 0.5.")
 
 
 def test_mask_scale_and_head_are_changed_and_explained(show):
@@ -173,19 +200,23 @@ def test_a_script_takes_a_few_milliseconds(show):
     house = show()
     house.root.get_by_role("button", name="all steps").click()
     house.cell("X", 2, 1).focus()
-    times = house.page.evaluate(
-        """() => [...Array(41).keys()].map((k) => {
-            const began = performance.now();
-            const key = { key: k % 2 ? "-" : "+", bubbles: true };
-            document.activeElement.dispatchEvent(new KeyboardEvent("keydown", key));
-            return performance.now() - began;
-        }).sort((a, b) => a - b)"""
-    )
-    assert times[20] < 4 * FAST, times[20]  # a loaded machine is slower than a reader's
+    session = house.page.context.new_cdp_session(house.page)
+    # seconds of the processor, which others who use the machine do not lengthen
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent():
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "ScriptDuration")
+
+    times = []
+    for k in range(41):
+        before = spent()
+        house.press("-" if k % 2 else "+")
+        times.append(1000 * (spent() - before))
+    assert sorted(times)[20] < FAST
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_no_barrier(show, theme, width):
     house = show(theme=theme, width=width)
     house.choose("Break it", "mask upside down")
@@ -196,8 +227,8 @@ def test_axe_finds_no_barrier(show, theme, width):
 
 def test_nothing_moves_when_the_numbers_come_alive(show, window):
     page = window()
-    html = figures.house()._repr_html_()
-    page.set_content(PAGE.format("", f'<p style="height: 3000px">far</p>{html}'))
+    far = f'<p style="height: 3000px">far</p>{html_of()}'
+    page.set_content(PAGE.format("", far))
     house = page.locator(".mha-house")
     still = house.bounding_box()["height"]
     assert page.locator(".cells").count() == 0  # it is far from the window

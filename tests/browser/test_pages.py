@@ -11,12 +11,14 @@ from tests.browser.conftest import ROOT, SUBPATH
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
 
 CHAPTER = "book/05_attention"
+LIGHT, DARK = ("light", 1280), ("dark", 390)
 KINDS = [
-    "book/index",
-    CHAPTER,
-    "book/solutions/05_attention",
-    "book/glossary",
-    "search",
+    ("book/index", *DARK),
+    (CHAPTER, *LIGHT),
+    (CHAPTER, *DARK),
+    ("book/solutions/05_attention", *LIGHT),
+    ("book/glossary", *DARK),
+    ("search", *LIGHT),
 ]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 PAGES = [TOC["root"]]
@@ -24,8 +26,7 @@ PAGES += [each["file"] for part in TOC["parts"] for each in part["chapters"]]
 WORD = "a:has(> .std-term)"
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(("name", "theme", "width"), KINDS)
 def test_a_page_of_each_kind_is_whole(windows, window, site, name, theme, width):
     page = window(theme=theme, width=width)
     wrong = watch(windows, page, site)
@@ -57,17 +58,27 @@ def test_the_first_view_of_every_chapter_is_light(html):
         assert len(gzip.compress(page)) < 120_000, name
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
-def test_every_chapter_asks_its_question_on_the_first_screen(open_page, width, height):
-    for name in filter(re.compile(r"book/[01]\d").match, PAGES[1:]):
-        page = open_page(name, width=width, java_script_enabled=False)
-        heading = page.locator("article h2").first
-        assert heading.bounding_box()["y"] < 400, name
-        if name != "book/00_overview":
-            assert heading.inner_text().startswith("The question"), name
-            asked = page.locator("#the-question > p strong", has_text="?").first
-            box = asked.bounding_box()
-            assert box["y"] + box["height"] < height, name
+SCREENS = [(1280, 900), (390, 844)]
+
+
+def asks_on_the_first_screen(page, width, height):
+    """Whether a chapter asks its question before the reader scrolls."""
+    page.set_viewport_size({"width": width, "height": height})
+    heading = page.locator("article h2").first
+    asked = page.locator("#the-question > p strong", has_text="?").first
+    box = asked.bounding_box()
+    return (
+        heading.bounding_box()["y"] < 400
+        and heading.inner_text().startswith("The question")
+        and box["y"] + box["height"] < height
+    )
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_chapter_asks_its_question_on_the_first_screen(open_page, screen):
+    """All chapters are looked at once a week."""
+    page = open_page(CHAPTER, java_script_enabled=False)
+    assert asks_on_the_first_screen(page, *screen)
 
 
 def test_a_chapter_begins_with_title_promise_minutes_and_needs(open_page):
@@ -200,7 +211,7 @@ def test_the_text_hardly_moves_when_the_typefaces_arrive(open_page, width):
     ours = page.evaluate(tall)
     faces = '--font-stack: "Stand-in Sans"; --font-stack--headings: "Stand-in Serif"'
     page.add_style_tag(content=f"html body {{ {faces} }}")
-    assert page.evaluate(tall) == pytest.approx(ours, rel=0.01)
+    assert page.evaluate(tall) == pytest.approx(ours, rel=0.005)
 
 
 def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
@@ -215,16 +226,6 @@ def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
         fold = front.locator("article details").nth(number)
         fold.locator("summary").click()
         assert fold.locator("p").first.is_visible()
-
-
-def test_each_word_of_the_front_page_shows_its_own_arcs(open_page):
-    page = open_page("book/index")
-    for word in ("dog", "food", "hungry", "it"):
-        page.get_by_role("radio", name=word).check()
-        shown = page.locator(".arcs g:visible").evaluate_all(
-            "nodes => nodes.map((g) => g.className.baseVal)"
-        )
-        assert shown == [f"from-{word}"]
 
 
 def test_old_addresses_and_wrong_ones_show_the_way(open_page, html):

@@ -1,10 +1,7 @@
 """Whatever a learner gives, an exercise answers with a verdict and tells the truth."""
 
-import decimal
 import fractions
-import functools
 import sys
-import unittest.mock
 
 import numpy as np
 import pytest
@@ -74,53 +71,31 @@ def nested(depth):
     return value
 
 
-async def asynchronous():
-    return 1
-
-
 ODD = {
     "a generator": lambda: (x for x in range(3)),
-    "a coroutine": asynchronous,
-    "a class": lambda: Hostile,
     "a hostile object": Hostile,
     "a list of hostile objects": lambda: [Hostile(), Hostile()],
     "a dict of a hostile object": lambda: {"A": Hostile()},
-    "a mock": unittest.mock.MagicMock,
-    "a partial": lambda: functools.partial(print, end=""),
     "a dict": lambda: {"A": 1, 2: "b"},
-    "a set": lambda: {1, 2},
-    "an empty list": list,
     "a long text": lambda: "word " * 10_000,
     "a ragged list": lambda: [[1, 2], [3]],
     "a list that contains itself": containing_itself,
     "a tuple nested 1500 times": lambda: nested(1500),
-    "a huge integer": lambda: 10**400,
     "an integer too long to print": lambda: 10**5000,
     "infinity": lambda: float("inf"),
-    "NaN": lambda: float("nan"),
     "a complex number": lambda: 1 + 2j,
-    "a decimal": lambda: decimal.Decimal("NaN"),
     "None in an array": lambda: np.array([None, 1.0], dtype=object),
-    "a masked array": lambda: np.ma.array([1.0, 2.0], mask=[True, False]),
-    "a sparse tensor": lambda: torch.eye(2).to_sparse(),
     "a tensor with a gradient": lambda: torch.ones(2, requires_grad=True),
     "a tensor without data": lambda: torch.ones(2, device="meta"),
-    "a quantised tensor": lambda: torch.quantize_per_tensor(
-        torch.ones(2), 0.1, 0, torch.quint8
-    ),
     "a layer": lambda: torch.nn.Linear(2, 2),
 }
 RAISES = {
     "SystemExit": raising(SystemExit(3)),
-    "GeneratorExit": raising(GeneratorExit()),
     "RecursionError": endless,
     "MemoryError": raising(MemoryError()),
-    "StopIteration": raising(StopIteration(1)),
-    "AssertionError": raising(AssertionError("no")),
     "NotImplementedError": lambda *_: raising(NotImplementedError())(),
     "an error without words": raising(HostileError()),
     "a group of errors": raising(ExceptionGroup("two", [ValueError(), KeyError()])),
-    "an error that is none": lambda *_: exec("raise 3"),
 }
 
 
@@ -183,11 +158,8 @@ READ_ONES = Exercise(
     [
         lambda x: torch.ones(len(x), dtype=torch.bfloat16),
         lambda x: torch.ones(len(x), requires_grad=True),
-        lambda x: torch.ones(len(x)).to_sparse(),
         lambda x: [torch.tensor(1.0, requires_grad=True) for _ in x],
         lambda x: np.array([fractions.Fraction(1)] * len(x), dtype=object),
-        lambda x: [decimal.Decimal(1)] * len(x),
-        lambda x: np.ones(len(x), dtype=object),
     ],
 )
 def test_right_numbers_are_right_in_any_container(exercise, answer):

@@ -26,7 +26,8 @@ const answers = JSON.parse(readFileSync(questions, "utf8")).map((asked) => {
   if (ask === "sentences") return sentences(found, right, asked);
   if (ask === "laws") return Object.fromEntries(Object.entries(laws).map(([name, law]) =>
     [name, law(input, bug, found, data.words, right)]));
-  const { A, Y, N, R, P } = found;
-  return { A, Y, N, R, P };
+  if (ask === "all") return found;
+  const { A, D1, D2, Y, N, R, P } = found;
+  return { A, D1, D2, Y, N, R, P };
 });
 console.log(JSON.stringify(answers));

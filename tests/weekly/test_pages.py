@@ -1,10 +1,11 @@
 """Every page, light and dark, wide and narrow, in a real browser."""
 
+import re
+
 import pytest
 
-from tests.browser.conftest import chromium, html, site, window, windows  # noqa: F401
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
-from tests.browser.test_pages import PAGES, TOC
+from tests.browser.test_pages import PAGES, SCREENS, TOC, asks_on_the_first_screen
 
 SECTIONS = [
     section["file"]
@@ -19,7 +20,7 @@ UNFOLD = (
 
 
 @pytest.mark.parametrize("name", [*PAGES, *SECTIONS, "genindex", "search"])
-def test_every_page_is_whole_in_every_look(windows, window, site, name):  # noqa: F811
+def test_every_page_is_whole_in_every_look(windows, window, site, name):
     page = window()
     wrong = watch(windows, page, site)
     page.goto(f"{site}{name}.html", wait_until="load")
@@ -33,3 +34,14 @@ def test_every_page_is_whole_in_every_look(windows, window, site, name):  # noqa
         assert barriers(page) == [], (theme, width)
     page.wait_for_load_state("networkidle")
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", [n for n in PAGES if re.match(r"book/[01]\d", n)])
+def test_every_chapter_asks_its_question_on_the_first_screen(open_page, name):
+    page = open_page(name, java_script_enabled=False)
+    if name == "book/00_overview":  # it has other sections
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.locator("article h2").first.bounding_box()["y"] < 400
+        return
+    for screen in SCREENS:
+        assert asks_on_the_first_screen(page, *screen), screen

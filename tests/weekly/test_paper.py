@@ -65,6 +65,17 @@ def test_hints_and_solutions_stand_at_the_end(paper, pdf):
     assert "check.causal_row" in solutions
 
 
+def test_formulas_are_set_as_on_the_page(pdf):
+    fonts = [
+        font.get_object()
+        for page in pdf.pages[:40]
+        for font in page["/Resources"].get("/Font", {}).values()
+    ]
+    # Chromium embeds the fonts of the formulas as Type 3; MathML has one called Math
+    assert "/Type3" in {font["/Subtype"] for font in fonts}
+    assert not any("Math" in str(font.get("/BaseFont")) for font in fonts)
+
+
 def test_nothing_asks_to_drag_below_a_still_and_no_lost_page_is_printed(pdf):
     text = " ".join(" ".join(page.extract_text() for page in pdf.pages).split())
     assert text.count("On the page, this figure can be moved.") > 5

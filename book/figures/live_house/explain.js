@@ -32,15 +32,16 @@ const ways = {
     return [` = ${num(x)}, from ${spec.copy}${turned ? ", turned so that each key is a column" : ""}.`,
       [turned ? [spec.copy, j, i] : [spec.copy, i, j]]];
   },
-  product({ x, spec, id, i, j, of, bug }) {
-    if (id === "Y" && bug === "no_output_projection") return [` = ${num(x)}, copied: there is no W_O.`, [["C", i, j]]];
-    const [left, usual] = spec.product;
+  product({ x, spec, id, i, j, of, bug, d_k }) {
+    const [left, usual] = spec.product, own = (k) => spec.head === undefined || Math.floor(k / d_k) === spec.head;
+    if (usual === "W_O" && bug === "no_output_projection")
+      return [` = ${num(x)}, because there is no W_O.`, own(j) ? [["C", i, j]] : []];
     const swapped = bug === "keys_and_values_swapped" && { K: "W_V", V: "W_K" }[id];
-    const right = swapped || usual, row = of(left)[i], column = of(right).map((line) => line[j]);
-    const terms = row.map((a, k) => `${num(a)}·${factor(column[k])}`).join(" + ");
-    const sum = num(total(row.map((a, k) => a * column[k])));
+    const right = swapped || usual, row = of(left)[i], column = of(right).map((line) => line[j]), ks = range(row.length).filter(own);
+    const terms = ks.map((k) => `${num(row[k])}·${factor(column[k])}`).join(" + ");
+    const sum = num(total(ks.map((k) => row[k] * column[k])));
     return [spec.relu ? ` = max(0, ${terms}) = max(0, ${sum}) = ${num(x)}.` : ` = ${terms} = ${num(x)}.`,
-      row.flatMap((_, k) => [[left, i, k], [right, k, j]])];
+      ks.flatMap((k) => [[left, i, k], [right, k, j]])];
   },
   sum({ x, spec, i, j, of, bug }) {
     const [old, fresh, sum] = spec.sum, down = bug === "norm_over_tokens";

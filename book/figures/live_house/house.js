@@ -4,24 +4,19 @@ import { differs, forward, masks } from "./model.js";
 import { explainer, num, short } from "./explain.js";
 import { laws } from "./laws.js";
 
-const { words, matrices, stages, follow, part } = data;
+const { words, matrices, stages, bugs, follow, part } = data;
 const { explain, name, edits } = explainer(data);
 const MOST = 99, last = stages.length - 1; // the largest number that may be typed in
-const ids = Object.keys(data.places.wide.at);
 const stageOf = (id) => stages.findIndex((stage) => stage.id === matrices[id].stage);
-const bugs = data.bugs.filter((bug) => ids.includes(bug.at));
 const bugOf = (id) => bugs.find((bug) => bug.id === id);
 // names such as W_O with their index below, and as plain text
 const rich = (text) => text.split(/_(\w+)/).map((piece, k) => (k % 2 ? html("sub", {}, piece) : piece));
-const plain = (label) => label.replace(/[*]/g, "");
 
 // what the reader has chosen so far
 function beginning() {
-  const input = { ...structuredClone(data.input), mask: masks.open(words.length), scale: true };
-  if (data.given.length) { // then queries, keys and values are put in by hand
-    const { Q, K, V } = forward(input);
-    input.given = structuredClone({ Q, K, V });
-  }
+  const input = { ...structuredClone(data.input), mask: masks.open(words.length), scale: data.scale };
+  const all = forward(input); // of which some may be put in by hand, keys as Kt
+  input.given = structuredClone(Object.fromEntries(data.given.map((id) => [id[0], all[id[0]]])));
   return { input, bug: "", mystery: false, guess: "", marked: false, head: 0 };
 }
 const state = {
@@ -30,6 +25,7 @@ const state = {
   shown: null, // what is explained: the same, or the cell under the pointer
   typed: null, // what is being typed: {text, old}
 };
+let ids = Object.keys(data.places.wide.at); // of the matrices that are shown
 let found, right; // all numbers, and those without the bug
 const of = (all, id) => (matrices[id].heads ? all[id][state.head] : all[id]);
 
@@ -40,11 +36,11 @@ const next = button("▶", () => walk(state.at + 1), "next step");
 const everything = button("all steps", () => walk(last));
 const count = html("b", { class: "count" });
 const steps = html("div", { class: "walk", hidden: !data.walk }, back, count, next, everything);
-const told = html("p", { class: "told", "aria-live": "polite", hidden: !data.walk && !data.break });
+const told = html("p", { class: "told", "aria-live": "polite" });
 const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
-const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", hide);
+const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", (kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); });
 masking.hidden = !ids.includes("mask");
-heads.hidden = !ids.some((id) => matrices[id].heads);
+heads.hidden = data.alone || !ids.some((id) => matrices[id].heads);
 const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
   .map(([value, text]) => html("option", { value }, text));
 const breaking = html("select", { onchange: () => damage(breaking.value) }, ...options(["", "nothing is broken"]),
@@ -53,7 +49,7 @@ const guessing = html("select", { onchange: () => guess(guessing.value) }, ...op
 const asked = html("span", { hidden: true }, html("label", {}, "What is broken? ", guessing), button("tell me", () => guess(state.bug)));
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
 marking.hidden = true;
-const breaks = html("div", { class: "breaks", hidden: !data.break }, html("label", {}, "Break it: ", breaking), asked, marking);
+const breaks = html("div", { class: "breaks", hidden: !bugs.length }, html("label", {}, "Break it: ", breaking), asked, marking);
 const tools = html("div", { class: "tools" }, steps, breaks, heads, masking, button("back to the start", restart));
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
@@ -83,7 +79,8 @@ function choose() {
   drawn[layout].setAttribute("role", "group");
   frame.replaceChildren(drawn[layout]);
   root.dataset.layout = layout;
-  if (layout === "narrow") foot.append(steps, told); // near the thumb, and always in sight
+  ids = Object.keys(data.places[layout].at);
+  if (layout === "narrow" && data.walk) foot.append(steps, told); // near the thumb, and always in sight
   else tools.prepend(steps), tools.after(told);
   if (cells) { build(); update(); }
 }
@@ -103,7 +100,7 @@ function build() {
   const matrix = (id) => {
     const M = of(found, id), [x, y] = at[id], { role, label, toggle } = matrices[id];
     cells[id] = M.map((row, i) => row.map((_, j) => box(id, M, i, j)));
-    grids[id] = svg("g", { role: "grid", class: edits(id) ? "edit" : toggle ? "toggle" : "", style: `--role: var(--${role})`, "aria-label": plain(label) },
+    grids[id] = svg("g", { role: "grid", class: edits(id) ? "edit" : toggle ? "toggle" : "", style: `--role: var(--${role})`, "aria-label": label.replace(/[*]/g, "") },
       ...cells[id].map((row) => svg("g", { role: "row" }, ...row)),
       svg("rect", { class: "frame", x, y, width: w * M[0].length, height: h * M.length, rx: 4 }));
     return grids[id];
@@ -123,7 +120,7 @@ const NODE = new WeakMap(); // what each cell shows, so that only what changes i
 function paint(id) {
   const M = of(found, id), R = of(right, id), { role, toggle } = matrices[id];
   const finite = M.flat().filter(Number.isFinite), top = Math.max(...finite.map(Math.abs)) || 1;
-  const digits = Math.min(...finite) < 0 ? 1 : 2, later = stageOf(id) > state.at;
+  const digits = Math.min(...finite) < -0.99 ? 1 : 2, later = stageOf(id) > state.at;
   grids[id].classList.toggle("later", later);
   grids[id].classList.toggle("now", !!data.walk && stageOf(id) === state.at);
   M.forEach((row, i) => row.forEach((x, j) => {
@@ -181,9 +178,14 @@ function judge() {
 function measure() {
   const { goal } = data;
   if (!goal) return;
-  const row = found[goal.id][0][goal.row], more = row[goal.more], than = row[goal.than];
-  const [who, one, other] = [goal.row, goal.more, goal.than].map((k) => word(words[k]));
-  aim(`${who} gives ${one} the weight ${num(more)}, and ${other} ${num(than)}.`, goal.equal ? !differs(more, than) : more > than);
+  if (goal.mask) {
+    const wanted = masks[goal.mask](words.length).flat(), open = state.input.mask.flat();
+    const off = wanted.filter((x, k) => x !== open[k]).length;
+    return aim(`${off || "No"} ${off === 1 ? "cell is" : "cells are"} still to be changed.`, !off);
+  }
+  const row = of(found, goal.id)[goal.row], more = row[goal.more], than = goal.above ?? row[goal.than];
+  const says = [goal.more, goal.than].filter((k) => k >= 0).map((k) => `${name(goal.id, goal.row, k)}: ${num(row[k])}`).join("; ");
+  aim(`${says[0].toUpperCase()}${says.slice(1)}.`, goal.equal ? !differs(more, than) : more > than);
 }
 
 function tell() {
@@ -194,6 +196,7 @@ function tell() {
   const [title, text] = state.mystery ? ["One step is wrong.", `Which one is not said. The laws find it: see which are broken, and by which numbers. ${state.guess}`]
     : bug ? [`Broken: ${bug.name}.`, `${state.guess || bug.wrong} ${state.guess ? `${bug.wrong} Repair: ${bug.repair}` : bug.seen}`]
       : [`${stage.name}:`, stage.says];
+  told.hidden = !data.walk && !bug;
   told.replaceChildren(html("b", {}, ...rich(title)), " ", ...rich(text));
 }
 
@@ -217,7 +220,7 @@ function light() {
   const { text, sources } = explain({ found, right, bug, head, scale }, id, i, j);
   say(text);
   for (const [from, a, b, r = head] of sources)
-    if (r === head) mark((cells[from] ?? (from === "M" && cells.T))?.[a][b], "src");
+    if (r === head) mark((cells[from] ?? (from === "M" && (cells.T ?? cells.S)))?.[a][b], "src");
 }
 
 // ------------------------------------------------------------------ what a reader does
@@ -237,12 +240,6 @@ function near(node) {
   node.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
 }
 
-function hide(kind) {
-  state.input.mask = masks[kind](words.length);
-  state.lent = false;
-  update();
-}
-
 function damage(id) {
   const mystery = id === "mystery", old = state.bug;
   const others = bugs.filter((bug) => bug.id !== old);
@@ -256,13 +253,16 @@ function damage(id) {
   if (bug && !mystery) seek(bug.at);
 }
 
-// explains the first number of a matrix that the bug has changed
-function seek(id) {
-  const order = [follow, ...words.keys()];
-  const i = order.find((i) => of(found, id)[i].some((x, j) => differs(x, of(right, id)[i][j])));
-  if (i === undefined) return;
-  point([id, i, of(found, id)[i].findIndex((x, j) => differs(x, of(right, id)[i][j]))]);
-  near(grids[id]);
+// explains the first number that the bug has changed, in the row of the word to follow if it can
+function seek(from) {
+  const order = Object.keys(matrices), k = order.indexOf(from), rows = [follow, ...words.keys()];
+  for (const id of order.slice(k).filter((id) => ids.includes(id) && matrices[id].rows === "words"))
+    for (const i of rows) {
+      const j = of(found, id)[i].findIndex((x, j) => differs(x, of(right, id)[i][j]));
+      if (j < 0) continue;
+      point([id, i, j]);
+      return near(grids[id]);
+    }
 }
 
 function guess(id) {
@@ -368,7 +368,7 @@ function press(place, event) {
 }
 
 // ------------------------------------------------------------------------------- begin
-mount(html("span", {}, ...rich(data.task)), tools, told, frame, court);
+mount(html("span", {}, ...rich(data.task)), tools, told, ...(part === "laws" ? [court, frame] : [frame, court]));
 const foot = html("div", { class: "foot" }, readout, less, more);
 frame.after(foot);
 Object.assign(root.dataset, { part, lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key

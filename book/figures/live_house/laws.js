@@ -1,16 +1,15 @@
 // Eight laws, each asked of the layer as it stands: its numbers, its mask, its bug.
 // A law returns "" where it holds, or the numbers that break it.
-import { HEADS, attend, forward, map, masks, mean, norm, plus, range, total, turned } from "./model.js";
+import { HEADS, attend, differs, forward, map, masks, mean, norm, plus, range, total, turned } from "./model.js";
 import { num } from "./explain.js";
 
-const close = (a, b) => Math.abs(a - b) <= 1e-8 * (1 + Math.abs(a));
 const zeros = (W) => map(W, () => 0);
 const shifted = (A) => map(A, (x, i, j) => x + [2, 1][j % 2]);
 
 // the first number in which two matrices differ, in words
 function differ(wanted, got, words, before = "") {
   for (const [i, row] of wanted.entries()) {
-    const j = row.findIndex((x, j) => !close(x, got[i][j]));
+    const j = row.findIndex((x, j) => differs(got[i][j], x));
     if (j >= 0) return `${before}“${words[i]}” gets ${num(got[i][j])} instead of ${num(row[j])}`;
   }
   return "";
@@ -47,7 +46,7 @@ export const laws = {
       for (const r of range(HEADS))
         for (const i of range(mask.length)) {
           const sum = total(A[r][i]), seen = mask[i].some(Boolean);
-          if (seen && !close(1, sum)) return `${name}head ${r + 1}, “${words[i]}”: its weights sum to ${num(sum)}`;
+          if (seen && differs(sum, 1)) return `${name}head ${r + 1}, “${words[i]}”: its weights sum to ${num(sum)}`;
         }
       return "";
     });

@@ -33,9 +33,9 @@ export const sees = (mask, i, j, bug) =>
   bug === "mask_after_softmax" || mask[i][j] !== (bug === "mask_inverted");
 
 // one head: scores S, scaled T, masked M, weights A, output H
-export function attend(Q, K, V, mask, bug, scale = true) {
+export function attend(Q, K, V, mask, bug, scale = true, given = null) {
   if (bug === "keys_and_values_swapped") [K, V] = [V, K];
-  const S = product(Q, turned(K)), by = divisor(K[0].length, bug, scale);
+  const S = given ?? product(Q, turned(K)), by = divisor(K[0].length, bug, scale);
   const T = map(S, (s) => s / by);
   const M = map(T, (t, i, j) => (sees(mask, i, j, bug) ? t : -Infinity));
   const rows = bug === "softmax_over_queries" ? turned(turned(M).map(softmax)) : M.map(softmax);
@@ -56,27 +56,32 @@ export function norm(A, bug) {
   return A.map((row) => row.map((x) => (x - mean(row)) / spread(row)));
 }
 
-// every matrix of the layer; those of attention come once for each head. Queries, keys
-// and values are computed from X unless they are `given`.
+// every matrix of the layer; those of attention come once for each head. Queries, keys,
+// values and scores are computed unless they are `given`.
 export function forward(input, bug = "") {
   const { X, W_Q, W_K, W_V, W_O, W_1, W_2, mask, scale = true } = input;
   const project = (letter, W) => input.given?.[letter] ?? byHead(product(X, W));
   const Q = project("Q", W_Q), keys = project("K", W_K), values = project("V", W_V);
-  const each = Q.map((q, r) => attend(q, keys[r], values[r], mask, bug, scale));
+  const each = Q.map((q, r) => attend(q, keys[r], values[r], mask, bug, scale, input.given?.S?.[r]));
   const [K, V, S, T, M, A, H] = [..."KVSTMAH"].map((name) => each.map((head) => head[name]));
   const n = X.length, d = H[0][0].length;
   const C = X.map((_, i) => range(HEADS * d).map((j) => {
     const [r, t, c] = merged(i, j, n, d, bug);
     return H[r][t][c];
   }));
-  const Y = bug === "no_output_projection" ? C : product(C, W_O);
+  const W = bug === "no_output_projection" ? square(HEADS * d, (i, j) => +(i === j)) : W_O;
+  const [D1, D2] = range(HEADS).map((r) => { // what each head adds to Y
+    const own = (_, k) => Math.floor(k / d) === r;
+    return product(C.map((row) => row.filter(own)), W.filter(own));
+  });
+  const Y = product(C, W);
   const R = bug === "no_residual" ? Y : plus(X, Y); // before its norm
   const Z = norm(R, bug);
   const U = map(product(Z, W_1), (x) => Math.max(0, x));
   const F = product(U, W_2), P = plus(Z, F), N = norm(P, bug);
   return {
     X, W_Q: byHead(W_Q), W_K: byHead(W_K), W_V: byHead(W_V), W_O, W_1, W_2, mask, Q, K, V,
-    Kt: K.map(turned), S, T, M, A, V2: V, H, C, Y, R, Z, U, F, P, N,
+    Kt: K.map(turned), S, T, M, A, V2: V, H, C, D1, D2, Y, R, Z, U, F, P, N,
   };
 }
 

@@ -17,38 +17,43 @@ X, WEIGHTS = GIVEN["X"], {name: M for name, M in GIVEN.items() if name != "X"}
 HEADS = 2
 
 
-def numbers() -> dict[str, Array]:
-    """Return every matrix of the house; those of attention have an axis of heads.
+def numbers(part: str = "whole") -> dict[str, Array]:
+    """Return every matrix of a part; those of attention have an axis of heads.
 
-    Examples
-    --------
     >>> numbers()["S"][0, IT]
     array([5., 0., 3., 4.])
     """
-    W = {name: mha.split_heads(WEIGHTS[name], HEADS) for name in ("W_Q", "W_K", "W_V")}
+    plan = DATA["parts"][part]
+    given = GIVEN | {k: np.array(M, float) for k, M in plan.get("input", {}).items()}
+    W = {name: mha.split_heads(given[name], HEADS) for name in ("W_Q", "W_K", "W_V")}
     Q, K, V = (
-        mha.split_heads(mha.linear(X, WEIGHTS[f"W_{name}"]), HEADS) for name in "QKV"
+        mha.split_heads(mha.linear(X, given[f"W_{name}"]), HEADS) for name in "QKV"
     )
-    H, A = mha.scaled_dot_product_attention(Q, K, V, return_weights=True)
+    scale = 1 / np.sqrt(Q.shape[-1]) if plan.get("scale", True) else 1.0
+    H, A = mha.scaled_dot_product_attention(Q, K, V, scale=scale, return_weights=True)
     S = mha.dot_product_scores(Q, K)
-    T = S / np.sqrt(Q.shape[-1])
-    C = mha.merge_heads(H)
-    Y = mha.linear(C, WEIGHTS["W_O"])
+    T, C, W_O = S * scale, mha.merge_heads(H), given["W_O"]
+    D1, D2 = (mha.linear(H[r], W_O[2 * r : 2 * r + 2]) for r in range(HEADS))
+    Y = mha.linear(C, W_O)
     Z = mha.layer_norm(X + Y)
-    U = np.maximum(Z @ WEIGHTS["W_1"], 0)
-    F = U @ WEIGHTS["W_2"]
-    return GIVEN | W | {
+    U = np.maximum(Z @ given["W_1"], 0)
+    F = U @ given["W_2"]
+    return given | W | {
         "Q": Q, "K": K, "V": V, "Kt": K.swapaxes(-1, -2), "V2": V, "S": S, "T": T,
-        "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C, "Y": Y,
-        "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
+        "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C, "D1": D1,
+        "D2": D2, "Y": Y, "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
     }  # fmt: skip
+
+
+def matrices(part: str) -> dict[str, dict[str, Any]]:
+    """Return what is known of each matrix; a part may say some of it otherwise."""
+    own = DATA["parts"][part].get("matrices", {})
+    return {name: spec | own.get(name, {}) for name, spec in DATA["matrices"].items()}
 
 
 def short(x: float, digits: int = 2) -> str:
     """Return a number as a cell has room for it.
 
-    Examples
-    --------
     >>> [short(x) for x in (2.0, 0.566, -1.55, 0.001)]
     ['2', '.57', '−1.55', '0']
     """

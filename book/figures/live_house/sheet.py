@@ -12,13 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from figures.live_house.numbers import DATA, IT, WORDS, numbers, short
+from figures.live_house.numbers import DATA, IT, WORDS, matrices, numbers, short
+from figures.picture import Picture
 from figures.scene import SANS, Scene, paint
-from mha.plot import Picture
 
 Flow = tuple[str, str]
 SIZE = re.compile(r'font-size="([\d.]+)"')
-MATRICES, NUMBERS = DATA["matrices"], numbers()
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
 LABEL, NAMES, PILL, CAPTION = 19, 34, 27, 34  # heights above and below a matrix
 GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
@@ -43,10 +42,13 @@ class Sheet:
     def __init__(self, part: str, layout: str) -> None:
         plan = DATA["parts"][part][layout]
         self.width, (self.w, self.h) = plan["width"], plan["cell"]
-        bare = DATA["parts"][part].get("bare", ())
+        self.specs, self.numbers = matrices(part), numbers(part)
+        bare = plan.get("bare", DATA["parts"][part].get("bare", ()))
+        if DATA["parts"][part].get("alone"):  # then no second head is behind the first
+            self.specs = {name: s | {"heads": False} for name, s in self.specs.items()}
         self.above = {  # the right factor of each product, unless the part omits it
             name: spec["above"]
-            for name, spec in MATRICES.items()
+            for name, spec in self.specs.items()
             if "above" in spec and name not in bare
         }
         self.floors: list[list[str]] = plan["floors"]
@@ -54,7 +56,7 @@ class Sheet:
         for k, floor in enumerate(self.floors):
             for name in floor:
                 self.floor |= {name: k, self.above.get(name, name): k}
-        self.flows = list(self._flows())
+        self.flows = list(dict.fromkeys(self._flows()))
         self.rails = [f for f in self.flows if self.floor[f[1]] > self.floor[f[0]] + 1]
         self.x = {name: x for floor in self.floors for name, x in self._across(floor)}
         self.lanes = self._lanes()
@@ -64,7 +66,7 @@ class Sheet:
         self._draw()
 
     def _size(self, name: str) -> tuple[float, float]:
-        rows, columns = NUMBERS[name].shape[-2:]
+        rows, columns = self.numbers[name].shape[-2:]
         return self.w * columns, self.h * rows
 
     def _flows(self) -> Iterator[Flow]:
@@ -89,7 +91,7 @@ class Sheet:
             x += w + gap
 
     def _edge(self, name: str) -> float:
-        behind = BEHIND if MATRICES[name].get("heads") else 0
+        behind = BEHIND if self.specs[name].get("heads") else 0
         return self.x[name] + self._size(name)[0] + behind
 
     def _middle(self, name: str) -> float:
@@ -143,8 +145,8 @@ class Sheet:
 
     def _head(self, name: str) -> float:
         """Return how much room a matrix needs above it."""
-        over, spec = self.above.get(name), MATRICES[name]
-        names = NAMES if (MATRICES[over] if over else spec).get("top") else 0
+        over, spec = self.above.get(name), self.specs[name]
+        names = NAMES if (self.specs[over] if over else spec).get("top") else 0
         if over:
             return SEAM + self._size(over)[1] + names + LABEL
         return names + (PILL if "step" in spec else BEHIND)
@@ -166,7 +168,7 @@ class Sheet:
 
     def _draw_ways(self, name: str) -> None:
         """Draw all that leads from one matrix to others, over what is drawn already."""
-        spec, y = MATRICES[name], self.at[name][1] + (IT + 0.5) * self.h
+        spec, y = self.specs[name], self.at[name][1] + (IT + 0.5) * self.h
         twin = 4 if spec.get("heads") else 0
         ways = []
         for flow in self.flows:
@@ -197,11 +199,11 @@ class Sheet:
 
     def _draw_head(self, name: str) -> None:
         """Draw what stands above a matrix: names, a step, or what it is times."""
-        over, spec = self.above.get(name), MATRICES[name]
+        over, spec = self.above.get(name), self.specs[name]
         y = self.at[name][1]
         if over:
             self._draw_matrix(over)
-            spec, y = MATRICES[over], self.at[over][1]
+            spec, y = self.specs[over], self.at[over][1]
         if "top" in spec:
             for j, word in enumerate(DATA[spec["top"]]):
                 x = self.at[over or name][0] + (j + 0.55) * self.w
@@ -216,7 +218,7 @@ class Sheet:
 
     def _pill(self, name: str, y: float) -> None:
         """Draw a step on the way to the matrix below it."""
-        words = MATRICES[name]["step"]
+        words = self.specs[name]["step"]
         w = 14 + 5.6 * len(words.replace("*", "").replace("_", ""))
         x = self._middle(name)
         scene = self.front if name == "T" else self.back  # this one can be switched off
@@ -227,13 +229,13 @@ class Sheet:
             self.switch = x - w / 2, y - PILL, w
 
     def _draw_matrix(self, name: str) -> None:
-        spec, (x, y), (wide, high) = MATRICES[name], self.at[name], self._size(name)
-        M, role = NUMBERS[name], spec["role"]
+        spec, (x, y), (wide, high) = self.specs[name], self.at[name], self._size(name)
+        M, role = self.numbers[name], spec["role"]
+        M = M[0] if M.ndim == 3 else M
         if spec.get("heads"):
-            M = M[0]
             self._draw_sheet_behind(x, y, wide, high, role)
         self.back.box(x, y, wide, high, radius=4, fill="paper")
-        digits, top = 1 if M.min() < 0 else 2, np.abs(M).max() or 1
+        digits, top = 1 if M.min() < -0.99 else 2, np.abs(M).max() or 1
         for (i, j), value in np.ndenumerate(M):
             cell = self.w - 2, self.h - 2
             place = x + j * self.w + 1, y + i * self.h + 1, *cell
@@ -259,7 +261,7 @@ class Sheet:
         self.back.shape([*edge, (x + w, y + h - d)], stroke=role, width=1, radius=3)
 
     def _caption(self, name: str) -> None:
-        spec, y = MATRICES[name], self.at[name][1] + self.h * len(WORDS)
+        spec, y = self.specs[name], self.at[name][1] + self.h * len(WORDS)
         x = self._middle(name)
         look = {"math": True}
         self.back.text(x, y + 14, spec["label"], role=spec["role"], bold=True, **look)
@@ -282,13 +284,9 @@ class Sheet:
 
     def picture(self, alt: str) -> Picture:
         """Return the sheet for paper, and for a notebook that runs no script."""
-        return Picture(self.scene().figure(), alt, self.svg(alt))
-
-    def scene(self) -> Scene:
-        """Return the sheet as one drawing."""
         scene = Scene(self.width, self.height)
         scene.marks = [*self.back.marks, *self.front.marks]
-        return scene
+        return Picture(scene.figure(), alt, self.svg(alt))
 
     def places(self) -> dict[str, object]:
         """Return what the script needs to put its cells where the numbers are."""

@@ -11,7 +11,6 @@ pytest.importorskip("axe_playwright_python")
 
 from axe_playwright_python.sync_playwright import Axe
 
-import figures
 from figures.scene import LIGHT
 from tests.book.load import ROOT
 from tests.browser.test_figures import FIGURES
@@ -115,31 +114,6 @@ def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
                 getComputedStyle(node).backgroundColor,
                 getComputedStyle(node).borderTopColor]""")
             assert len(set(colours)) > 1
-
-
-# The colours of all cells with a weight and of their numbers, as colours of CSS.
-SHADES = """root => {
-    const paint = new OffscreenCanvas(1, 1).getContext("2d");
-    const bytes = (colour) => {
-        paint.fillStyle = colour;
-        paint.fillRect(0, 0, 1, 1);
-        return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
-    };
-    return [...root.querySelectorAll(".w")].map((node) => getComputedStyle(node))
-        .map((style) => [bytes(style.backgroundColor), bytes(style.color)]);
-}"""
-
-
-@pytest.mark.parametrize("style", ["", IN_THE_BOOK])
-def test_a_number_can_be_read_on_every_weight(show, style):
-    scores = np.tile(np.linspace(-5, 5, 40), (40, 1)) * np.linspace(0, 1, 40)[:, None]
-    tokens = [f"{k}" for k in range(40)]
-    starts = {"all open": np.ones((40, 40), bool)}
-    drawn = figures.masks(scores, tokens, starts=starts, alt="All shades")
-    figure = show(drawn, style=style, reduced_motion="reduce")
-    pairs = np.array(figure.root.evaluate(SHADES)) / 255
-    assert min(contrast(*pair) for pair in pairs) >= 4.5
-    assert LIGHT["weight"] != DARK["weight"]
 
 
 @pytest.mark.parametrize("colours", [DAY, DARK], ids=["light", "dark"])

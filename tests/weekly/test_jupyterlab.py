@@ -11,9 +11,8 @@ import time
 import pytest
 
 from tests.book.load import ROOT
-from tests.browser.skips import JUPYTERLAB
 
-pytest.importorskip("jupyterlab", reason=JUPYTERLAB)
+pytest.importorskip("jupyterlab", reason="no JupyterLab in this environment")
 
 NAME = "02_softmax"
 RAW = re.compile(
