@@ -6,14 +6,14 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 `alt`: one sentence with the finding, for readers who do not see it.
 """
 
-from figures.charts import bars, collapse, histogram, lines, moves, points, walks
+from figures.charts import bars, collapse, histogram, lines, moves, walks
 from figures.dragons import dragons
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
 from figures.maps import heatmap, heatmaps
 from figures.online import online
-from figures.planes import clocks, shadows, turns, vectors
+from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
@@ -23,6 +23,6 @@ __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
     "dragons", "encoders", "exam", "exceptions", "fused", "heads", "heatmap",
     "heatmaps", "histogram", "house", "lanes", "learned", "lines", "moves", "one_head",
-    "online", "paths", "points", "shadows", "sheet", "softmax", "turns", "vectors",
+    "online", "paths", "shadows", "sheet", "softmax", "turns",
     "walks",
 ]  # fmt: skip

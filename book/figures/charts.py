@@ -143,39 +143,6 @@ def histogram(
         return Picture(figure, alt)
 
 
-def points(
-    groups: Mapping[str, ArrayLike], *, xlabel: str, ylabel: str, alt: str,
-    names: Mapping[str, Sequence[object]] | None = None,
-) -> Picture:  # fmt: skip
-    """Show pairs of numbers as points, one colour and marker a group.
-
-    More points are drawn smaller and lighter.
-
-    Parameters
-    ----------
-    groups : dict {name: ndarray of shape (n, 2)}
-        One row (x, y) a point.
-    names : dict {group: sequence of n names}, optional
-        Words beside the points of a group, usually tokens.
-
-    >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
-    Picture: A falling pair.
-    """
-    with house_style():
-        figure, ax = axes(xlabel, ylabel, taller=1.3)
-        for k, (name, pairs) in enumerate(groups.items()):
-            xy = np.asarray(pairs)
-            size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
-            look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
-            ax.scatter(*xy.T, s=size, alpha=alpha, **look)
-            words = (names or {}).get(name, [""] * len(xy))
-            for word, place in zip(words, xy, strict=True):
-                offset = {"textcoords": "offset points", "fontsize": 9}
-                ax.annotate(str(word), place, (5, 3), **offset)
-        legend(figure, ax)
-        return Picture(figure, alt)
-
-
 def moves(
     panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, xlabel: str, ylabel: str,
     alt: str, names: tuple[str, str] = ("before", "after"),
