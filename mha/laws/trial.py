@@ -263,7 +263,8 @@ def kill_matrix(
 
     Examples
     --------
-    >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
+    >>> matrix = kill_matrix(members=[zoo.right, zoo.scale_sqrt_n])
+    >>> "doubling_changes_nothing" in matrix.killed_by("scale_sqrt_n")
     True
     """
     members = zoo.ALL if members is None else tuple(members)
