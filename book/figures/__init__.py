@@ -23,6 +23,5 @@ __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
     "dragons", "exam", "exceptions", "fused", "heads", "heatmap",
     "heatmaps", "histogram", "house", "lanes", "learned", "lines", "moves", "one_head",
-    "online", "paths", "shadows", "sheet", "softmax", "turns",
-    "walks",
+    "online", "paths", "shadows", "sheet", "softmax", "turns", "walks",
 ]  # fmt: skip
