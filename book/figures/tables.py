@@ -18,6 +18,7 @@ LETTER, ROW = 0.078, 0.155  # inches
 LOOKS: dict[str, dict[str, Any]] = {
     "broken": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
     "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
+    "the check does not apply": {"marker": "x", "color": INK, "s": 0.4},
     "satisfied": {"marker": "o", "color": INK, "s": 0.17, "alpha": 0.5},
     "not asked": {"marker": "_", "color": INK, "s": 0.45, "alpha": 0.5},
 }
@@ -36,8 +37,8 @@ def marks(
     Parameters
     ----------
     table : array_like of str, of shape (n_rows, n_cols)
-        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot and
-        "not asked" a stroke.
+        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot, "not
+        asked" a stroke and "the check does not apply" a cross.
     rows, cols : sequence of str
         Names; those of columns stand upright above the table.
     alt : str
@@ -68,7 +69,7 @@ def marks(
         for word in kinds:
             look = dict(LOOKS[word])
             look["s"] = (look["s"] * min(cell, ROW) * 72) ** 2
-            look["linewidths"] = 1.2 if word == "not asked" else 0
+            look["linewidths"] = 1.2 if look["marker"] in "_x" else 0
             handles.append(ax.scatter(*np.argwhere(words == word).T[::-1], **look))
         ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
         ax.grid(False)
@@ -102,7 +103,7 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
 
     Parameters
     ----------
-    table : dict {design: {law: "broken on purpose", "satisfied" or "not asked"}}
+    table : dict {design: {law: a word that `marks` knows}}
         The laws of the first design, in their order, are those of all.
     alt : str
         One sentence with the finding, for readers who do not see the picture.
