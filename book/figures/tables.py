@@ -112,7 +112,7 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
     -------
     picture : Picture
         The laws that are broken most often come first; those that every design
-        satisfies are left out.
+        satisfies, or is not asked, are left out.
 
     Examples
     --------
@@ -120,25 +120,13 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
     >>> exceptions(found, alt="Rotary positions break one law.")
     Picture: Rotary positions break one law.
     """
-    shown = broken(table)
-    words = [[row[law] for row in table.values()] for law in shown]
+    first = next(iter(table.values()))
+    marked = {"broken on purpose", "the check does not apply"}
+    words = {law: [row[law] for row in table.values()] for law in first}
+    shown = [law for law in first if marked & {*words[law]}]
+    shown.sort(key=lambda law: -words[law].count("broken on purpose"))
     rows = [law.replace("_", " ") for law in shown]
-    return marks(words, rows, [*table], alt=alt)
-
-
-def broken(table: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the laws that some design breaks, those broken most often first.
-
-    Examples
-    --------
-    >>> broken({"a": {"x": "satisfied", "y": "broken on purpose"}})
-    ['y']
-    """
-    counts = {
-        law: sum(row[law] == "broken on purpose" for row in table.values())
-        for law in next(iter(table.values()))
-    }
-    return sorted(filter(counts.get, counts), key=lambda law: -counts[law])
+    return marks([words[law] for law in shown], rows, [*table], alt=alt)
 
 
 def detected(matrix: Any, *, alt: str) -> Picture:
