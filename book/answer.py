@@ -1,7 +1,8 @@
 """Run one answer of a student in a process of its own, for grade.py and trial.py.
 
-``python answer.py FOLDER`` reads its orders from a file in the folder, says "ready"
-when what the answer rests on has run, and writes what it found into another file.
+The process reads its orders from its standard input, and writes what it found into a
+file in its folder, with the key that was among the orders. An answer may print, write
+or end as it likes: what comes without the key is not believed.
 """
 
 import ast
@@ -12,6 +13,7 @@ import importlib
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -22,32 +24,32 @@ BOOK = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
+GIGABYTES = 4  # that an answer may take of memory, and write into one file
 COMMAND = re.compile(r"^\s*[%!?].*$", re.M)  # of Jupyter, which plain Python lacks
 
 
 def in_a_process(kind, orders, seconds):
     """Return what a fresh process finds, ``{"late": True}`` or an empty dict."""
-    late = False
+    key, late = secrets.token_hex(), False
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        Path(folder, "orders.json").write_text(json.dumps([kind, orders]), "utf-8")
         process = subprocess.Popen(
             [sys.executable, __file__, folder],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, **ONE_THREAD, "MPLBACKEND": "Agg"}, cwd=BOOK,
             start_new_session=os.name == "posix",
         )  # fmt: skip
         try:
-            process.stdout.readline()
-            process.wait(seconds)
+            process.communicate(json.dumps([kind, orders, key]).encode(), seconds)
         except subprocess.TimeoutExpired:
             late = True
         finally:
             end(process)
         try:
             found = json.loads(Path(folder, "found.json").read_text("utf-8"))
-        except (OSError, ValueError):  # it has ended, or an answer wrote the file
+        except (OSError, ValueError, RecursionError):  # an answer may write it too
             found = {}
-    return {"late": True} if late else found if isinstance(found, dict) else {}
+    believed = isinstance(found, dict) and found.pop("key", "") == key
+    return {"late": True} if late else found if believed else {}
 
 
 def end(process):
@@ -56,53 +58,41 @@ def end(process):
         os.killpg(process.pid, 9)
     process.kill()
     process.wait()
-    process.stdout.close()
 
 
 def main(folder):
     """Be that process."""
-    kind, orders = json.loads(Path(folder, "orders.json").read_text("utf-8"))
+    kind, orders, key = json.load(sys.stdin)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:0] = [str(BOOK), str(BOOK.parent)]
-    out = os.fdopen(os.dup(1), "w")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # throw away what answers print, also from C
-        os.dup2(nothing, stream)
-
-    def ready():
-        print("ready", file=out, flush=True)
-        out.close()
-        os.chdir(folder)
-
-    limit_memory(orders["gigabytes"])
+    limit(GIGABYTES)
+    os.chdir(folder)
     try:
         find = judged if kind == "answer" else importlib.import_module(kind).tried
-        found = find(orders, ready)
+        found = find(orders)
     except BaseException as error:
         found = {"error": in_words(error)}
-    Path(folder, "found.json").write_text(json.dumps(found), "utf-8")
+    Path(folder, "found.json").write_text(json.dumps(found | {"key": key}), "utf-8")
     os._exit(0)  # whatever threads an answer has left
 
 
-def limit_memory(gigabytes):
-    """Limit what this process may allocate, on systems that can."""
+def limit(gigabytes):
+    """Limit what this process may allocate and write, on systems that can."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        size = int(gigabytes * 2**30)
-        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        for what in resource.RLIMIT_DATA, resource.RLIMIT_FSIZE:
+            resource.setrlimit(what, (int(gigabytes * 2**30),) * 2)
 
 
-def judged(orders, ready):
+def judged(orders):
     """Return the verdict of the check on an answer."""
     space = {"__name__": "__main__"}
-    *before, last = ast.parse(orders["check"]).body
-    check = importlib.import_module(f"exercises.{orders['slug']}")
-    for source in orders["setup"]:
+    for source in [*orders["setup"], orders["stub"]]:
         stopped_by(source, space)
-    ready()
-    stopped_by(orders["stub"], space)
     stops = stopped_by(orders["answer"], space)
-    space |= {"check": check, "__builtins__": builtins}
+    space["__builtins__"] = builtins
+    *before, last = ast.parse(orders["check"]).body
     exec(compile(ast.Module(before, []), "<check>", "exec"), space)
     verdict = eval(compile(ast.Expression(last.value), "<check>", "eval"), space)
     facts = {"status": verdict.status, "text": verdict.text, "slip": verdict.mistake}

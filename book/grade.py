@@ -7,12 +7,15 @@ book/grade.py submissions/ --csv marks.csv    write the results for a spreadshee
 
 A student is a folder inside `submissions`, or a file in it. Of each notebook only cells
 that the student wrote are run, and the checks are those of this copy of the book. Each
-answer runs in a process of its own (answer.py), and is stopped if it does not end.
+answer runs in a process of its own (answer.py), beside others, and is stopped if it
+does not end. So it costs its own verdict at most. But it is a program with your rights:
+what is printed first is a command that takes network and home away from it, on Linux.
 """
 
 import argparse
 import csv
 import re
+import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,7 +50,7 @@ class Task:
     @property
     def name(self):
         """The function or variable that an answer defines."""
-        return min(bound(self.stub))
+        return self.check.rpartition("(")[2].strip(")")
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,9 @@ def jobs_of(path, folder, options):
     row = {"student": student_of(path, folder), "file": path.name}
     try:
         found, own = submitted(path, options.chapter)
-    except NotGraded as why:
-        yield row | {"verdict": "not graded", "text": str(why)}, None
+    except Exception as why:  # whatever a student has made of a notebook
+        text = str(why) if isinstance(why, NotGraded) else in_words(why)
+        yield row | {"verdict": "not graded", "text": text}, None
         return
     answers = {task: answer_to(task, own) for task in found.tasks}
     helpers = [cell for cell in own if cell not in answers.values()]
@@ -155,10 +159,10 @@ def jobs_of(path, folder, options):
         others = [a for a in answers.values() if a is not None and a is not answer]
         pool = [*found.code, *(cell.source for cell in [*helpers, *others])]
         facts = {"chapter": found.path.stem, "exercise": task.number}
-        yield row | facts, (task, found.slug, answer and answer.source, pool, options)
+        yield row | facts, (task, answer and answer.source, pool, options)
 
 
-def verdict_on(task, slug, answer, pool, options):
+def verdict_on(task, answer, pool, options):
     """Return the verdict on one answer, and what to say about it."""
     if answer is None:
         return NOT, ""
@@ -167,8 +171,6 @@ def verdict_on(task, slug, answer, pool, options):
         "stub": task.stub,
         "answer": answer,
         "check": task.check,
-        "slug": slug,
-        "gigabytes": options.gigabytes,
     }
     found = in_a_process("answer", orders, options.seconds)
     if found.get("late"):
@@ -191,13 +193,9 @@ def table(rows):
     for each in chapters():
         if own := [row for row in rows if row.get("chapter") == each.path.stem]:
             parts.append(f"{each}\n{table_of(own)}")
-    lost = [f"  {r['student']}: {r['file']} {r['text']}" for r in rows if not graded(r)]
-    return "\n\n".join(parts + (["not graded\n" + "\n".join(lost)] if lost else []))
-
-
-def graded(row):
-    """Return whether a row is about an exercise."""
-    return "exercise" in row
+    lost = [row for row in rows if "exercise" not in row]
+    lines = [f"  {row['student']}: {row['file']} {row['text']}" for row in lost]
+    return "\n\n".join(parts + (["not graded\n" + "\n".join(lines)] if lost else []))
 
 
 def table_of(rows):
@@ -227,26 +225,31 @@ def main(arguments=None):
     """Grade, and print the table."""
     options = parsed(arguments)
     folder = options.folder
+    sys.stdout.reconfigure(errors="replace")  # names, on a terminal without Unicode
+    print("This guards against accidents, not against attackers. For strangers:")
+    print(f"  {apart(folder, arguments or sys.argv[1:])}\n")
+    hidden = ".", "__"  # what programs keep for themselves, such as a checkpoint
     files = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not hidden(path.relative_to(folder))
+        if path.is_file()
+        and not any(part.startswith(hidden) for part in path.relative_to(folder).parts)
     ]
     if not files:
         sys.exit(f"{folder} holds no files")
     jobs = [job for path in files for job in jobs_of(path, folder, options)]
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with ThreadPoolExecutor(min(4, cpu_count() or 1)) as pool:
         runs = [(row, job and pool.submit(verdict_on, *job)) for row, job in jobs]
         for row, run in runs:
             if run:
                 row["verdict"], row["text"] = verdict_of(run)
     rows = [row for row, _ in runs]
     if options.csv:
-        with open(options.csv, "w", encoding="utf-8", newline="") as file:
+        form = {"encoding": "utf-8", "errors": "replace", "newline": ""}
+        with open(options.csv, "w", **form) as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
             writer.writerows(rows)
-    sys.stdout.reconfigure(errors="replace")  # names, on a terminal without Unicode
     print(table(rows))
 
 
@@ -258,21 +261,35 @@ def verdict_of(run):
         return "error", in_words(error)
 
 
-def hidden(path):
-    """Return whether a file is a program's own, such as a checkpoint."""
-    return any(part.startswith((".", "__")) for part in path.parts)
+def apart(folder, arguments):
+    """Return a command that grades without network and home, and the book read-only."""
+    python = Path(sys.executable)
+    if python.is_relative_to(BOOK.parent):
+        python = Path("/mnt", python.relative_to(BOOK.parent))
+    options = [text for text in arguments if text != str(folder)]
+    base = sys.base_prefix  # Python itself, which may be at home
+    steps = [
+        ["mount", "--bind", str(BOOK.parent), "/mnt"],
+        ["mount", "-o", "remount,ro,bind", "/mnt"],
+        ["mount", "--bind", str(folder.resolve()), "/srv"],
+        ["mount", "--bind", base, "/media"],
+        ["mount", "-t", "tmpfs", "none", str(Path.home())],
+        ["mkdir", "-p", base],
+        ["mount", "--bind", "/media", base],
+        ["cd", "/mnt"],
+        ["exec", str(python), "book/grade.py", "/srv", *options],
+    ]
+    inside = " && ".join(map(shlex.join, steps))
+    return f"unshare -rnmpf --kill-child --mount-proc sh -c {shlex.quote(inside)}"
 
 
 def parsed(arguments):
     """Return the options of the command."""
-    cores = min(4, cpu_count() or 1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("folder", type=Path, help="the submissions")
     add("--chapter", choices=[each.slug for each in chapters()], metavar="NAME")
-    add("--seconds", type=float, default=30, help="for one answer, by default 30")
-    add("--gigabytes", type=float, default=4, help="of memory on Linux, by default 4")
-    add("--jobs", type=int, default=cores, help="how many at once")
+    add("--seconds", type=float, default=60, help="for one answer, by default 60")
     add("--csv", type=Path, metavar="FILE", help="write a table too")
     return parser.parse_args(arguments)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Try the laws of students on wrong versions of attention that they have not seen.
+"""Try laws of students on wrong attention; this guards against accidents only.
 
 book/trial.py laws/ --hidden no_scale:batch:20 mask_ignored:width:40
 
@@ -7,8 +7,8 @@ Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 15.
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
 zoo computes. The other sizes are `width` and `length`, the number of keys. A file with
-words by which it could compute attention itself is refused; a determined student finds
-a way around this, so read the files.
+words by which it could compute attention itself is refused. A determined student finds
+a way around this, so read the files, and run those of strangers as grade.py says.
 """
 
 import argparse
@@ -60,9 +60,8 @@ def not_allowed(source):
     return f"uses {found[0]}" if found else ""
 
 
-def tried(orders, ready):
+def tried(orders):
     """Return how many versions the laws of a file detect, and their false alarms."""
-    ready()
     path, versions = orders["path"], [hidden(text) for text in orders["hidden"]]
     if why := not_allowed(Path(path).read_text(encoding="utf-8")):
         return {"refused": why}
@@ -85,7 +84,7 @@ def tried(orders, ready):
 
 def line_of(path, names, seconds):
     """Return what is known of one file, whose laws run in a process of their own."""
-    orders = {"path": str(path.resolve()), "hidden": names, "gigabytes": 4}
+    orders = {"path": str(path.resolve()), "hidden": names}
     found = in_a_process("trial", orders, seconds)
     if "late" in found:
         found = {"refused": f"did not end within {seconds:g} seconds"}

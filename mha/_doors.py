@@ -9,6 +9,7 @@ import functools
 import inspect
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
@@ -73,8 +74,7 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     The step computes in the dtype that NumPy gives its float arrays together, float16
     in float32, and its results are rounded to it once.
     """
-    signature = inspect.signature(step)
-    parameters = signature.parameters.values()
+    parameters = inspect.signature(step).parameters.values()
     by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     required = {p.name for p in parameters if p.default is p.empty}
     defaults = {p.name: p.default for p in parameters}
@@ -93,71 +93,19 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
         given = dict(zip(by_place, args, strict=False)) | kwargs
         twice = len(given) < len(args) + len(kwargs)
         if twice or not required <= given.keys() <= defaults.keys():
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as misfit:
-                raise TypeError(f"{step.__name__}(): {misfit}") from None
+            return step(*args, **kwargs)  # Python says what does not fit
         if not names:  # at the first call, when all steps are there
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
-        arguments = _checked(defaults | given, axes, checks, not keeps_dtype)
-        dtypes = _dtypes(arguments.values())
+        x = _checked(defaults | given, axes, checks, not keeps_dtype)
+        dtypes = _dtypes(x.values())
         if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
-            return bare(**arguments)
-        # A mask has no say.
-        dtype = np.result_type(*_dtypes((arguments | {"mask": None}).values()))
+            return bare(**x)
+        dtype = np.result_type(*_dtypes((x | {"mask": None}).values()))  # it has no say
         work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
-        result = bare(**_as_dtype(work, arguments))
-        return _as_dtype(dtype, result)
+        return _as_dtype(dtype, bare(**_as_dtype(work, x)))
 
     return door
-
-
-def _checked(
-    x: Arguments, axes: Axes, checks: dict[str, Callable], as_floats: bool
-) -> Arguments:
-    """Return the arguments of a step as arrays and numbers that fit, or raise."""
-    if "X_k" in x:
-        x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
-        x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
-    if "n_heads" in x:
-        x["n_heads"] = as_count("n_heads", x["n_heads"])
-    n_heads = x.get("n_heads", 1)
-    arrays, sizes = fit(x, axes, n_heads, as_floats)
-    x |= arrays
-    for name, check in checks.items():
-        if x[name] is not None or name not in OPTIONAL:
-            x[name] = check(x[name])
-    if "lengths" in x:
-        x |= _as_lengths(**x)
-    if not arrays:
-        return x
-    name, X = next(iter(arrays.items()))
-    if "axis" in x and not -X.ndim <= x["axis"] < X.ndim:
-        raise ValueError(
-            f"axis must be an axis of {name}, got {x['axis']} for shape {X.shape}"
-        )
-    if "eps" in x and X.shape[-1] == 0:
-        raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
-    if "weights" in x:
-        x["weights"] = _as_weights("weights", x["weights"], X, n_heads)
-    if "layers" in x:
-        layers = x["layers"]
-        if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
-            kind = type(layers).__name__
-            raise TypeError(f"layers must be a sequence of dicts, got {kind}")
-        named = ((f"layers[{i}]", weights) for i, weights in enumerate(layers))
-        x["layers"] = [_as_weights(name, w, X, n_heads) for name, w in named]
-    if x.get("final_norm") is not None:
-        x["final_norm"] = _as_final_norm(x["final_norm"], X)
-    if x.get("mask") is not None:
-        shape = X.shape
-        if "S" not in x:
-            heads = (n_heads,) if "n_heads" in x else ()
-            n_q, n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
-            shape = (*X.shape[:-2], *heads, n_q, n_k)
-        x["mask"] = _as_mask(x["mask"], shape, of_heads="n_heads" in x)
-    return x
 
 
 def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
@@ -182,6 +130,48 @@ def _as_dtype(dtype: Any, x: Any) -> Any:
         return {name: _as_dtype(dtype, part) for name, part in x.items()}
     if isinstance(x, list | tuple):
         return type(x)(_as_dtype(dtype, part) for part in x)
+    return x
+
+
+def _checked(
+    x: Arguments, axes: Axes, checks: dict[str, Callable], as_floats: bool
+) -> Arguments:
+    """Return the arguments of a step as arrays and numbers that fit, or raise."""
+    if "X_k" in x:
+        x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
+        x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
+    n_heads = as_count("n_heads", x.get("n_heads", 1))
+    arrays, sizes = fit(x, axes, n_heads, as_floats)
+    x |= arrays
+    for name, check in checks.items():
+        if x[name] is not None or name not in OPTIONAL:
+            x[name] = check(name, x[name])
+    if "lengths" in x:
+        x["max_length"] = _fit_lengths(x["lengths"], x["max_length"])
+    if not arrays:
+        return x
+    name, X = next(iter(arrays.items()))
+    if not -X.ndim <= x.get("axis", -1) < X.ndim:
+        raise ValueError(
+            f"axis must be an axis of {name}, got {x['axis']} for shape {X.shape}"
+        )
+    if "eps" in x and X.shape[-1] == 0:
+        raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
+    if "weights" in x:
+        x["weights"] = _as_weights("weights", x["weights"], X, n_heads)
+    if "layers" in x:
+        named = ((f"layers[{i}]", weights) for i, weights in enumerate(x["layers"]))
+        x["layers"] = [_as_weights(name, w, X, n_heads) for name, w in named]
+    if x.get("final_norm") is not None:
+        names = "the gain of final_norm", "the bias of final_norm"
+        given = {"X": X} | dict(zip(names, x["final_norm"], strict=True))
+        norm, _ = fit(given, {"X": AXES["X"]} | dict.fromkeys(names, "d_model,"))
+        x["final_norm"] = [norm.get(name) for name in names]
+    if x.get("mask") is not None:
+        of_heads = (n_heads,) if "n_heads" in x else ()
+        n_q_n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
+        shape = X.shape if "S" in x else (*X.shape[:-2], *of_heads, *n_q_n_k)
+        fit_mask(x["mask"], shape, of_heads != ())
     return x
 
 
@@ -239,12 +229,11 @@ def fit(
             if sizes.setdefault(symbol, n) != n:
                 words = _misfit(given, all_axes, symbol, sizes[symbol], name, n)
                 raise ValueError(words)
-    for symbol, n in sizes.items():
-        if n % n_heads and symbol.startswith("n_heads * "):
-            name = next(a for a in all_axes if all_axes[a].endswith(symbol))
-            raise ValueError(
-                f"the columns of {name} ({n}) must be divisible by n_heads ({n_heads})"
-            )
+            if n % n_heads and symbol.startswith("n_heads * "):
+                raise ValueError(
+                    f"the columns of {name} ({n}) must be divisible by n_heads "
+                    f"({n_heads})"
+                )
     stacked = {name: x for name, x in arrays.items() if all_axes[name][0] == "."}
     if len(stacked) > 1:
         leading = broadcast_leading(stacked)
@@ -305,21 +294,7 @@ def fit_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> None:
         )
 
 
-def _as_mask(mask: Any, shape: tuple[int, ...], of_heads: bool) -> Array:
-    mask = as_array("mask", mask)
-    if mask.dtype.kind not in "bf":
-        raise TypeError(
-            "mask must be bool (True = may attend) or float (added to the scores), "
-            f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may attend"
-        )
-    fit_mask(mask, shape, of_heads)
-    # The largest entry is NaN where any is; a comparison would write a second mask.
-    if mask.dtype.kind == "f" and not mask.max(initial=-np.inf) < np.inf:
-        raise ValueError(NOT_FINITE)
-    return mask
-
-
-# Numbers and names
+# What a value must be by itself. Each takes the name of the argument and its value.
 
 
 def as_count(name: str, n: Any, at_least: float = 1) -> int:
@@ -331,59 +306,85 @@ def as_count(name: str, n: Any, at_least: float = 1) -> int:
     return int(n)
 
 
-def as_real(name: str, x: Any, kind: str = "a number") -> float:
+def as_real(
+    name: str, x: Any, low: float = -sys.float_info.max, high: float = math.inf,
+    rule: str = "finite", kind: str = "a number",
+) -> float:  # fmt: skip
     """Return `x` as a Python float, which leaves float32 arrays what they are."""
-    if isinstance(x, bool) or not isinstance(x, numbers.Real):
+    if type(x) is not float and (type(x) is bool or not isinstance(x, numbers.Real)):
         raise TypeError(f"{name} must be {kind}, got {x!r}")
+    if not low <= float(x) < high:  # never true of NaN
+        raise ValueError(f"{name} must be {rule}, got {x}")
     return float(x)
 
 
-def as_scale(scale: Any, d_k: int = 1) -> float:
-    """Return `scale` as a Python float, and 1/√d_k for None."""
-    if scale is None:
-        return 1 / math.sqrt(max(d_k, 1))
-    if not math.isfinite(as_real("scale", scale, "a number or None")):
-        raise ValueError(f"scale must be finite, got {scale}")
-    return float(scale)
+as_scale = functools.partial(as_real, kind="a number or None")
+as_eps = functools.partial(as_real, low=0, rule="at least 0 and finite")
 
 
-def as_eps(eps: Any) -> float:
-    """Return `eps` as a Python float."""
-    if not 0 <= as_real("eps", eps) < math.inf:
-        raise ValueError(f"eps must be at least 0 and finite, got {eps}")
-    return float(eps)
-
-
-def as_activation(activation: Any) -> str:
+def as_activation(name: str, activation: Any) -> str:
     """Return `activation`, or say which names there are."""
     if activation not in ("relu", "gelu"):
-        raise ValueError(f"activation must be 'relu' or 'gelu', got {activation!r}")
+        raise ValueError(f"{name} must be 'relu' or 'gelu', got {activation!r}")
     return activation
 
 
+def _as_mask(name: str, mask: Any) -> Array:
+    mask = as_array(name, mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            "mask must be bool (True = may attend) or float (added to the scores), "
+            f"got dtype {mask.dtype}; write mask.astype(bool) if 1 means may attend"
+        )
+    # The largest entry is NaN where any is; a comparison would write a second mask.
+    if mask.dtype.kind == "f" and not mask.max(initial=-np.inf) < np.inf:
+        raise ValueError(NOT_FINITE)
+    return mask
+
+
+def _as_lengths(name: str, lengths: Any) -> Array:
+    lengths = as_array(name, lengths)
+    if lengths.ndim != 1 or len(lengths) == 0:
+        raise ValueError(
+            f"{name} must have shape (batch,) and batch >= 1, got {lengths.shape}"
+        )
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got dtype {lengths.dtype}")
+    return lengths
+
+
+def _as_layers(name: str, layers: Any) -> list[Any]:
+    if isinstance(layers, Mapping) or not isinstance(layers, Iterable):
+        kind = type(layers).__name__
+        raise TypeError(f"{name} must be a sequence of dicts, got {kind}")
+    return [*layers]
+
+
+def _as_pair(name: str, norm: Any) -> Any:
+    if not isinstance(norm, tuple | list) or len(norm) != 2:
+        raise TypeError(f"{name} must be a pair (gain, bias) or None, got {norm!r}")
+    return norm
+
+
 LEAST = {"n_q": 0, "n_k": 0, "max_length": 0, "n": 0, "d_model": 1, "block_size": 1}
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    name: functools.partial(as_count, name, at_least=least)
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    name: functools.partial(as_count, at_least=least)
     for name, least in (LEAST | {"axis": -math.inf}).items()
-} | {"scale": as_scale, "eps": as_eps, "activation": as_activation}
-OPTIONAL = ("n_k", "max_length", "scale")  # where None has a meaning
+} | {
+    "scale": as_scale, "eps": as_eps, "activation": as_activation, "mask": _as_mask,
+    "lengths": _as_lengths, "layers": _as_layers, "final_norm": _as_pair,
+}  # fmt: skip
+OPTIONAL = "n_k", "max_length", "scale", "mask", "final_norm"  # None has a meaning
 
 
 # What only one or two steps take
 
 
-def _as_lengths(lengths: Any, max_length: int | None) -> Arguments:
-    lengths = as_array("lengths", lengths)
-    if lengths.ndim != 1 or len(lengths) == 0:
-        raise ValueError(
-            f"lengths must have shape (batch,) and batch >= 1, got {lengths.shape}"
-        )
-    if lengths.dtype.kind not in "iu":
-        raise TypeError(f"lengths must be integers, got dtype {lengths.dtype}")
+def _fit_lengths(lengths: Array, max_length: int | None) -> int:
     n = max(0, int(lengths.max())) if max_length is None else max_length
     if (wrong := lengths[(lengths < 0) | (lengths > n)]).size:
         raise ValueError(f"lengths must lie in 0 … max_length = {n}, got {wrong[0]}")
-    return {"lengths": lengths, "max_length": n}
+    return n
 
 
 def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
@@ -401,12 +402,3 @@ def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
     axes = {"X": AXES["X"]} | {place: LAYER[name] for name, place in places.items()}
     arrays, _ = fit(given, axes, n_heads)
     return {name: arrays.get(place) for name, place in places.items()}
-
-
-def _as_final_norm(norm: Any, X: Array) -> list[Array | None]:
-    if not isinstance(norm, tuple | list) or len(norm) != 2:
-        raise TypeError(f"final_norm must be a pair (gain, bias) or None, got {norm!r}")
-    names = "the gain of final_norm", "the bias of final_norm"
-    given = {"X": X} | dict(zip(names, norm, strict=True))
-    arrays, _ = fit(given, {"X": AXES["X"]} | dict.fromkeys(names, "d_model,"))
-    return [arrays.get(name) for name in names]

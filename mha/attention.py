@@ -20,9 +20,9 @@ def scaled_dot_product_attention(
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
 
-    It is written to be read: all n_q · n_k scores are in memory, in three arrays at a
-    time, and it takes about four times as long as PyTorch's fused kernel on one thread.
-    `chunked_attention` gives the same numbers faster and without holding them all.
+    It is written to be read: all n_q · n_k scores are in memory, and it takes about
+    four times as long as PyTorch's fused kernel. `chunked_attention` gives the same
+    numbers faster and without holding them all.
 
     Parameters
     ----------
@@ -45,17 +45,15 @@ def scaled_dot_product_attention(
     Returns
     -------
     Y : ndarray of shape (..., n_q, d_v)
-        Each row lies in the convex hull of the value rows; a query whose keys are all
-        masked gets zeros.
+        One row per query, of zeros if its keys are all masked.
     A : ndarray of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
     Raises
     ------
-    ValueError
-        If shapes do not fit, with both numbers; if a float mask holds NaN or +inf.
-    TypeError
-        If an argument does not hold real numbers, or `mask` holds integers.
+    ValueError, TypeError
+        If shapes do not fit, with both numbers, an argument does not hold real numbers,
+        or `masked_softmax` refuses the mask.
 
     Examples
     --------

@@ -23,11 +23,9 @@ def chunked_attention(
     Equation: with S₁, S₂, … the scores of the blocks of keys, and m the largest score
     so far, Y = Σ_b exp(S_b - m) V_b / Σ_b Σ_j exp(S_b - m)_j
 
-    This is the fast NumPy attention at every size: everything that serves speed or
-    memory is here, and `scaled_dot_product_attention` is written to be read. One block
-    of queries and one block of keys, in as many heads as fit the processor's cache, are
-    in memory at a time. When a block contains a larger score, the sums so far are
-    multiplied by exp(old m - new m). The time still grows as n_q · n_k.
+    One block of queries and one block of keys, in as many heads as fit the processor's
+    cache, are in memory at a time. When a block contains a larger score, the sums so
+    far are multiplied by exp(old m - new m). The time still grows as n_q · n_k.
 
     Parameters
     ----------
@@ -49,10 +47,8 @@ def chunked_attention(
 
     Raises
     ------
-    ValueError
-        As in `scaled_dot_product_attention`, and if `block_size` is less than 1.
-    TypeError
-        As there, and if `block_size` is not an integer.
+    ValueError, TypeError
+        As `scaled_dot_product_attention`, and if `block_size` is no integer above 0.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def layer_norm(
     Parameters
     ----------
     x : ndarray of shape (..., d_model)
-        One token per row. No row influences the norm of another.
+        One token per row.
     gain, bias : ndarray of shape (d_model,), optional
         Stretch and shift each feature afterwards; 1 and 0 by default.
     eps : float, default 1e-5
@@ -37,16 +37,14 @@ def layer_norm(
     Returns
     -------
     y : ndarray of the shape of `x`
-        Without gain and bias each row has mean 0 and variance σ² / (σ² + ε), a little
-        below 1. A row of equal numbers becomes `bias`.
+        Without gain and bias each row has mean 0 and variance σ² / (σ² + ε). A row of
+        equal numbers becomes `bias`.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If `gain` or `bias` does not have one number per feature, there is no feature,
-        or `eps` is negative.
-    TypeError
-        If an argument does not hold real numbers.
+        `eps` is negative, or an argument does not hold real numbers.
 
     Examples
     --------
@@ -82,14 +80,12 @@ def feed_forward(
     ----------
     x : ndarray of shape (..., n, d_model)
         One token per row.
-    W_1 : ndarray of shape (d_model, d_ff)
-        The map to the hidden features, with `b_1` of shape (d_ff,) or None.
+    W_1, W_2 : ndarray of shapes (d_model, d_ff) and (d_ff, d_model)
+        The map to the hidden features, and the map back.
     b_1, b_2 : ndarray or None
         One number per column of the matrix of the same number.
-    W_2 : ndarray of shape (d_ff, d_model)
-        The map back, with `b_2` of shape (d_model,) or None.
     activation : {"relu", "gelu"}, default "relu"
-        "gelu" is the exact one: z times Φ(z), the probability that a standard normal
+        "gelu" is the exact one, in which Φ(z) is the probability that a standard normal
         number lies below z, and not its approximation by tanh.
 
     Returns
@@ -99,10 +95,9 @@ def feed_forward(
 
     Raises
     ------
-    ValueError
-        If shapes do not fit, with both numbers, or `activation` is not known.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        If shapes do not fit, with both numbers, an argument does not hold real numbers,
+        or `activation` is not known.
 
     Examples
     --------
@@ -157,21 +152,10 @@ def encoder_layer(
     X : ndarray of shape (..., n, d_model)
         The tokens.
     weights : dict of ndarray
-        The six matrices must be there. A missing bias counts as 0, a missing gain as 1.
-
-        ==================  ===========================  ============================
-        key                 shape                        used by
-        ==================  ===========================  ============================
-        W_Q, W_K            (d_model, n_heads * d_k)     attention
-        W_V                 (d_model, n_heads * d_v)     attention
-        W_O                 (n_heads * d_v, d_model)     attention
-        b_Q, b_K, b_V, b_O  one number per column        attention
-        gain_1, bias_1      (d_model,)                   the norm of attention
-        W_1                 (d_model, d_ff)              feed-forward
-        W_2                 (d_ff, d_model)              feed-forward
-        b_1, b_2            one number per column        feed-forward
-        gain_2, bias_2      (d_model,)                   the norm of feed-forward
-        ==================  ===========================  ============================
+        `W_Q`, `W_K`, `W_V`, `W_O` and `b_Q` … `b_O` of `multi_head_attention`, `W_1`,
+        `W_2`, `b_1`, `b_2` of `feed_forward`, and `gain_1`, `bias_1`, `gain_2`,
+        `bias_2` of the norms of the two. The six matrices must be there. A missing bias
+        counts as 0, a missing gain as 1.
     n_heads, mask, is_causal, return_weights : optional but `n_heads`
         As in `multi_head_attention`; `mask` broadcasts to (..., n_heads, n, n).
     activation : {"relu", "gelu"}, default "relu"
@@ -185,19 +169,15 @@ def encoder_layer(
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
-        The tokens after one layer. A token whose keys are all masked stays finite,
-        because the residual connection passes it on.
+        The tokens after one layer, finite even where all keys of a token are masked.
     A : ndarray of shape (..., n_heads, n, n)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
     Raises
     ------
-    ValueError
-        If `weights` lacks a matrix or holds a name that is not in the table, if shapes
-        do not fit, or `n_heads` does not divide a width.
-    TypeError
-        If `weights` is not a dict, an argument does not hold real numbers, `n_heads` is
-        not an integer, or `mask` holds integers.
+    ValueError, TypeError
+        As `multi_head_attention`, `layer_norm` and `feed_forward`, and if `weights` is
+        not a dict, lacks a matrix, or holds a name that is not in the table.
 
     Examples
     --------
@@ -209,30 +189,37 @@ def encoder_layer(
            [ 1., -1.]])
     """
     projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+    maps = []
 
     def attend(x):
-        return multi_head_attention(
+        H, A = multi_head_attention(
             x, n_heads=n_heads, mask=mask, is_causal=is_causal, return_weights=True,
             **projections,
         )  # fmt: skip
+        maps.append(A)
+        return H
 
     def feed(x):
         W_1, b_1, W_2, b_2 = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
         return feed_forward(x, W_1, b_1, W_2, b_2, activation)
 
-    def norm(which, x):
-        gain, bias = weights.get(f"gain_{which}"), weights.get(f"bias_{which}")
-        return layer_norm(x, gain, bias, eps)
+    def norm_1(x):
+        return layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
 
+    def norm_2(x):
+        return layer_norm(x, weights.get("gain_2"), weights.get("bias_2"), eps)
+
+    Y = add_and_norm(X, norm_first, attend, feed, norm_1, norm_2)
+    return (Y, *maps) if return_weights else Y
+
+
+def add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
+    """Return what the two parts of a layer make of the tokens, with their norms."""
     if norm_first:
-        H, A = attend(norm(1, X))
-        Z = X + H
-        Y = Z + feed(norm(2, Z))
-    else:
-        H, A = attend(X)
-        Z = norm(1, X + H)
-        Y = norm(2, Z + feed(Z))
-    return (Y, A) if return_weights else Y
+        Z = X + attend(norm_1(X))
+        return Z + feed(norm_2(Z))
+    Z = norm_1(X + attend(X))
+    return norm_2(Z + feed(Z))
 
 
 @validated
@@ -265,17 +252,15 @@ def encoder(
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
-        The tokens after the last layer, finite even where all keys are masked. Without
-        positions, permuting the tokens permutes the rows.
+        The tokens after the last layer, finite as those of `encoder_layer`.
     A : list of ndarray, each of shape (..., n_heads, n, n)
         Only with `return_weights`. One entry for each layer, the first layer first.
 
     Raises
     ------
-    ValueError
-        As in `encoder_layer`.
-    TypeError
-        As there, and if `layers` is not a sequence of dicts or `final_norm` not a pair.
+    ValueError, TypeError
+        As `encoder_layer`, and if `layers` is not a sequence of dicts or `final_norm`
+        not a pair.
 
     Examples
     --------

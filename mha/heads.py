@@ -30,10 +30,8 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
 
     Raises
     ------
-    ValueError
-        If shapes do not fit, with both numbers.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        If shapes do not fit, with both numbers, or an argument holds no real numbers.
 
     Examples
     --------
@@ -63,10 +61,8 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
 
     Raises
     ------
-    ValueError
-        If `n_heads` does not divide d_model, or `x` has fewer than two axes.
-    TypeError
-        If `n_heads` is not an integer, or `x` does not hold real numbers.
+    ValueError, TypeError
+        If `n_heads` is no integer that divides d_model, or `x` has fewer than two axes.
 
     Examples
     --------
@@ -99,10 +95,8 @@ def merge_heads(heads: ArrayLike) -> Array:
 
     Raises
     ------
-    ValueError
-        If there are fewer than three axes.
-    TypeError
-        If `heads` does not hold real numbers.
+    ValueError, TypeError
+        If there are fewer than three axes, or `heads` does not hold real numbers.
 
     Examples
     --------
@@ -161,11 +155,9 @@ def multi_head_attention(
 
     Raises
     ------
-    ValueError
-        If shapes do not fit or `n_heads` does not divide a width, with both numbers.
-    TypeError
-        If an argument does not hold real numbers, `n_heads` is not an integer, or
-        `mask` holds integers.
+    ValueError, TypeError
+        If shapes do not fit or `n_heads` does not divide a width, with both numbers; if
+        an argument does not hold real numbers, or `mask` holds integers.
 
     Examples
     --------

@@ -28,16 +28,13 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     Returns
     -------
     mask : ndarray of bool, shape (n_q, n_k)
-        True where query ``i`` may attend to key ``j``. The diagonal is True, because a
-        token attends to itself. With ``n_q != n_k`` both count from the first token
-        (the top-left rule of PyTorch and JAX).
+        True where query ``i`` may attend to key ``j``, itself included. With
+        ``n_q != n_k`` both count from the first token, as in PyTorch and JAX.
 
     Raises
     ------
-    TypeError
-        If a count is not an integer.
-    ValueError
-        If a count is negative.
+    ValueError, TypeError
+        If a count is negative or not an integer.
 
     Examples
     --------
@@ -67,15 +64,13 @@ def padding_mask(
     Returns
     -------
     mask : ndarray of bool, shape (batch, 1, 1, max_length)
-        True where key ``j`` is real. It hides *keys* (columns) from every head and
-        every query; combine it with other masks by ``&``.
+        True where key ``j`` is real, for every head and every query; ``&`` combines it
+        with other masks.
 
     Raises
     ------
-    ValueError
-        If there is no length, or one is negative or greater than `max_length`.
-    TypeError
-        If the lengths are not integers.
+    ValueError, TypeError
+        If there is no length, or one is negative, above `max_length` or no integer.
 
     Examples
     --------
@@ -100,8 +95,7 @@ def masked_softmax(
         Scores.
     mask : ndarray, optional
         Broadcasts to the shape of `S`. bool: True = may attend. float: added to the
-        scores, so that 0 keeps a score and ``-inf`` hides it. Integers are refused,
-        because 0/1 could mean either.
+        scores, so that ``-inf`` hides. Integers are refused: 0/1 could mean either.
     axis : int, default -1
         The axis along which weights sum to one.
 
@@ -113,12 +107,9 @@ def masked_softmax(
 
     Raises
     ------
-    ValueError
-        If `mask` does not broadcast to the shape of `S`, or a float mask holds NaN or
-        ``+inf``, or `axis` is not an axis of `S`.
-    TypeError
-        If `mask` is neither bool nor float, `S` does not hold real numbers, or `axis`
-        is not an integer.
+    ValueError, TypeError
+        As `softmax`, and if `mask` does not broadcast to the shape of `S`, is neither
+        bool nor float, or holds NaN or ``+inf``.
 
     Examples
     --------

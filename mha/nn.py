@@ -26,6 +26,7 @@ __all__ = [
 
 Mask = Tensor | doors.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
+as_probability = partial(doors.as_real, low=0, high=1, rule="at least 0 and below 1")
 
 
 def scaled_dot_product_attention(
@@ -51,8 +52,8 @@ def scaled_dot_product_attention(
     Returns
     -------
     Y : Tensor of shape (..., n_q, d_v)
-        Zeros, and gradients of zero, for a query whose keys are all masked. float16
-        and bfloat16 stay what they are and are summed in float32.
+        Zeros, and gradients of zero, for a query whose keys are all masked. Half
+        precision is summed in float32.
     A : Tensor of shape (..., n_q, n_k)
         Only with `return_weights`: the weights before dropout, 0 where masked.
 
@@ -75,8 +76,10 @@ def scaled_dot_product_attention(
         )
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
-    scale = doors.as_scale(scale, Q.shape[-1])
-    dropout_p = _as_probability("dropout_p", dropout_p)
+    if scale is None:
+        scale = 1 / math.sqrt(max(Q.shape[-1], 1))
+    scale = doors.as_scale("scale", scale)
+    dropout_p = as_probability("dropout_p", dropout_p)
     bias = empty = None
     if mask is not None or (is_causal and return_weights):
         bias, empty = _whole_mask(mask, is_causal, Q, K)
@@ -186,12 +189,6 @@ def _leading(named: dict[str, Tensor], d_model: int | None = None) -> tuple[int,
     return doors.broadcast_leading(named, torch.broadcast_shapes)
 
 
-def _as_probability(name: str, p: float) -> float:
-    if not 0 <= doors.as_real(name, p) < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {p}")
-    return float(p)
-
-
 def _as_ndarray(parameter: Tensor) -> doors.Array:
     """Return a copy of a parameter as it stands on the right of X."""
     if parameter.dtype == torch.bfloat16:  # which NumPy does not know
@@ -201,10 +198,7 @@ def _as_ndarray(parameter: Tensor) -> doors.Array:
 
 class _Layer(nn.Module):
     def numpy_weights(self) -> dict[str, doors.Array]:
-        """Return copies of the parameters by the names of the NumPy step.
-
-        Each matrix stands on the right of X: ``X @ W_Q + b_Q``.
-        """
+        """Return copies of the parameters by the names of the NumPy step."""
         weights = {}
         for name, parameter in self.named_parameters():
             *_, part, kind = name.split(".")  # such as attention.W_Q.bias
@@ -221,8 +215,8 @@ class MultiHeadAttention(_Layer):
     Equation: Y = Concat(head_1, …, head_h) W_O with
     head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
 
-    Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`. PyTorch stores a
-    matrix as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
+    Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`, which stores a matrix
+    as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
 
     Parameters
     ----------
@@ -254,7 +248,7 @@ class MultiHeadAttention(_Layer):
             raise ValueError(
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
-        self.dropout = _as_probability("dropout", dropout)
+        self.dropout = as_probability("dropout", dropout)
         device = torch.get_default_device() if device is None else device
         # skip_init draws no random numbers: reset_parameters is the one that draws.
         linear = partial(nn.utils.skip_init, nn.Linear, device=device, dtype=dtype)
@@ -264,12 +258,9 @@ class MultiHeadAttention(_Layer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own.
-
-        W_Q, W_K and W_V are uniform within ±√(6 / (d_model + 3 d_model)), because
-        PyTorch keeps them in one matrix, W_O within ±1/√d_model, and biases are 0.
-        """
+        """Draw new weights, as `torch.nn.MultiheadAttention` draws its own."""
         self.W_O.reset_parameters()
+        # PyTorch keeps the three in one matrix of 3 d_model rows.
         bound = math.sqrt(6 / (self.d_model + 3 * self.d_model))
         for W in (self.W_Q, self.W_K, self.W_V):
             nn.init.uniform_(W.weight, -bound, bound)
@@ -308,7 +299,7 @@ class MultiHeadAttention(_Layer):
         return (Y, answer[1]) if return_weights else Y
 
     def extra_repr(self) -> str:
-        """Return the line that ``print(layer)`` shows above the projections."""
+        """Return what ``print(layer)`` shows above the projections."""
         return f"d_model={self.d_model}, n_heads={self.n_heads}, dropout={self.dropout}"
 
     def _split_heads(self, x: Tensor) -> Tensor:
@@ -331,15 +322,10 @@ class EncoderLayer(_Layer):
     d_model, n_heads, d_ff : int
         Width of the tokens, number of heads, width of the hidden layer.
     dropout : float, default 0.0
-        Probability with which a number becomes 0 in train mode, in four places: the
-        weights of attention, the output of either part before it is added, and the
-        hidden layer of feed-forward.
-    activation : {"relu", "gelu"}, default "relu"
-        The bend in the feed-forward part; "gelu" is the exact one.
-    norm_first : bool, default False
-        Normalise what goes *into* each part (pre-norm) instead of the sum behind it.
-    eps : float, default 1e-5
-        Is added to the variance in both norms.
+        Probability with which a number becomes 0 in train mode: a weight of attention,
+        an output of either part, or a hidden feature of feed-forward.
+    activation, norm_first, eps : optional
+        As in `mha.encoder_layer`.
     bias, device, dtype : optional
         As in `MultiHeadAttention`, for all projections and both norms.
 
@@ -360,8 +346,8 @@ class EncoderLayer(_Layer):
         kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
         self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
-        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps(eps)
-        self.activation = doors.as_activation(activation)
+        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps("eps", eps)
+        self.activation = doors.as_activation("activation", activation)
         self.norm_first = bool(norm_first)
         self.W_1 = nn.Linear(d_model, d_ff, **kind)
         self.W_2 = nn.Linear(d_ff, d_model, **kind)
@@ -374,9 +360,8 @@ class EncoderLayer(_Layer):
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
         """Return the tokens after one layer, of shape (..., n, d_model) like `X`.
 
-        `mask`, `is_causal`, `return_weights` and the errors are those of
-        `MultiHeadAttention.forward`. A token whose keys are all masked stays finite,
-        and so do its gradients.
+        The options and the errors are those of `MultiHeadAttention.forward`. A token
+        whose keys are all masked stays finite, and so do its gradients.
         """
         _check("X", X, self.d_model)
         answer = self.attention(
@@ -495,9 +480,8 @@ def from_torch(module: nn.Module) -> Any:
     Raises
     ------
     ValueError, TypeError
-        If `module` is none of the three, or has what ours has not: other widths of keys
-        and values, ``add_bias_kv``, ``add_zero_attn``, an activation other than relu
-        and exact gelu, other norms, or parts that differ in ``eps`` or ``dropout``.
+        If `module` is none of the three, or has what ours has not, such as
+        ``add_bias_kv``, gelu by tanh, or parts that differ in ``eps`` or ``dropout``.
 
     Examples
     --------

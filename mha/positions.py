@@ -17,8 +17,7 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
     n : int
         Number of positions; the first is 0.
     d_model : int
-        Width of the tokens. Even columns hold sines and odd ones cosines, so an odd
-        width ends with a sine that has no cosine.
+        Width of the tokens. An odd one ends with a sine that has no cosine.
 
     Returns
     -------
@@ -28,10 +27,8 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
 
     Raises
     ------
-    ValueError
-        If `n` is negative or `d_model` is less than 1.
-    TypeError
-        If one of them is not an integer.
+    ValueError, TypeError
+        If `n` is negative, `d_model` is less than 1, or one of them is no integer.
 
     Examples
     --------

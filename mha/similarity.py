@@ -22,15 +22,13 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     Returns
     -------
     S : ndarray of shape (..., n_q, n_k)
-        ``S[..., i, j]`` is query ``i`` dot key ``j``. For entries of unit variance
-        its typical size is √d_k.
+        ``S[..., i, j]`` is query ``i`` dot key ``j``.
 
     Raises
     ------
-    ValueError
-        If the last axes differ or the leading axes do not broadcast.
-    TypeError
-        If an argument does not hold real numbers.
+    ValueError, TypeError
+        If the last axes differ, the leading axes do not broadcast, or an argument does
+        not hold real numbers.
 
     Examples
     --------

@@ -22,16 +22,13 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     Returns
     -------
     p : ndarray of the shape of `x`
-        Between 0 and 1, with sum 1 along `axis`. Where every score is ``-inf``, all
-        weights are 0. Scores of any finite size are safe, because the largest is
-        subtracted first.
+        Between 0 and 1, with sum 1 along `axis`, whatever the size of the scores. Where
+        every score is ``-inf``, all weights are 0.
 
     Raises
     ------
-    ValueError
-        If `x` has no axis, or `axis` is not one of them.
-    TypeError
-        If `x` does not hold real numbers, or `axis` is not an integer.
+    ValueError, TypeError
+        If `axis` is not one of the axes of `x`, or `x` does not hold real numbers.
 
     Examples
     --------

@@ -79,7 +79,7 @@ function draw() {
 }
 
 root.querySelector(".still").hidden = true;
-root.append(html("div", { class: "live" },
+root.append(html("style", {}, css), html("div", { class: "live" },
   html("div", { class: "picker", role: "group", "aria-label": "heads, one row for each layer", style: `--n: ${Math.min(heads, 12)}` }, ...(many ? small : [])),
   html("div", { class: "ladder" },
     html("div", { class: "words", role: "group", "aria-label": "the word that attends" }, ...who), room,

@@ -20,13 +20,13 @@ FIND = (
     "[...document.querySelectorAll('[data-view=\"%s\"]')]"
     '.find((node) => !node.querySelector(".live"))'
 )
-PAGE = (  # an <img> is what JupyterLab leaves of an output that it does not trust
-    '<div class="mha-view mha-attention" data-view="{name}" role="group" '
-    'aria-label="{alt}"><div class="still">{still}</div><style>{css}</style>'
+PAGE = (
+    '<div class="mha-view mha-{kind}" data-view="{name}" role="group" '
+    'aria-label="{alt}"><div class="still">{still}</div>'
     '<script type="application/json">{data}</script>'
     "<script>(() => {{ const root = {find}; {code} }})()</script></div>"
 )
-STILL = (
+STILL = (  # an <img> is what JupyterLab leaves of an output that it does not trust
     '<img alt="{}" src="data:image/png;base64,{}" '
     'style="background: #fff; max-width: 100%" />'
 )
@@ -101,6 +101,8 @@ class View:
     picture of the head shown at first; where matplotlib is missing, the alt text.
     """
 
+    kind = "attention"
+
     def __init__(self, alt: str, data: dict[str, Any]) -> None:
         if not alt.strip():
             raise ValueError("alt must say in one sentence what the view shows")
@@ -120,9 +122,17 @@ class View:
     def __repr__(self) -> str:
         return f"View: {self.alt}"
 
+    @property
+    def code(self) -> str:
+        """The script that brings the view to life, and its looks."""
+        css, code = (Path(__file__).with_suffix(end) for end in (".css", ".js"))
+        looks = json.dumps(css.read_text(encoding="utf-8").replace("\n", ""))
+        return f"const css = {looks}; {code.read_text(encoding='utf-8')}"
+
     def _repr_html_(self) -> str:
         """Return the view as one piece of HTML that needs nothing from outside."""
-        alt, name = escape(self.alt), sha256(self.data.encode()).hexdigest()[:8]
+        alt, kind, data = escape(self.alt), self.kind, self.data
+        name = sha256((kind + data).encode()).hexdigest()[:8]
         try:
             png = base64.b64encode(self.still.png).decode("ascii")
             still = STILL.format(alt, png)
@@ -130,10 +140,7 @@ class View:
             if error.name != "matplotlib":
                 raise
             still = f"<p>{alt}</p>"
-        file = Path(__file__)
-        css = file.with_suffix(".css").read_text(encoding="utf-8").replace("\n", "")
-        code = file.with_suffix(".js").read_text(encoding="utf-8")
-        live = {"css": css, "code": code, "data": self.data, "find": FIND % name}
+        live = {"kind": kind, "data": data, "find": FIND % name, "code": self.code}
         return PAGE.format(name=name, alt=alt, still=still, **live)
 
 

@@ -41,14 +41,12 @@ def pytest_xdist_auto_num_workers(config):
     return 1 + (len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1)
 
 
-# Which law kills which bug takes seconds, so modules that ask the same go together.
-TOGETHER = {
-    "mha/laws/trial": "tests/laws/test_zoo.py",
-    "book/figures/front": "tests/figures/test_numbers.py",
-    "book/figures/ten": "tests/figures/test_numbers.py",
-    "tests/book/test_extensions": "tests/figures/test_numbers.py",
-    "tests/book/test_front": "tests/figures/test_numbers.py",
-}
+# Which law kills which bug takes ten seconds, and is kept: who asks it goes together.
+MATRIX = "tests/laws/test_zoo.py"
+ASKING = (
+    "mha/laws/trial", "book/figures/front", "book/figures/ten",
+    "tests/book/test_extensions", "tests/book/test_front", "tests/figures/test_numbers",
+)  # fmt: skip
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -62,9 +60,8 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if nodeid.startswith("tests/browser/test_figures"):
                 return nodeid.partition("[")[0]
-            for start, scope in TOGETHER.items():
-                if nodeid.startswith(start):
-                    return scope
+            if nodeid.startswith(ASKING):
+                return MATRIX
             return super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.option.dist == "loadscope" else None

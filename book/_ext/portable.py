@@ -203,6 +203,7 @@ def for_a_page(cell):
         printed = "".join(output.get("text") or data.get("text/plain", ""))
         if html := report.html(printed):
             data = {"text/html": html}
+            output.clear()
             output |= {"output_type": "display_data", "data": data, "metadata": {}}
         if "image/svg+xml" in data:  # within the page it follows the theme
             data["text/html"] = data.pop("image/svg+xml")

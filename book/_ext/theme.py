@@ -1,25 +1,23 @@
 """Sphinx extension: what the theme and other extensions need to be told.
 
 A page loads the scripts and stylesheets that it uses, which it shows by a text in it.
-Links into the documentation of NumPy, Python and PyTorch come from a list in this
-repository, so that no build and no page asks another host. A build without a warning
-leaves a mark, by which the tests of the pages know that they may open them.
+A build without a warning leaves a mark, by which the tests of the pages know that they
+may open them.
 """
 
 import functools
 import gc
 import re
-import zlib
 from pathlib import Path
 
 from pybtex import plugin
 
-OBJECTS = Path(__file__).parent.parent / "_inv" / "objects.txt"
 MARK = ".complete"
 # A file, and the text of a page that needs it.
 NEEDED_BY = {
     "sphinx-thebe": None,  # it asks other hosts
     "togglebutton": None,  # nothing here is folded by it
+    "furo.js": None,  # it lays out the whole page to mark a section; see folds.js
     "sphinx-book-theme": None,  # Jupyter Book's usual theme, which this is not
     "design-tabs": None,
     "sphinx-design": "sd-card",
@@ -57,38 +55,6 @@ def choose(app, pagename, templatename, context, doctree):
         context[key] = [each for each in context[key] if is_needed(each, body)]
 
 
-def read_objects(text):
-    """Return ``{project: (address, lines)}`` from the list of documented objects."""
-    projects = {}
-    for line in text.splitlines():
-        if line.startswith("["):
-            name, address = line.strip("[]").split()
-            projects[name] = (address, [])
-        elif line.strip():
-            kind, page, *names = line.split()
-            projects[name][1].extend(f"{obj} {kind} 1 {page} -" for obj in names)
-    return projects
-
-
-def inventory(project, lines):
-    """Return the bytes of a Sphinx inventory, version 2."""
-    head = (
-        f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n"
-        "# The remainder of this file is compressed using zlib.\n"
-    )
-    return head.encode() + zlib.compress("\n".join([*lines, ""]).encode())
-
-
-def write_inventories(app, config):
-    """Write the inventories and tell intersphinx where they lie."""
-    folder = Path(app.doctreedir)
-    folder.mkdir(parents=True, exist_ok=True)
-    for project, (address, lines) in read_objects(OBJECTS.read_text()).items():
-        path = folder / f"{project}.inv"
-        path.write_bytes(inventory(project, lines))
-        config.intersphinx_mapping[project] = (address, str(path))
-
-
 def name_style(app, config):
     """Choose the colours of code by night: the setting is the theme's own."""
     config.pygments_dark_style = "github-dark"
@@ -110,8 +76,6 @@ def end(app, exception):
 
 def setup(app):
     """Register with Sphinx."""
-    # intersphinx reads its mapping at priority 800, so this must come first
-    app.connect("config-inited", write_inventories, priority=700)
     app.connect("config-inited", name_style)
     app.connect("builder-inited", begin)
     # the theme adds its scripts at the default priority, so this must come last

@@ -1,5 +1,5 @@
 // Where a link leads, and what a search has found, is not hidden; paper shows everything.
-// What scrolls sideways can be reached by keyboard.
+// What scrolls sideways can be reached by keyboard. None of it lays out what is not seen.
 (() => {
   function open(node) {
     for (let at = node?.parentElement; at; at = at.parentElement)
@@ -22,16 +22,23 @@
     setTimeout(() => document.querySelectorAll(found).forEach(open), 100);
   });
 
-  function reach() {
-    const boxes = [...document.querySelectorAll("article :is(pre, .table-wrapper)")]
-      .filter((box) => !box.closest("details:not([open])"));
-    const wide = boxes.filter((box) => box.scrollWidth > box.clientWidth);
-    for (const box of boxes) if (box.tabIndex === 0) box.removeAttribute("tabindex");
-    for (const box of wide) box.tabIndex = 0;
+  function reach(part) {
+    for (const box of part.querySelectorAll("pre, .table-wrapper")) {
+      if (box.closest("details:not([open])")) continue;
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
   }
-  addEventListener("load", reach);
-  addEventListener("resize", reach);
-  document.addEventListener("toggle", reach, true);
+  const parts = [...document.querySelectorAll("article > section > *")];
+  const near = new Set(parts.filter((part) => // others are not laid out yet
+    getComputedStyle(part).contentVisibility !== "auto"));
+  document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => {
+    near[skipped ? "delete" : "add"](target);
+    if (!skipped) reach(target);
+  });
+  addEventListener("load", () => near.forEach(reach));
+  addEventListener("resize", () => near.forEach(reach));
+  document.addEventListener("toggle", ({ target }) => reach(target), true);
 
   let shut = [];
   addEventListener("beforeprint", () => {
@@ -39,4 +46,21 @@
     shut.forEach((fold) => { fold.open = true; });
   });
   addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
+
+  // The sections in sight are marked in the contents of the page.
+  const marks = new Map([...document.querySelectorAll(".toc-tree a[href^='#']")]
+    .map((link) => [document.getElementById(link.hash.slice(1)), link.parentElement]));
+  const spy = new IntersectionObserver((seen) => seen.forEach(({ target, isIntersecting }) =>
+    marks.get(target).classList.toggle("scroll-current", isIntersecting)),
+  { rootMargin: "-20% 0px -79%" });
+  marks.forEach((_, section) => section && spy.observe(section));
+
+  // By day, by night, or as the system says.
+  document.documentElement.classList.remove("no-js"); // which hides the button
+  const themes = ["auto", "light", "dark"];
+  for (const button of document.querySelectorAll(".theme-toggle"))
+    button.onclick = () => {
+      const next = themes[(themes.indexOf(document.body.dataset.theme) + 1) % 3];
+      document.body.dataset.theme = localStorage.theme = next;
+    };
 })();

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chapters import chapter_number
+from mha.check import Unfit
 
 
 def chapter(slug: str) -> str:
@@ -43,7 +44,7 @@ def number(answer: Any, digits: int = 2) -> float:
             answer = Fraction(answer.replace(" ", ""))
         return round(np.asarray(answer, dtype=float).reshape(()).item(), digits)
     except (TypeError, ValueError, ZeroDivisionError):
-        raise TypeError("answer with a number") from None
+        raise Unfit("answer with a number") from None
 
 
 def judged(law: Callable[[Any], Any], attend: Any) -> Any:
@@ -87,3 +88,10 @@ def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function by another name, which verdicts then show."""
     function.__name__ = name
     return function
+
+
+def slips_of_the_zoo(*names: str, run: Any = lambda member: member.attention) -> Any:
+    """Return members of the zoo by what is wrong; `run` turns one into an answer."""
+    from mha import zoo
+
+    return {getattr(zoo, name).wrong: run(getattr(zoo, name)) for name in names}

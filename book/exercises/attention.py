@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import chapter, each, number, random_arrays, section
+from exercises import each, number, random_arrays, section, slips_of_the_zoo
 from mha.attention import scaled_dot_product_attention as attention
 from mha.check import Exercise
 from mha.chunked import chunked_attention
@@ -19,10 +19,6 @@ def _powers(Q, K):
     return np.exp(S - S.max(-1, keepdims=True))
 
 
-def _overflowing(S):
-    return np.exp(S) / np.exp(S).sum(-1, keepdims=True)
-
-
 attend = Exercise(
     task="scaled dot-product attention",
     right=lambda Q, K, V: attention(Q, K, V),
@@ -36,30 +32,21 @@ attend = Exercise(
         random_arrays((5, 3), (7, 3), (7, 2), seed=0),
         random_arrays((3, 5), (2, 5), (2, 7), seed=1),
     ),
-    mistakes={
-        "the scores go into the softmax as they are: "
-        "they are not divided by √d_k": lambda Q, K, V: softmax(Q @ K.T) @ V,
+    mistakes=slips_of_the_zoo(
+        *("no_scale", "scale_sqrt_n", "scale_by_d_k", "scale_after_softmax"),
+        *("softmax_over_queries", "no_max_subtraction"),
+    )
+    | {
         "you divide by the root of the width of a value; use the width of a "
         "key": lambda Q, K, V: softmax(Q @ K.T / V.shape[-1] ** 0.5) @ V,
-        "you divide by the root of the number of keys; use the width of a "
-        "key": lambda Q, K, V: softmax(Q @ K.T / len(K) ** 0.5) @ V,
-        "you divide by d_k, and its square root is enough": lambda Q, K, V: (
-            softmax(Q @ K.T / K.shape[-1]) @ V
-        ),
         "in Q @ K the rows of Q meet the columns of K, but a key is a row of "
         "K": lambda Q, K, V: softmax(Q @ K / K.shape[-1] ** 0.5) @ V,
-        "your weights sum to 1 over the queries; each query has weights that sum to 1 "
-        "over the keys": lambda Q, K, V: softmax(_scaled(Q, K), axis=-2) @ V,
-        "you divide by the root after the softmax, so the weights do not sum to "
-        "1": lambda Q, K, V: softmax(Q @ K.T) / K.shape[-1] ** 0.5 @ V,
         "you use the scores as weights: "
         "which step turns scores into weights?": lambda Q, K, V: _scaled(Q, K) @ V,
         "the exponentials do not sum to 1 yet: "
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
         "the weights are right, but you average the keys instead of the "
         "values": lambda Q, K, V: softmax(_scaled(Q, K)) @ K,
-        "with large scores exp overflows: subtract the largest of each row first, "
-        f"as in {chapter('softmax')}": lambda Q, K, V: _overflowing(_scaled(Q, K)) @ V,
         "your weights sum to 1 over the whole table of scores; use axis=-1 and "
         "keepdims=True, so that each row sums to "
         "1": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,

@@ -39,14 +39,10 @@ scores = Exercise(
     forbidden=(dot_product_scores, cosine_similarity),
     cases=_PAIRS,
     mistakes={
-        "the keys are still rows: "
-        "a matrix product takes rows times columns": lambda Q, K: Q @ K,
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
         "your rows belong to the keys: "
         "give each query a row and each key a column": lambda Q, K: K @ Q.T,
-        "you compare each query with one key only: "
-        "compare it with every key": lambda Q, K: (Q * K).sum(-1),
         "you average the products of the positions: add them up instead": lambda Q, K: (
             Q @ K.T / Q.shape[-1]
         ),
@@ -57,12 +53,8 @@ scores = Exercise(
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
         "all rows are equal: `[[0] * n] * m` holds one list m times, so make a new "
         "list for each row": lambda Q, K: np.tile((Q @ K.T)[-1], (len(Q), 1)),
-        "the sum of one pair goes on in the next: set it to 0 for every "
-        "pair": lambda Q, K: np.cumsum(Q @ K.T).reshape(len(Q), len(K)),
         "you add up `len(K)` products: the number of positions is the width, "
         "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
-        "you add up `len(Q)` products: the number of positions is the width, "
-        "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(Q))),
         "the first position is missing: Python counts from 0, so use "
         "`range(Q.shape[1])`": lambda Q, K: _over(Q, K, range(1, Q.shape[1])),
         "only the first pair has a score: "
@@ -126,6 +118,8 @@ cosine = Exercise(
         "divide by those of the keys too": lambda Q, K: _unit(Q) @ K.T,
         "you divide by the lengths of the keys only: "
         "divide by those of the queries too": lambda Q, K: Q @ _unit(K).T,
+        "np.linalg.norm without an axis measures the whole matrix: give each row its "
+        "own length": lambda Q, K: Q @ K.T / (np.linalg.norm(Q) * np.linalg.norm(K)),
         "you divide by the lengths of the columns: the vectors are the rows, "
         "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
         "the lengths of the rows do not line up with the rows: keep the axis with "

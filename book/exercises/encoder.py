@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from exercises import section
-from mha.check import Exercise, Verdict
+from mha.check import Exercise, Unfit, Verdict
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 
@@ -56,8 +56,6 @@ mirror_queries = Exercise(
         "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
         "the scores are divided by √n anyway, "
         "so multiply by √n to undo it": lambda n, w: _mirrored(n, _needed(n, w) / n),
-        "this is e^s, the exponential of the score; W_Q needs the score s "
-        "itself": lambda n, w: _mirrored(n, np.exp(_needed(n, w))),
         "with this sign the mirror gets less than the others: "
         "invert the fraction": lambda n, w: _mirrored(n, -_needed(n, w)),
         "these are the weights themselves, but a softmax is still to come": _asked_for,
@@ -182,10 +180,10 @@ def _as_two_masks(answer, n_target, lengths):
     if found is None:
         return None
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise TypeError("return two masks: to the target and to the source")
+        raise Unfit("return two masks: to the target and to the source")
     found = tuple(np.asarray(mask) for mask in found)
     if any(mask.dtype != bool for mask in found):
-        raise TypeError("a bool mask holds True and False, not 0 and 1 or -inf")
+        raise Unfit("a bool mask holds True and False, not 0 and 1 or -inf")
     return found
 
 
@@ -211,22 +209,20 @@ decoder_masks = Exercise(
     names=("n_target", "lengths"),
     observe=_as_two_masks,
     mistakes={
-        "the mask between target tokens comes first, the mask to the source "
-        "second": lambda n, lengths: (padding_mask(lengths), causal_mask(n)),
         "a target token must not attend to later ones, which it has to "
         "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
-        "the whole source is known before the first target word is written, so hide "
-        "its padding only": _with_source(
-            lambda n, lengths: padding_mask(lengths) & causal_mask(n, max(lengths))
-        ),
+        "here the padding stands behind the words, and you hide as many tokens in "
+        "front": _with_source(lambda n, lengths: padding_mask(lengths)[..., ::-1]),
+        "a source of length 2 has the positions 0 and 1; you hide position "
+        "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
+        "a target token must not attend to the one after it: your diagonal is one "
+        "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
         "some sources are shorter than others, and no query may attend to "
         "padding": _with_source(lambda n, lengths: padding_mask(lengths) | True),
-        "padding is hidden as keys, so the lengths belong along the last "
-        "axis": _with_source(lambda n, lengths: padding_mask(lengths).swapaxes(-1, -2)),
     },
     reread=section("encoder", _KINDS),
     praise="a causal mask for the target and a padding mask for the source.",

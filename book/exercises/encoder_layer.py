@@ -79,8 +79,6 @@ normalise_tokens = Exercise(
         "the mean of the token is not subtracted": _over(-1, centre=False),
         "the argument gain is not used": _over(-1, affine=lambda y, g, b: y + b),
         "the argument bias is not used": _over(-1, affine=lambda y, g, b: y * g),
-        "multiply by the gain first and add the bias afterwards: yours multiplies the "
-        "bias by the gain too": _over(-1, affine=lambda y, g, b: (y + b) * g),
     },
     reread=section("encoder_layer", "The equation"),
     praise="each token is normalised by its own numbers, even if they are all equal.",

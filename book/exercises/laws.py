@@ -1,6 +1,7 @@
 """Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
 
 import functools
+import math
 import reprlib
 import textwrap
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ inputs_needed = Exercise(
         "probabilities do not add up here: two inputs find the bug with a probability "
         "of 1 - 0.99², which is a little less than 0.02": 99,
         "so many inputs find the bug with a probability of 0.95; expected 0.99": 299,
-        "with 458 inputs the probability is still a little below 0.99": 458,
+        "close: is 0.99 to the power of your number at most 0.01?": 458,
         "0.99 to that power is 0.01, but you can only draw a whole number of inputs, "
         "and with fewer the probability is too small": 458.2,
         "close; solve 0.99 to the power m = 0.01 for m, and round up": 460,
@@ -97,6 +98,9 @@ shrink = Exercise(
         "other numbers too": lambda numbers, fails: _shrunk(numbers, fails, at_most=1),
         "each of two numbers may be unnecessary, but not both at once: "
         "try the next 0 on the array that you already have": _one_by_one,
+        "you never try the last number": lambda numbers, fails: _shrunk(
+            numbers, fails, order=range(len(numbers) - 1)
+        ),
         "you stop at the first number that is needed: try those after it "
         "too": lambda numbers, fails: _shrunk(numbers, fails, stop=True),
         "this array is as small, but go from left to right": lambda numbers, fails: (
@@ -156,9 +160,10 @@ def _loops(Q, K, V, mask, is_causal):
     for place in np.ndindex(Q.shape[:-1]):
         leading, seen = place[:-1], np.flatnonzero(mask[place])
         scores = [float(Q[place] @ K[*leading, j]) / Q.shape[-1] ** 0.5 for j in seen]
-        shares = [np.exp(s - max(scores)) for s in scores]
-        for share, j in zip(shares, seen, strict=True):
-            Y[place] += share / sum(shares) * V[*leading, j]
+        top = max(scores, default=0)
+        shares = [math.exp(s - top) for s in scores]
+        if shares:
+            Y[place] = np.array(shares) / sum(shares) @ V[*leading, seen]
     return Y
 
 
@@ -223,14 +228,6 @@ _TIPS = {
 }
 
 
-# Right in plain calls, wrong in special ones that a law of a reader can make.
-CALLS = (
-    "softmax_over_axis_2 mask_of_first_sequence causal_replaces_mask "
-    "causal_from_neither_corner window_of_256 window_of_4096 drops_last_block "
-    "drops_full_block remembers_the_mask clips_scores"
-).split()
-
-
 def as_subject(name, tip):
     """Return the member of the zoo that has this name."""
     from mha import zoo  # only the grading needs it
@@ -246,14 +243,6 @@ def subjects():
     """Return the versions that laws are graded on, the correct ones first."""
     right = [Subject(name, run, True, tip) for name, (run, tip) in _RIGHT.items()]
     return tuple(right + [as_subject(name, tip) for name, tip in _TIPS.items()])
-
-
-def _near_sighted(Q, K, V, mask, is_causal):
-    near = abs(np.arange(Q.shape[-2])[:, None] - np.arange(K.shape[-2])) < 64
-    return _numpy(Q, K, V, near if mask is None else near & mask, is_causal)
-
-
-STRANGER = Subject("near_sighted", _near_sighted, False, "more than 64 tokens")
 
 
 def broken_by(law, subject):
@@ -272,10 +261,6 @@ def broken_by(law, subject):
         return f"it stopped with {type(error).__name__}: {error}"
 
 
-def _detected(laws, subject):
-    return any(broken_by(law, subject) for law in laws)
-
-
 class Grading(Exercise):
     """Grade laws: wrong versions should break one, and correct ones none."""
 
@@ -289,16 +274,17 @@ class Grading(Exercise):
             if not callable(law):
                 text = f"a law is a function of attend, got {reprlib.repr(law)}"
                 return Verdict("not yet", text)
+        print(f"trying your laws on {len(subjects())} versions, which may take a while")
         table = [[broken_by(law, s) for law in laws] for s in subjects()]
         found = tuple(any(row) for row in table)
         if all(dead != s.right for dead, s in zip(found, subjects(), strict=True)):
-            return Verdict("passed", f"{_score(table)}\n{_farewell(laws)}")
+            return Verdict("passed", _score(table))
         slips = (
             hint for hint, slip in self.mistakes.items() if found == _pattern(slip)
         )
         slip = next(slips, None)
         lines = [_score(table), *([slip] if slip else [])]
-        lines += [*_law_lines(laws, table), *_next_lines(laws, table)]
+        lines += [*_law_lines(laws[:4], table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), slip)
 
@@ -306,7 +292,7 @@ class Grading(Exercise):
 @functools.cache
 def _pattern(laws):
     """Return which versions break one of the laws."""
-    return tuple(_detected(laws, subject) for subject in subjects())
+    return tuple(any(broken_by(law, s) for law in laws) for s in subjects())
 
 
 def _score(table):
@@ -338,7 +324,8 @@ def _next_lines(laws, table):
     if alarm := next(((s, row) for s, row in rows if s.right and any(row)), None):
         subject, row = alarm
         k, why = next((k, why) for k, why in enumerate(row) if why)
-        text = f"{_name(laws[k])} is broken by {subject.name}: {why} ({subject.tip})"
+        tip = "" if why.startswith("it stopped") else f" ({subject.tip})"
+        text = f"{_name(laws[k])} is broken by {subject.name}: {why}{tip}"
         yield _wrapped("alarm", text)
     if free := next((s for s, row in rows if not (s.right or any(row))), None):
         from mha import zoo
@@ -348,21 +335,8 @@ def _next_lines(laws, table):
 
 
 def _wrapped(head, text):
-    return textwrap.fill(text, 64, initial_indent=f"  {head:<10}").replace(
-        "\n", "\n" + " " * 12
-    )
-
-
-def _farewell(laws):
-    wrong_calls = [as_subject(name, tip="") for name in CALLS]
-    found = sum(_detected(laws, subject) for subject in wrong_calls)
-    calls = f"Of {len(CALLS)} wrong calls in the zoo they detect {found}."
-    if _detected(laws, STRANGER):
-        return f"{calls} They even detect an attention that is wrong beyond 64 tokens."
-    return (
-        f"{calls} An attention that is correct up to 64 tokens\n"
-        "and wrong beyond passes all of them, and there will be others."
-    )
+    margins = {"initial_indent": f"  {head:<10}", "subsequent_indent": " " * 12}
+    return textwrap.fill(text, 76, **margins, max_lines=3, placeholder=" ...")
 
 
 def _name(law):
@@ -459,5 +433,5 @@ grade_laws = Grading(
         ),
     },
     reread=section("laws", "The picture"),
-    praise="",
+    seconds=600,
 )

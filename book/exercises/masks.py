@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from exercises import chapter, each, member, section
+from exercises import chapter, each, member, section, slips_of_the_zoo
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.softmax import softmax
 
@@ -67,23 +67,20 @@ safe_masked_softmax = Exercise(
         (_FAR, np.array([[True, False, True], [True, True, False]])),
         (np.sin(np.arange(30.0)).reshape(2, 3, 5), np.tri(3, 5, k=-1, dtype=bool)),
     ),
-    mistakes={
+    mistakes=slips_of_the_zoo(
+        *("minus_1e9_mask", "mask_zero_score", "mask_after_softmax", "mask_inverted"),
+        run=lambda member: member.steps["masked_softmax"],
+    )
+    | {
         "in an empty row the total is 0, and 0 divided by 0 is NaN": lambda S, mask: (
             _filled(S, mask, -np.inf)
         ),
-        "in an empty row all scores are replaced by the same finite number, so the "
-        "hidden keys get equal weights; "
-        "they should get 0": lambda S, mask: _filled(S, mask, -1e9),
         "in an empty row the same number is added to all scores, which changes no "
         "weight; the hidden keys should get "
         "0": lambda S, mask: softmax(S + np.where(mask, 0, -1e9)),
         "if all open scores are below your finite number, a hidden key gets all the "
         "weight, and setting it to 0 leaves a row of "
         "zeros": lambda S, mask: _filled(S, mask, -1e9) * mask,
-        "a hidden pair with score 0 still gets a weight, "
-        "because exp(0) = 1": lambda S, mask: _filled(S, mask, 0),
-        "the hidden weights are 0, "
-        "but the others no longer add up to 1": lambda S, mask: softmax(S) * mask,
         "your total can be 0: in an empty row, and where a hidden score is so large "
         "that all other terms are rounded to 0; hide before the "
         "softmax": lambda S, mask: _shares(softmax(S) * mask),
@@ -95,8 +92,6 @@ safe_masked_softmax = Exercise(
         "in an empty row your total is 0, and 0 divided by 0 is NaN; and exp of a "
         f"large score overflows, so subtract the largest score as in "
         f"{chapter('softmax')}": lambda S, mask: _shares(np.exp(S) * mask),
-        "True means may attend; yours gives weight where the mask is "
-        "False": lambda S, mask: masked_softmax(S, ~mask),
         "these are the weights without a mask": lambda S, mask: softmax(S),
     },
     reread=section("masks", "Break it"),
@@ -116,7 +111,7 @@ def _booleans(answer, *case):
     """Return the mask, and refuse one of numbers: 1.0 is not True."""
     mask = answer(*case)
     if np.asarray(mask).dtype.kind in "iuf":
-        raise TypeError(
+        raise Unfit(
             "a mask of numbers is added to the scores, and adding 0 hides nothing: "
             "return booleans"
         )

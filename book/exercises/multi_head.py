@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from exercises import random_arrays, section
+from exercises import random_arrays, section, slips_of_the_zoo
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Verdict, is_stub
+from mha.check import Exercise, Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 from mha.softmax import softmax
 
@@ -24,7 +24,7 @@ def _numbers(answer):
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         row = []
     if len(row) != 4:
-        raise TypeError(
+        raise Unfit(
             "answer with a list of four numbers, one for each column of Y, such as "
             "[Fraction(1, 2), 0, 1, Fraction(-3, 4)]"
         )
@@ -57,6 +57,10 @@ row_without_mask = Exercise(
         "divide each row by its sum": (21, 30, -3, 6),
         'this is the row of "All"; the task asks for the row of "is"': np.array(
             [57, 39, 15, -3]
+        )
+        / 14,
+        "the last two numbers have the wrong sign: look at W_O": np.array(
+            [39, 57, 3, -15]
         )
         / 14,
         "you used the weights of the first head for both; "
@@ -121,15 +125,22 @@ many_heads = Exercise(
         _layer_case(3, 4, 2, 2, 2, None, seed=6),
         _layer_case(3, 4, 2, 2, 2, _ring(3), seed=7),
         _layer_case(5, 3, 3, 2, 7, _ring(5), seed=8),
+        _layer_case(3, 4, 2, 2, 2, np.tri(3, k=-1, dtype=bool), seed=9),
     ),
-    mistakes={
+    mistakes=slips_of_the_zoo(
+        *("both_without_transpose", "input_split_before_projection", "no_scale"),
+        *("scale_sqrt_d_model", "scale_after_softmax", "softmax_over_queries"),
+        *("tied_query_key", "no_output_projection", "output_within_heads"),
+        *("heads_averaged", "mask_ignored", "mask_inverted", "mask_after_softmax"),
+        *("nan_on_empty_rows", "minus_1e9_mask"),
+        run=lambda member: member,
+    )
+    | {
         "your split reshapes without a swap, which cuts heads across the tokens: "
         "reshape to (n, heads, d_k), "
         "then swap the first two axes": zoo.split_without_transpose,
         "your merge reshapes without a swap: "
         "swap heads and tokens back before the reshape": zoo.merge_without_transpose,
-        "you split and merge by reshapes without a swap: the shapes are right, "
-        "and the tokens are mixed": zoo.both_without_transpose,
         "each token attends over its own heads, because the heads stand where the "
         "tokens should: swap the two axes": _layer(
             split=lambda x, h: x.reshape(len(x), h, -1),
@@ -137,42 +148,21 @@ many_heads = Exercise(
         ),
         "each of your heads takes every n_heads-th column; "
         "a head owns neighbouring columns": _layer(split=_interleaved),
-        "you cut the tokens into heads before the projection, so a head sees a part of "
-        "each token; first X @ W, then the cut": zoo.input_split_before_projection,
-        "you divide by the root of the width of all heads together; "
-        "each head divides by the root of its own width": zoo.scale_sqrt_d_model,
         "you divide by the root of the number of tokens; divide by √d_k, "
         "the root of the width of one head": zoo.scale_sqrt_n,
         "your scores are divided by d_k: by d_k without the root, or by √d_k twice, "
         "because the package's attention divides too": zoo.scale_by_d_k,
-        "you divide by √d_k after the softmax, "
-        "so the weights do not sum to 1": zoo.scale_after_softmax,
-        "the scores are not divided by √d_k": zoo.no_scale,
-        "your softmax runs over the queries; the weights of each query sum to 1 over "
-        "the keys, which is the last axis": zoo.softmax_over_queries,
-        "your keys are made with W_Q; "
-        "they have a matrix of their own, W_K": zoo.tied_query_key,
         "W_K makes the keys and W_V the values; yours are exchanged": _layer(
             lambda q, k, v: (q, v, k)
         ),
         "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; "
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
-        "the head outputs stand side by side; "
-        "the product with W_O is missing": zoo.no_output_projection,
         "you multiply by the transpose of W_O; its rows belong to the columns of the "
         "concatenation, so it is @ W_O": _layer(output=lambda Z, W: Z @ W.T),
-        "you use only the diagonal blocks of W_O; "
-        "a head writes into all columns of the output": zoo.output_within_heads,
         "you compute one head as wide as all of them; cut Q, K and V into n_heads "
         "heads before the scores": lambda X, q, k, v, W_O, h, mask: (
             multi_head_attention(X, q, k, v, W_O, 1, mask)
         ),
-        "you average the heads; lay them side by side, "
-        "so that each meets its own rows of W_O": zoo.heads_averaged,
-        "the mask is given and you do not use it": zoo.mask_ignored,
-        "True means may attend; you hide what may be attended to": zoo.mask_inverted,
-        "you hide weights after the softmax, so a row no longer sums to 1: "
-        "hide the scores before it": zoo.mask_after_softmax,
         "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
         "so it still gets a weight: set it to −∞": zoo.mask_zero_score,
         "a hidden score is only 1 lower than without the mask, as happens when you add "
@@ -239,6 +229,10 @@ farthest_head = Exercise(
         "it": lambda A: int(_sums(_gaps(A)).argmin()),
         "you measure how far a head is from equal weights; measure how far it is from "
         "the mean of the heads": lambda A: int(_sums(A - 1 / A.shape[-1]).argmax()),
+        "the mean map is the mean over the heads, and you take the mean over the "
+        "queries of each head": lambda A: int(
+            _sums(A - A.mean(1, keepdims=True)).argmax()
+        ),
         "you compare each head with the first one; "
         "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
     },
@@ -371,6 +365,8 @@ def _kills():
     """Return which laws each mistake on the list breaks."""
     from mha import laws
 
+    print("asking all laws of the twelve mistakes first, which takes up to a minute")
+
     members = [getattr(zoo, slug) for slug in WANTED]
     return laws.kill_matrix(laws.ATTENTION, members)
 
@@ -419,6 +415,7 @@ bug_hunt = Hunt(
     right=_GUILTY,
     cases=((),),
     mistakes={},  # each suspect has its own: see suspect_exercise
+    seconds=600,
     reread=section("multi_head", "The law"),
     praise="all six are right.",
 )

@@ -56,8 +56,6 @@ sum_of_heads = Exercise(
         "heads": lambda heads, W_O: _messages(heads, W_O)[..., -1, :, :],
         "you return the product of the first head alone: does a return stand inside a "
         "loop?": lambda heads, W_O: _messages(heads, W_O)[..., 0, :, :],
-        "you add over the tokens; add over the heads, the third axis from the "
-        "end": lambda heads, W_O: _messages(heads, W_O).sum(-2),
         "the heads stand side by side, and W_O has not been used": lambda heads, W_O: (
             merge_heads(heads)
         ),
@@ -126,8 +124,8 @@ fold_value_bias = Exercise(
         "stand?": lambda b_V, W_O, b_O: b_O + W_O @ b_V,
         "this is what b_V adds to the output; "
         "b_O is still missing": lambda b_V, W_O, b_O: b_V @ W_O,
-        "two steps are missing: b_V is a row and stands on the left of W_O, "
-        "and b_O is added": lambda b_V, W_O, b_O: W_O @ b_V,
+        "two things are missing: on which side of W_O does a row stand, and where is "
+        "b_O?": lambda b_V, W_O, b_O: W_O @ b_V,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
         "b_V is missing: the weights of a row sum to 1, "
@@ -278,8 +276,8 @@ own_block_law = Exercise(
         "and change its head only": _silent_without_W_O,
         "your law is False of correct layers: set the block of one head to 0, change "
         "this head, and compare the two outputs": _silenced(_NOTHING, _COLUMNS),
-        "your law is False of correct layers: the block of a head is made of rows of "
-        "W_O, and rounding must be forgiven": _silenced(_COLUMNS, _COLUMNS),
+        "your law is False of correct layers: a head owns rows of W_O, not columns, "
+        "and sums in another order round differently": _silenced(_COLUMNS, _COLUMNS),
     },
     reread=section("output", "The law"),
     praise="True of the three layers that keep it, and False of the three others.",

@@ -48,6 +48,9 @@ encode_positions = Exercise(
         "the frequency falls from pair to pair: divide by the power of 10000": _waves(
             exponent=lambda i, d: -2 * i / d
         ),
+        "your slow hands are too fast: the base of the powers is 10000": _waves(
+            exponent=lambda i, d: 1.5 * i / d
+        ),
         "the odd columns hold cosines; "
         "with sines alone a hand has no direction": _waves(np.sin, np.sin),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
@@ -76,6 +79,8 @@ likeness_of_positions = Exercise(
         "width 4 has two hands, and the fast one turns by 100 radians": np.cos(1),
         "at width 4 the second hand is 100 times slower than the first": 2
         * np.cos(100),
+        "each hand, which is a pair of columns, adds one cosine, and yours adds two": 2
+        * _LIKENESS,
         "that is the cosine of the angle between the rows; expected the dot product, "
         "and each hand adds up to 1": _LIKENESS / 2,
     },
@@ -122,7 +127,6 @@ turn_by = Exercise(
         "later pairs turn more slowly: the exponent has a minus": _turn(
             exponent=lambda i, d: -2 * i / d
         ),
-        "for a negative k the hands should turn back": _turn(steps=abs),
     },
     reread=_EQUATION,
     praise="one matrix for every position, and k = -1 is 'one back'.",

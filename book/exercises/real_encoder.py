@@ -28,6 +28,10 @@ share_used = Exercise(
         "only one of the two rows for first text and second text is read": _USED + 384,
         "you counted whole tables; a sentence reads one row of each for each of its "
         "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
+        "twelve tokens read twelve of the 512 rows of positions, not all": _USED
+        + (_PLACES - 12) * 384,
+        "twelve tokens read twelve of the 30,522 rows of tokens, not all": _USED
+        + (_WORDS - 12) * 384,
         "those are the six layers; add what turns the tokens into vectors": _LAYERS,
         "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
         "the token's row of the table of words is not all: it also reads a row of the "

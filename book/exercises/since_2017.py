@@ -94,6 +94,9 @@ rotate = Exercise(
         "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
         "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
         "already": _rotating(lambda m, d: 4 * m / d),
+        "the first pair is m = 1, with the speed 1; yours are all one pair further": (
+            _rotating(lambda m, d: 2 * (m + 1) / d)
+        ),
         "later pairs rotate more slowly: the exponent has a minus": _rotating(
             lambda m, d: -2 * m / d
         ),
@@ -124,8 +127,6 @@ share_heads = Exercise(
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
-        "you repeat the tokens; the heads are the third axis from the "
-        "end": lambda K, n_heads: np.repeat(K, _groups(K, n_heads), axis=-2),
         "all query heads get the first key head; each group has its "
         "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
         "you average the key heads; a group gets one of them as it is": (

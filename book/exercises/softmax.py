@@ -16,6 +16,8 @@ score_for_half = Exercise(
         "with four equal scores each word gets a quarter": 3.0,
         "9 is the sum of the other three scores, but the softmax adds up exponentials, "
         "not scores": 9.0,
+        "this is by how much the score has to rise; the task asks to which number": 1
+        + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "
         "which is 3": 2 + np.log(3),
         "this is only the distance to the other scores: "
@@ -24,7 +26,6 @@ score_for_half = Exercise(
         "and it should be 3 times": 4.0,
         "this is the exponential e^s that food needs: the task asks for s": 3
         * np.exp(3),
-        "the third decimal is an 8, so round up": 4.09,
     },
     reread=section("softmax", "The equation"),
     praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
@@ -83,6 +84,8 @@ stable_softmax = Exercise(
         "keeps the axis with length "
         "1": lambda x, axis: _powers(x, axis) / _powers(x, axis).sum(axis),
         "these exponentials do not sum to 1 yet: divide them by their sum": _powers,
+        "these are shares of the distance from the lowest score: take the "
+        "exponential": lambda x, axis: _shares(x - x.min(axis, keepdims=True), axis),
         "these are the scores divided by their sum, which can be negative: "
         "first take the exponential": _shares,
     },
@@ -202,8 +205,6 @@ softmax_jacobian = Exercise(
     mistakes={
         "raising one score lowers the other weights: the numbers beside the diagonal "
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
-        "every weight depends on every score, "
-        "so n scores give n by n slopes": lambda s: softmax(s) * (1 - softmax(s)),
         "here a weight falls when its own score rises: diag(p) is missing": lambda s: (
             -_products(softmax(s), softmax(s))
         ),

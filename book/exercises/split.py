@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import each, section
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.heads import merge_heads, split_heads
 
 
@@ -16,7 +16,7 @@ def _row_of(count, example):
         except (TypeError, ValueError):
             row = ()
         if len(row) != count:
-            raise TypeError(f"answer with {count} numbers, such as {example}")
+            raise Unfit(f"answer with {count} numbers, such as {example}")
         return tuple(row)
 
     return read
@@ -85,16 +85,13 @@ to_heads = Exercise(
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
-        "you cut each token into d_k parts of n_heads numbers; cut it into n_heads "
-        "parts of d_k numbers": lambda x, n_heads: x.reshape(
-            *x.shape[:-1], -1, n_heads
-        ).swapaxes(-3, -2),
+        "every head has the columns of the first: start head r at column r · d_k": (
+            lambda x, n: np.stack([x[..., : x.shape[-1] // n]] * n, axis=-3)
+        ),
         "the columns are cut well, and the heads still stand behind the tokens: "
         "swap these two axes": _cut,
         "this works for one sequence; name the last axes by −1, −2, −3, "
         "so that a batch may stand in front": _one_sequence_only,
-        "the swap counts its axes from the front, where a batch may stand: count from "
-        "the end": lambda x, n_heads: _cut(x, n_heads).swapaxes(0, 1),
         "the first head owns the columns on the left; yours are counted from the "
         "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
@@ -196,13 +193,9 @@ fuse = Exercise(
         "a reshape alone takes the numbers in their order in memory, so the first head "
         "fills whole rows before the second has its "
         "turn": lambda small: small.reshape(small.shape[1], -1),
-        "the small matrices stand on top of each other; a head owns columns, so they "
-        "belong side by side": lambda small: np.concatenate(list(small), axis=0),
         "the columns of the heads come in turn; those of one head are neighbours": (
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
-        "this is the transpose, which PyTorch stores; ours has one row for each column "
-        "of X, because we compute X @ W": lambda small: _side_by_side(small).T,
         "the first head belongs on the left; "
         "yours come in reverse order": lambda small: _side_by_side(small[::-1]),
     },

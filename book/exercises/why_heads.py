@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import number, section
-from mha.check import Exercise
+from mha.check import Exercise, Unfit
 from mha.softmax import softmax
 
 _BY_HAND = section("why_heads", "By hand")
@@ -68,9 +68,6 @@ rebuild = Exercise(
         _outputs([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], seed=2),
     ),
     mistakes={
-        "this is the fitted matrix; multiply the new outputs by it": lambda x, y, new: (
-            _fit(x, y)
-        ),
         "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
         "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
         "these contents belong to the old outputs: fit with these two, and use the new "
@@ -111,9 +108,6 @@ unmix = Exercise(
         "the transpose undoes a rotation, and A is not a rotation": lambda A: A.T,
         "1 / A inverts each entry by itself; "
         "the whole matrix has to be inverted": lambda A: 1 / A,
-        "this is the W_O of the example; compute it from A": lambda A: (
-            np.array([[4.0, -1.0], [-1.0, 4.0]]) / 3
-        ),
         "a factor is missing: divide by the determinant of A": lambda A: (
             np.linalg.det(A) * np.linalg.inv(A).T
         ),
@@ -184,10 +178,10 @@ def _explained(weights, contents):
 def _taken_apart(given, contents):
     """Return weights and premise, or say what an answer has to look like."""
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError("return two things: the weights and the number of a premise")
+        raise Unfit("return two things: the weights and the number of a premise")
     weights, premise = np.asarray(given[0], dtype=float), given[1]
     if weights.shape != contents.shape:
-        raise ValueError(
+        raise Unfit(
             f"the weights should have shape {contents.shape}, got {weights.shape}"
         )
     try:
@@ -195,7 +189,7 @@ def _taken_apart(given, contents):
     except (TypeError, ValueError):
         number = None
     if number not in (1, 2, 3, 4):
-        raise ValueError(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
+        raise Unfit(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
     return weights, int(number)
 
 

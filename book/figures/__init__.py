@@ -1,17 +1,19 @@
 """The figures of the chapters; what any reader can use is in the package.
 
 The kernel of a notebook works in the folder of the book, so a chapter says
-``import figures`` and then, for example, ``figures.softmax(...)``. An interactive
-figure is a `figures.view.View` with a script of the same name beside its module.
+``import figures`` and then, for example, ``figures.softmax(...)``. What comes back is a
+`Picture`, or a `View` with a script of the same name beside its module, and each takes
+`alt`: one sentence with the finding, for readers who do not see it.
 """
 
-from figures.charts import bars, collapse, histogram, lines, moves, points, walks
+from figures.charts import bars, collapse, histogram, lines, moves, walks
 from figures.dragons import dragons
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
+from figures.maps import heatmap, heatmaps
 from figures.online import online
-from figures.planes import clocks, shadows, turns, vectors
+from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
 from figures.tables import detected, encoders, exam, exceptions, learned
 from figures.ten import bugs
@@ -19,7 +21,8 @@ from figures.worked import batch, fused, sheet
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
-    "dragons", "encoders", "exam", "exceptions", "fused", "heads", "histogram", "house",
-    "lanes", "learned", "lines", "moves", "one_head", "online", "paths",
-    "points", "shadows", "sheet", "softmax", "turns", "vectors", "walks",
+    "dragons", "encoders", "exam", "exceptions", "fused", "heads", "heatmap",
+    "heatmaps", "histogram", "house", "lanes", "learned", "lines", "moves", "one_head",
+    "online", "paths", "shadows", "sheet", "softmax", "turns",
+    "walks",
 ]  # fmt: skip

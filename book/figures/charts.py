@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from mha.plot import COLOURS, Picture
+from figures.picture import COLOURS, Picture
 
 STYLE = Path(__file__).with_name("book.mplstyle")
 INK = COLOURS["ink"]
@@ -35,24 +35,15 @@ def bars(
 ) -> Picture:  # fmt: skip
     """Show one value, or one value a series, for each label.
 
+    Up to twelve bars carry their value.
+
     Parameters
     ----------
     p : vector of n values, or dict {series name: vector of n values}
         Heights; a dict draws grouped bars.
     labels : sequence of n names
         What the bars stand for, usually tokens.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    ylabel : str
-        What a height means.
 
-    Returns
-    -------
-    picture : Picture
-        Up to twelve bars carry their value.
-
-    Examples
-    --------
     >>> bars([0.2, 0.8], ["dog", "food"], alt="Food gets four times the share of dog.")
     Picture: Food gets four times the share of dog.
     """
@@ -85,28 +76,19 @@ def lines(
 ) -> Picture:  # fmt: skip
     """Show values that follow `x`, with a band where their spread is known.
 
+    Lines differ in dash and marker too, not in colour alone.
+
     Parameters
     ----------
     x : vector of n values
         Where the values were taken.
     ys : dict {name: vector of n values, or tuple (middle, low, high) of such vectors}
         A tuple draws a line and a band from low to high.
-    xlabel, ylabel : str
-        In lower case, with the unit if there is one.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
     xscale, yscale : {"linear", "log"}
         On a logarithmic axis up to eight values of `x` become the marks.
     reference : dict {name: number or vector of n values}, optional
         What theory says: dashed, in the ink of the text.
 
-    Returns
-    -------
-    picture : Picture
-        Lines differ in dash and marker too, not in colour alone.
-
-    Examples
-    --------
     >>> lines([1, 4, 9], {"root": [1, 2, 3]}, xlabel="x", ylabel="y", alt="A root.")
     Picture: A root.
     """
@@ -136,24 +118,15 @@ def histogram(
 ) -> Picture:  # fmt: skip
     """Show how often values occur, as densities on bins that all series share.
 
+    Each outline encloses an area of 1.
+
     Parameters
     ----------
     values : dict {name: array of numbers}
         Each array is flattened.
-    xlabel : str
-        What the values measure.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
     bins : int or sequence of edges
         As NumPy has them.
 
-    Returns
-    -------
-    picture : Picture
-        Each outline encloses an area of 1.
-
-    Examples
-    --------
     >>> histogram({"scores": [-1, 0, 0, 1]}, xlabel="score", alt="Symmetric about 0.")
     Picture: Symmetric about 0.
     """
@@ -170,73 +143,22 @@ def histogram(
         return Picture(figure, alt)
 
 
-def points(
-    groups: Mapping[str, ArrayLike], *, xlabel: str, ylabel: str, alt: str,
-    names: Mapping[str, Sequence[object]] | None = None,
-) -> Picture:  # fmt: skip
-    """Show pairs of numbers as points, one colour and marker a group.
-
-    Parameters
-    ----------
-    groups : dict {name: ndarray of shape (n, 2)}
-        One row (x, y) a point.
-    xlabel, ylabel : str
-        What the two numbers are.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    names : dict {group: sequence of n names}, optional
-        Words beside the points of a group, usually tokens.
-
-    Returns
-    -------
-    picture : Picture
-        More points are drawn smaller and lighter.
-
-    Examples
-    --------
-    >>> points({"a": [[0, 1], [1, 0]]}, xlabel="x", ylabel="y", alt="A falling pair.")
-    Picture: A falling pair.
-    """
-    with house_style():
-        figure, ax = axes(xlabel, ylabel, taller=1.3)
-        for k, (name, pairs) in enumerate(groups.items()):
-            xy = np.asarray(pairs)
-            size, alpha = (28, 0.9) if len(xy) <= 100 else (9, 0.5)
-            look = {"marker": MARKERS[k % 6], "label": name, "linewidths": 0}
-            ax.scatter(*xy.T, s=size, alpha=alpha, **look)
-            words = (names or {}).get(name, [""] * len(xy))
-            for word, place in zip(words, xy, strict=True):
-                offset = {"textcoords": "offset points", "fontsize": 9}
-                ax.annotate(str(word), place, (5, 3), **offset)
-        legend(figure, ax)
-        return Picture(figure, alt)
-
-
 def moves(
     panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, xlabel: str, ylabel: str,
     alt: str, names: tuple[str, str] = ("before", "after"),
 ) -> Picture:  # fmt: skip
     """Show where points move, one panel for each way of moving them.
 
+    All panels share their limits; a thin line joins start and end.
+
     Parameters
     ----------
     panels : dict {label: (start, end)}
         Two ndarrays of shape (n, 2) each; row k of `end` is where row k of `start`
         went. The label stands above the panel.
-    xlabel, ylabel : str
-        What the two numbers are.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
     names : pair of str
         What a ring (start) and a dot (end) stand for.
 
-    Returns
-    -------
-    picture : Picture
-        All panels share their limits; a thin line joins start and end.
-
-    Examples
-    --------
     >>> moves({"halved": ([[2, 4]], [[1, 2]])}, xlabel="x", ylabel="y", alt="Nearer.")
     Picture: Nearer.
     """
@@ -266,21 +188,14 @@ def moves(
 def walks(steps: ArrayLike, *, alt: str) -> Picture:
     """Show where walks are after each step, and how far the root of their length goes.
 
+    A dot ends each walk; the dashed lines are plus and minus the root of the
+    number of steps.
+
     Parameters
     ----------
     steps : array_like of shape (n_walks, n_steps)
         Row k holds the steps of walk k, such as the products of a query and a key.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        A dot ends each walk; the dashed lines are plus and minus the root of the
-        number of steps.
-
-    Examples
-    --------
     >>> walks([[1, 1, -1], [-1, 1, -1]], alt="Both walks end one step from zero.")
     Picture: Both walks end one step from zero.
     """
@@ -307,6 +222,9 @@ def collapse(
 ) -> Picture:
     """Show the first two numbers of each token before and after the first layers.
 
+    Below each panel stands the length of what is not common to the tokens, as a
+    share of their length.
+
     Parameters
     ----------
     tracks : dict {name: array_like of shape (layers + 1, n, d)}
@@ -315,17 +233,7 @@ def collapse(
         length, so that only what differs between them is seen.
     words : sequence of n tokens
         Their names.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Below each panel stands the length of what is not common to the tokens, as a
-        share of their length.
-
-    Examples
-    --------
     >>> collapse({"halved": [[[2, 4], [0, 1]], [[1, 2], [0, 0]]]}, "ab", alt="Two.")
     Picture: Two.
     """
@@ -363,8 +271,6 @@ def collapse(
 def spread(tokens: ArrayLike) -> float:
     """Return the length of what is not common to the tokens, as a share of all.
 
-    Examples
-    --------
     >>> spread([[3, 4], [3, 4]]), spread([[3, 4], [-3, -4]])
     (0.0, 1.0)
     """

@@ -141,8 +141,6 @@ def piles() -> str:
 def letters(tokens: Iterable[int], expected: Sequence[int] | None = None) -> str:
     """Return tokens as letters, with wrong ones marked.
 
-    Examples
-    --------
     >>> letters([0, 1], expected=[0, 2])
     'a<b>b</b>'
     """
@@ -163,8 +161,6 @@ def _row(values: Iterable[float]) -> str:
 def facts() -> dict[str, str]:
     """Return every number and picture that the words of the page name.
 
-    Examples
-    --------
     >>> [facts()[name] for name in ("accuracy", "repaired")]
     ['1.000', '0.224']
     """

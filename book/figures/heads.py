@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.maps import heatmaps
 from figures.view import View, as_words
-from mha import plot, split_heads
+from mha import split_heads
 
 
 def heads(
@@ -17,19 +18,9 @@ def heads(
 
     Equation: head_r[i, c] = (X W)[i, r·d_k + c]  (chapter split)
 
-    Parameters
-    ----------
-    cells : array_like of shape (n, d_model)
-        What stands in the table: numbers or short names, at most 6 rows and 8 columns.
-    words : sequence of str
-        The n tokens.
-    n_heads : int, default 2
-        Number of heads at first; the reader may choose any that divides d_model.
-    alt : str
-        One sentence with what there is to find out.
+    The cells are numbers or short names, in at most 6 rows and 8 columns. The reader
+    may choose any number of heads that divides d_model.
 
-    Examples
-    --------
     >>> heads([["a", "b"], ["c", "d"]], ["it", "is"], alt="A head has every word.")
     View: A head has every word.
     """
@@ -47,4 +38,4 @@ def heads(
     panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong, 1)]
     labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for", "alt": alt}
     look = panels, words, [""] * right.shape[-1]
-    return View(__file__, data, lambda: plot.heatmaps(*look, kind="scores", **labels))
+    return View(__file__, data, lambda: heatmaps(*look, kind="scores", **labels))

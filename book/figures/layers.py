@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from figures.live_house import numbers
+from figures.picture import Picture
 from figures.scene import Scene, picture
-from mha.plot import Picture
 
 Array = NDArray[Any]
 N, D_MODEL, D_K = 42, 72, 24  # how long n, d_model and d_k are, in points
@@ -33,13 +33,8 @@ ACROSS, DOWN = np.array([1.0, 0]), np.array([0.0, 1.0])
 def one_head() -> Picture:
     """Show one head from its words to its output, with the shape of every matrix.
 
-    Returns
-    -------
-    picture : Picture
-        From the top to the bottom. The weights are those of the house picture.
+    From the top to the bottom. The weights are those of the house picture.
 
-    Examples
-    --------
     >>> one_head().alt.partition(":")[0]
     'One head, from the top to the bottom'
     """
@@ -89,16 +84,11 @@ def one_head() -> Picture:
 def lanes() -> Picture:
     """Show what twelve heads do side by side, with the shape of every matrix.
 
+    From the top to the bottom; three of the twelve heads are drawn.
+
     The numbers are those of the encoder in chapter 14, and every matrix is as wide as
     its number of columns, so that twelve head outputs fill the width of X.
 
-    Returns
-    -------
-    picture : Picture
-        From the top to the bottom; three of the twelve heads are drawn.
-
-    Examples
-    --------
     >>> lanes().alt.partition(":")[0]
     'Multi-head attention in lanes, from the top to the bottom'
     """
@@ -141,22 +131,15 @@ def lanes() -> Picture:
 def paths(columns: Mapping[str, Sequence[str]], *, alt: str) -> Picture:
     """Show what happens on the way through a layer, from the bottom to the top.
 
+    Attention has the colour of its output, and everything else the ink.
+
     Parameters
     ----------
     columns : dict {label: sequence of str}
         One way for each label, its steps in order. ``"("`` is where a path around the
         next steps begins, ``"+"`` where it joins again and is added. Any other word
         is a box.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Attention has the colour of its output, and everything else the ink.
-
-    Examples
-    --------
     >>> paths({"residual": ["(", "attention", "+"]}, alt="The input goes around, too.")
     Picture: The input goes around, too.
     """
@@ -176,22 +159,15 @@ def paths(columns: Mapping[str, Sequence[str]], *, alt: str) -> Picture:
 def blocks(panels: Mapping[str, ArrayLike], *, alt: str) -> Picture:
     """Show which numbers of a block belong together.
 
+    The group is filled, the other numbers are empty.
+
     Parameters
     ----------
     panels : dict {label: bool ndarray of shape (batch, tokens, features)}
         True for a number that belongs to the group. The first axis leads into the
         picture, the second downwards, the third to the right. Only the front, the top
         and the right side are seen, so choose a group that shows there.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        The group is filled, the other numbers are empty.
-
-    Examples
-    --------
     >>> row = np.zeros((2, 3, 4), dtype=bool)
     >>> row[0, 1] = True
     >>> blocks({"layer norm": row}, alt="One token of one sentence.")

@@ -15,22 +15,10 @@ def online(
 ) -> View:  # fmt: skip
     """Show an online softmax at work for one query.
 
-    It starts after the first block that makes the old sums shrink.
-
     Equation: m' = max(m, s_j), ℓ' = ℓ exp(m − m') + Σ_j exp(s_j − m')  (chapter long)
 
-    Parameters
-    ----------
-    scores : array_like of shape (n,)
-        Scores of one query, n >= 4.
-    values : array_like of shape (n,)
-        One number for each key, its value.
-    labels : sequence of str
-        The n keys.
-    alt : str
-        One sentence with what there is to find out.
-    block : {1, 2, 3}, default 2
-        Keys in a block at first.
+    There are at least 4 keys, each with a label and a number as its value, and 1, 2 or
+    3 in a block. It starts after the first block that makes the old sums shrink.
     """
     s, words = as_numbers(scores), as_words(labels)
     data = {"labels": words, "scores": s, "values": as_numbers(values), "block": block}

@@ -1,71 +1,18 @@
 """Arrows in the plane: vectors, shadows, and hands that positions turn."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Arc, Polygon
 from numpy.typing import ArrayLike, NDArray
 
 from figures.charts import INK, WIDTH, house_style
+from figures.picture import COLOURS, Picture
 from mha import sinusoidal_positional_encoding
-from mha.plot import COLOURS, Picture
 
 Array = NDArray[Any]
 HANDS = (("first hand", "amber", "-"), ("second hand", "olive", "--"))
-
-
-def vectors(
-    arrows: Mapping[str, ArrayLike], *, alt: str,
-    roles: Mapping[str, str] | None = None,
-    angles: Sequence[tuple[str, str]] = (), hull: Sequence[str] = (),
-) -> Picture:  # fmt: skip
-    """Show vectors of the plane as arrows from the origin.
-
-    Parameters
-    ----------
-    arrows : dict {name: (x, y)}
-        The tips.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    roles : dict {name: "query" | "key" | "value" | "output"}, optional
-        Gives an arrow the colour of its role; without one it has the ink of the text.
-    angles : sequence of (name, name)
-        Pairs between which an arc shows the angle in degrees.
-    hull : sequence of names
-        Vectors whose convex hull is shaded.
-
-    Returns
-    -------
-    picture : Picture
-        Both axes have the same unit, so lengths and angles are true.
-
-    Examples
-    --------
-    >>> vectors({"q": (1, 0), "k": (0, 1)}, angles=[("q", "k")], alt="A right angle.")
-    Picture: A right angle.
-    """
-    tips = {name: np.array(tip, dtype=float) for name, tip in arrows.items()}
-    corners = np.array([(0, 0), *tips.values()])
-    with house_style():
-        figure, ax = _true_plane(corners)
-        if len(hull):
-            shape = convex_hull([tips[name] for name in hull])
-            ax.add_patch(Polygon(shape, fc=COLOURS["value"], alpha=0.2))
-        for name, tip in tips.items():
-            colour = COLOURS[(roles or {}).get(name, "ink")]
-            look = {"arrowstyle": "-|>", "color": colour, "lw": 2}
-            look |= {"shrinkA": 0, "shrinkB": 0}
-            ax.annotate("", tip, (0, 0), arrowprops=look)
-            side = label_side(tip, tips.values())
-            place = {"ha": _nearest(side[0], "right", "left")}
-            place["va"] = _nearest(side[1], "top", "bottom")
-            ax.annotate(name, tip, 5 * side, textcoords="offset points", **place)
-        reach = np.linalg.norm(corners, axis=1).max()
-        for k, (a, b) in enumerate(angles):
-            _angle(ax, tips[a], tips[b], reach * (0.25 + 0.12 * k))
-        return Picture(figure, alt)
 
 
 def shadows(
@@ -73,21 +20,14 @@ def shadows(
 ) -> Picture:
     """Show dot products of vectors of the plane as shadow times length.
 
+    Above each panel stand the length of the shadow, that of k, and their product.
+    The shadow is negative where it falls on the other side of the origin.
+
     Parameters
     ----------
     pairs : sequence of ((name, q), (name, k))
         Each pair is a panel, in which q throws its shadow on the line of k.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Above each panel stand the length of the shadow, that of k, and their product.
-        The shadow is negative where it falls on the other side of the origin.
-
-    Examples
-    --------
     >>> shadows([(("q", (1, 1)), ("k", (2, 0)))], alt="Its shadow has length 1.")
     Picture: Its shadow has length 1.
     """
@@ -116,6 +56,8 @@ def turns(
 ) -> Picture:  # fmt: skip
     """Show a query and a key of two numbers, rotated by one radian per position.
 
+    Two arrows per panel, and the dot product below.
+
     Equation: (R_i q) · (R_j k) = q · (R_{j−i} k)  (chapter since_2017)
 
     Parameters
@@ -126,16 +68,7 @@ def turns(
         One panel for each: the positions of the query and of the key.
     words : pair of str
         The words that the query and the key belong to.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Two arrows per panel, and the dot product below.
-
-    Examples
-    --------
     >>> turns([2, 1], [1, 1], [(0, 0)], words=("it", "dog"), alt="One angle.")
     Picture: One angle.
     """
@@ -167,22 +100,15 @@ def turns(
 def clocks(words: Sequence[str], *, alt: str) -> Picture:
     """Show each word above a clock with two hands, and the four numbers of its tips.
 
+    Both hands start at twelve and turn clockwise from word to word.
+
     Equation: P[t] = (sin t, cos t, sin t/100, cos t/100)  (chapter positions)
 
     Parameters
     ----------
     words : sequence of str
         The tokens at positions 0, 1, 2 and so on.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Both hands start at twelve and turn clockwise from word to word.
-
-    Examples
-    --------
     >>> clocks(["dog", "food"], alt="The first hand turns by 57 degrees.")
     Picture: The first hand turns by 57 degrees.
     """
@@ -205,8 +131,6 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
 def rotated(x: Array, angle: float) -> Array:
     """Return two numbers, rotated counter-clockwise by an angle in radians.
 
-    Examples
-    --------
     >>> rotated(np.array([1.0, 0.0]), np.pi / 2).round(3)
     array([0., 1.])
     """
@@ -214,96 +138,11 @@ def rotated(x: Array, angle: float) -> Array:
     return np.array([c * x[0] - s * x[1], s * x[0] + c * x[1]])
 
 
-def convex_hull(points: Iterable[ArrayLike]) -> Array:
-    """Return the corners of the convex hull, counter-clockwise.
-
-    Examples
-    --------
-    >>> convex_hull([(0, 0), (2, 0), (1, 0.5), (1, 2)]).tolist()
-    [[0.0, 0.0], [2.0, 0.0], [1.0, 2.0]]
-    """
-    ordered = sorted({(float(x), float(y)) for x, y in map(np.asarray, points)})
-    corners = _chain(ordered) + _chain(ordered[::-1])
-    return np.array(corners or ordered)
-
-
-def _chain(ordered: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Walk along the points and keep only those where the path turns left."""
-    kept: list[tuple[float, float]] = []
-    for p in ordered:
-        while len(kept) > 1:
-            (ax, ay), (bx, by) = kept[-2:]
-            if (bx - ax) * (p[1] - ay) - (by - ay) * (p[0] - ax) > 0:
-                break
-            kept.pop()
-        kept.append(p)
-    return kept[:-1]  # the other chain begins with it
-
-
-def label_side(tip: ArrayLike, others: Iterable[ArrayLike]) -> Array:
-    """Return the direction in which the name of an arrow stands from its tip.
-
-    Ahead of the tip there is room, unless a longer arrow goes the same way; then the
-    name stands beside the tip, on the side away from that arrow.
-
-    Examples
-    --------
-    >>> label_side((0, 1), others=[(2, 0)])
-    array([0., 1.])
-    >>> label_side((0, 1), others=[(0.1, 2)])
-    array([-1.,  0.])
-    """
-    length = np.linalg.norm(tip) or 1
-    x, y = np.divide(tip, length)
-    crowd = []
-    for a, b in map(np.asarray, others):
-        along, across = x * a + y * b, x * b - y * a
-        # An arrow is not longer than itself, rounding aside.
-        if along > 1.001 * length and abs(across) < 0.2 * along:
-            crowd.append(across)
-    if not crowd:
-        return np.array([x, y])
-    return np.array([y, -x]) if sum(crowd) > 0 else np.array([-y, x])
-
-
-def _true_plane(corners: Array) -> tuple[Figure, Any]:
-    """Return axes with equal units that hold all corners and the origin."""
-    low, high = corners.min(0), corners.max(0)
-    pad = 0.18 * (high - low).max() or 1
-    across, up = high - low + 2 * pad
-    scale = min(4.2 / across, 3.2 / up)
-    figure = Figure((across * scale + 0.5, up * scale + 0.4))
-    ax = figure.add_subplot(aspect="equal")
-    ax.set(xlim=(low[0] - pad, high[0] + pad), ylim=(low[1] - pad, high[1] + pad))
-    ax.grid(True)
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0)
-    ax.axhline(0, color=INK, lw=0.8, alpha=0.5)
-    ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
-    return figure, ax
-
-
 def _bare(ax: Any, **limits: Any) -> None:
     """Leave only what is drawn, with equal units."""
     ax.set(aspect="equal", xticks=[], yticks=[], **limits)
     ax.grid(False)
     ax.spines[:].set_visible(False)
-
-
-def _nearest(part: float, low: str, high: str) -> str:
-    return "center" if abs(part) < 0.3 else low if part < 0 else high
-
-
-def _angle(ax: Any, a: Array, b: Array, radius: float) -> None:
-    """Draw the arc between two vectors and write its degrees beside the middle."""
-    first, second = (np.degrees(np.arctan2(v[1], v[0])) for v in (a, b))
-    turn = (second - first + 180) % 360 - 180
-    start, end = (first, first + turn) if turn >= 0 else (first + turn, first)
-    ends = {"theta1": start, "theta2": end}
-    ax.add_patch(Arc((0, 0), 2 * radius, 2 * radius, **ends, ec=INK, lw=1))
-    middle = np.radians((start + end) / 2)
-    place = 1.25 * radius * np.array([np.cos(middle), np.sin(middle)])
-    ax.text(*place, f"{abs(turn):.0f}°", ha="center", va="center", fontsize=9)
 
 
 def _shadow(ax: Any, q: tuple[str, Array], k: tuple[str, Array], unit: float) -> None:

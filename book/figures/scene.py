@@ -1,8 +1,8 @@
 """Drawings as lists of marks in roles: SVG for a page, PNG for paper.
 
 A mark knows its role ("query", "ink", ...) and never a colour. The SVG leaves colours
-to the page, so it follows light and dark; the PNG has those of the light theme. Some
-parts of a drawing are lit, and words may hold formulas.
+to the page, so it follows light and dark; the PNG has those of the light theme. Words
+may hold formulas.
 """
 
 import math
@@ -18,20 +18,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from mha.plot import COLOURS, Picture
+from figures.picture import COLOURS, SANS, WIDEST, Picture
 
 Point = tuple[float, float]
 LIGHT = COLOURS | {
     "ink": "#222832", "paper": "#FFFFFF",
     "on0": "#222832", "on1": "#000000", "on2": "#FFFFFF",  # numbers on a weight
 }  # fmt: skip
-# Pixels of a column, because a notebook draws a picture as wide as the picture says.
-WIDEST = 736
 SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, P052, Georgia, serif"
-SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPOLY}
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
-FAINT = 0.16  # the densest fill of a part at rest
 MARKUP = re.compile(r"(\*|_\w+|ᵀ)")  # *letter*, subscript, transpose
 LETTER = 1.3  # as large as the words beside it
 FONTS = {"font.family": "DejaVu Sans", "text.parse_math": False}
@@ -45,8 +41,6 @@ def picture(scene: "Scene", alt: str) -> Picture:
 def paint(role: str) -> str:
     """Return the colour of a role as a page looks it up.
 
-    Examples
-    --------
     >>> paint("key")
     'var(--mha-key, #B04E00)'
     """
@@ -58,8 +52,6 @@ def ink_on(alpha: float) -> str:
 
     The two limits are where black and white have a contrast of 4.5 in both themes.
 
-    Examples
-    --------
     >>> [ink_on(weight) for weight in (0, 0.5, 1)]
     ['on0', 'on1', 'on2']
     """
@@ -175,30 +167,23 @@ class Text:
 
 
 class Scene:
-    """Collect the marks of a drawing; at rest it has no colours and no numbers.
+    """Collect the marks of a drawing.
 
     Parameters
     ----------
     width, height : float
         In points, with the origin in the upper left corner.
-    lit : bool
-        Whether it is not at rest.
 
-    Examples
-    --------
-    >>> scene = Scene(20, 10, lit=False)
+    >>> scene = Scene(20, 10)
     >>> scene.text(2, 8, "five")
     >>> scene.marks[0].role
-    'muted'
+    'ink'
     """
 
-    def __init__(self, width: float, height: float, lit: bool = True) -> None:
-        self.width, self.height, self.lit = width, height, lit
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
         self.key = ""  # by which a page knows the drawing
         self.marks: list[Any] = []
-
-    def _role(self, role: str | None) -> str | None:
-        return role if self.lit or role in (None, "paper", "muted") else "rest"
 
     def shape(
         self, *lines: Sequence[Point], fill: str | None = None, alpha: float = 1,
@@ -206,9 +191,6 @@ class Scene:
         closed: bool = False,
     ) -> None:  # fmt: skip
         """Add lines, or areas, of one look."""
-        if not self.lit and fill != "paper":
-            alpha = min(alpha, FAINT)
-        fill, stroke = self._role(fill), self._role(stroke)
         look = fill, alpha, stroke, width if stroke else 0, radius, closed
         if lines:
             self.marks.append(Shape(lines, *look))
@@ -222,7 +204,6 @@ class Scene:
         anchor: str = "middle", bold: bool = False, turn: float = 0, math: bool = False,
     ) -> None:  # fmt: skip
         """Add words, if there are any; `turn` is in degrees, clockwise."""
-        role, bold = (role, bold) if self.lit else ("muted", False)
         if str(words):
             look = size, role, anchor, bold, turn, math
             self.marks.append(Text(x, y, str(words), *look))
@@ -244,7 +225,7 @@ class Scene:
             self.shape(line, stroke=role, width=width, radius=radius)
         if tip:
             a, b = ((base[0] - s * v, base[1] + s * u) for s in (half, -half))
-            self.marks.append(Shape([[(x, y), a, b]], self._role(role), 1))
+            self.marks.append(Shape([[(x, y), a, b]], role, 1))
 
     def cell(
         self, x: float, y: float, w: float, h: float, words: str, role: str,
@@ -253,7 +234,6 @@ class Scene:
         """Add a number on its tint, in the ink that can be read there."""
         self.box(x, y, w, h, radius=2.5, fill=role, alpha=alpha)
         ink = ink_on(alpha) if role == "weight" else "ink"
-        words = words if self.lit else ""
         self.text(x + w / 2, y + h / 2 + 0.36 * size, words, size=size, role=ink)
 
     def hatched(self, x: float, y: float, w: float, h: float) -> None:

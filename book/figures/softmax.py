@@ -14,17 +14,8 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
 
     Equation: p_j = exp(s_j / T) / Σ_l exp(s_l / T)  (chapter softmax)
 
-    Parameters
-    ----------
-    scores : array_like of shape (n,)
-        Where the sliders stand at first, from -5 to 5.
-    labels : sequence of str
-        One word for each score, at most 12.
-    alt : str
-        One sentence with what there is to find out.
+    The scores lie from -5 to 5 and have at most 12 labels.
 
-    Examples
-    --------
     >>> softmax([3, 2], ["dog", "food"], alt="Dog leads; heat makes both equal.")
     View: Dog leads; heat makes both equal.
     """

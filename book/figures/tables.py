@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 
 from chapters import chapter_of
 from figures.charts import INK, WIDTH, house_style
+from figures.maps import heatmaps
+from figures.picture import COLOURS, Picture
 from figures.scene import Scene, picture
 from figures.ten import NAMES, RIGHT
-from mha import laws, plot
-from mha.plot import COLOURS, Picture
+from mha import laws
 
 LETTER, ROW = 0.078, 0.155  # inches
 LOOKS: dict[str, dict[str, Any]] = {
@@ -34,6 +35,8 @@ def marks(
 ) -> Picture:  # fmt: skip
     """Show a table of words as marks, so that its structure can be seen.
 
+    Rows and columns come in the order they are given.
+
     Parameters
     ----------
     table : array_like of str, of shape (n_rows, n_cols)
@@ -41,18 +44,7 @@ def marks(
         asked" a stroke and "the check does not apply" a cross.
     rows, cols : sequence of str
         Names; those of columns stand upright above the table.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
-    xlabel, ylabel : str
-        What a column and a row stand for.
 
-    Returns
-    -------
-    picture : Picture
-        Rows and columns come in the order they are given.
-
-    Examples
-    --------
     >>> marks([["broken"]], ["one norm"], ["rows"], alt="Its law is broken.")
     Picture: Its law is broken.
     """
@@ -101,21 +93,14 @@ def encoders(matrix: Any, *, alt: str) -> Picture:
 def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
     """Show which laws each design breaks, one column per design.
 
+    The laws that are broken most often come first; those that every design
+    satisfies, or is not asked, are left out.
+
     Parameters
     ----------
     table : dict {design: {law: a word that `marks` knows}}
         The laws of the first design, in their order, are those of all.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        The laws that are broken most often come first; those that every design
-        satisfies, or is not asked, are left out.
-
-    Examples
-    --------
     >>> found = {"rotary": {"order": "broken on purpose", "rows": "satisfied"}}
     >>> exceptions(found, alt="Rotary positions break one law.")
     Picture: Rotary positions break one law.
@@ -132,18 +117,14 @@ def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
 def detected(matrix: Any, *, alt: str) -> Picture:
     """Show a row per law and a column per wrong version, both in two groups.
 
+    In each group the laws that detect most come first, and versions that break
+    similar laws are neighbours. The number behind a row counts its marks.
+
     Parameters
     ----------
     matrix : mha.laws.KillMatrix
         Of all laws and all members, as `mha.laws.kill_matrix` returns it.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        In each group the laws that detect most come first, and versions that break
-        similar laws are neighbours. The number behind a row counts its marks.
     """
     rows = [
         sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
@@ -197,23 +178,16 @@ def exam(
 ) -> Picture:
     """Show how each member does in several exams, and where it differs.
 
+    A cell is the mean of the seeds.
+
     Parameters
     ----------
     table : dict {heading of a column: {name of a member: one number per seed}}
         A heading has one line or two.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
     margin : float
         A cell is tinted if each of its seeds is worse, or better, by more than this
         than every seed of correct attention.
 
-    Returns
-    -------
-    picture : Picture
-        A cell is the mean of the seeds.
-
-    Examples
-    --------
     >>> exam({"cards": {"right": [1.0], "no_scale": [0.9]}}, alt="It is worse.")
     Picture: It is worse.
     """
@@ -242,8 +216,6 @@ def exam(
 def verdict(seeds: Sequence[float], right: Sequence[float], margin: float = 0) -> str:
     """Return whether all seeds are worse, or better, than all of correct attention.
 
-    Examples
-    --------
     >>> verdict([0.7, 0.8], [1.0, 0.9]), verdict([0.7, 0.95], [1.0, 0.9])
     ('worse', '')
     """
@@ -255,31 +227,25 @@ def verdict(seeds: Sequence[float], right: Sequence[float], margin: float = 0) -
 def learned(table: Mapping[str, Mapping[str, Any]], *, alt: str) -> Picture:
     """Show the map of head 1 that each member has learned.
 
+    One panel for each member.
+
     Parameters
     ----------
     table : dict {name of a member: dict}
         Its ``maps`` hold for each head a text with one letter from 0 to f for each
         weight, row after row.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        One panel for each member.
     """
     panels = [
         (weights(facts["maps"][0]), NAMES[name][0].replace("*", ""))
         for name, facts in table.items()
     ]
-    return plot.heatmaps(panels, alt=alt)
+    return heatmaps(panels, alt=alt)
 
 
 def weights(letters: str) -> Any:
     """Return the weights that a text of letters stands for, as a square.
 
-    Examples
-    --------
     >>> weights("0f30")
     array([[0. , 1. ],
            [0.2, 0. ]])

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chapters import chapter_number, chapter_of
+from figures.picture import Picture
 from figures.scene import Scene, corners, picture
 from mha import laws, zoo
-from mha.plot import Picture
 
 BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"
@@ -46,8 +46,6 @@ class Row(NamedTuple):
 def rows() -> tuple[Row, ...]:
     """Return the rows as chapter 12 stored them and as the laws find them now.
 
-    Examples
-    --------
     >>> [len(row.broken) for row in rows()]
     [0, 2, 4, 3, 5, 8, 9, 8, 5, 5, 3]
     """
@@ -130,13 +128,8 @@ def ten(layout: str = "wide") -> Scene:
 def bugs() -> Picture:
     """Show the accuracy of the ten, and the laws that each of them breaks.
 
-    Returns
-    -------
-    picture : Picture
-        The emblem of the book, for a column of text; the page adds one for phones.
+    The emblem of the book, for a column of text; the page adds one for phones.
 
-    Examples
-    --------
     >>> bugs().alt[:34]
     '11 attention layers in 11 rows. Th'
     """

@@ -3,38 +3,26 @@
 All of them share `view.js` and `view.css`.
 """
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
-from hashlib import sha256
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mha.plot import Picture
+from figures.picture import Picture
+from mha import view
 
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import .* from "\./(.*)";$', re.MULTILINE)
 MODULES = re.compile(rf"{IMPORT.pattern}|^export ", re.MULTILINE)
 DIGITS = 4  # of the numbers handed to a script; the pages print two or three
-# VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
-FIND = (
-    'document.currentScript?.closest(".mha-view") ?? '
-    "[...document.querySelectorAll('[data-view=\"%s\"]')]"
-    '.find((node) => !node.querySelector(".live"))'
-)
 
 
-class View:
-    """Hold one interactive figure, and the picture that stands for it on paper.
-
-    It shows itself in JupyterLab, VS Code, Colab and on the pages of the book. Where no
-    script runs, as in a PDF or in a notebook that JupyterLab does not trust yet, it is
-    a picture of its first state.
+class View(view.View):
+    """Hold one interactive figure, and a picture of its first state.
 
     Parameters
     ----------
@@ -51,30 +39,22 @@ class View:
         self, module: str, data: dict[str, Any], draw: Callable[[], Picture]
     ) -> None:
         self.path, self.data, self._draw = Path(module), as_json(data), draw
+        self.kind = self.path.stem
+
+    @property
+    def alt(self) -> str:
+        """The alt text of the picture."""
+        return self.still.alt
 
     @cached_property
     def still(self) -> Picture:
         """The figure in its first state."""
         return self._draw()
 
-    def __repr__(self) -> str:
-        return f"View: {self.still.alt}"
-
-    def _repr_html_(self) -> str:
-        """Return the figure as one piece of HTML that needs nothing from outside."""
-        kind, alt = self.path.stem, escape(self.still.alt)
-        name = sha256((kind + self.data).encode()).hexdigest()[:8]
-        png = base64.b64encode(self.still.png).decode("ascii")
-        script = f"(() => {{ const root = {FIND % name}; {code(self.path)} }})()"
-        # an <img> is what JupyterLab leaves of an output that it does not trust
-        return (
-            f'<div class="mha-view mha-{kind}" data-view="{name}" role="group" '
-            f'aria-label="{alt}"><div class="still"><img alt="{alt}" '
-            f'src="data:image/png;base64,{png}" '
-            'style="background: #fff; max-width: 100%" /></div>'
-            f'<script type="application/json">{self.data}</script>'
-            f"<script>{script}</script></div>"
-        )
+    @property
+    def code(self) -> str:
+        """The script, with looks and parts that all figures share."""
+        return code(self.path)
 
 
 def as_json(data: dict[str, Any]) -> str:

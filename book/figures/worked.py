@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from figures.picture import Picture
 from figures.scene import Scene, picture
-from mha.plot import Picture
 
 Array = NDArray[Any]
 NUMBER = 10.5  # points
@@ -19,20 +19,13 @@ ROLES = {"Q": "query", "K": "key", "V": "value"}
 def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
     """Show a batch as a rectangle of words and padding, and its mask below.
 
+    Padding is hatched, in the batch and in the mask.
+
     Parameters
     ----------
     sentences : sequence of sequence of str
         The words of each sentence; the longest one sets the width of the rectangle.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Padding is hatched, in the batch and in the mask.
-
-    Examples
-    --------
     >>> batch([["dog", "hungry"], ["it"]], alt="One place is padding.")
     Picture: One place is padding.
     """
@@ -64,6 +57,8 @@ def fused(
 ) -> Picture:  # fmt: skip
     """Show that X times two matrices side by side is two products side by side.
 
+    Each head has one colour, in its matrix and in its part of the product.
+
     Equation: X [W_Q^(1) | W_Q^(2)] = [Q_1 | Q_2]  (chapter split)
 
     Parameters
@@ -78,13 +73,6 @@ def fused(
         Row and column of one number of the product. It gets a frame, and so do the
         row and the column that it is made from.
 
-    Returns
-    -------
-    picture : Picture
-        Each head has one colour, in its matrix and in its part of the product.
-
-    Examples
-    --------
     >>> fused([[1, 2]], [[[1], [0]], [[0], [1]]], ["it"], follow=(0, 1)).alt[-57:]
     'The number 2 needs one row of X and one column of head 2.'
     """
@@ -134,6 +122,8 @@ def sheet(
 ) -> Picture:  # fmt: skip
     """Show all steps from the words to the output, with the numbers as they are given.
 
+    Seven steps from the top to the bottom, the heads side by side.
+
     Equation: Y = Concat(H_1, H_2) W_O with H_r = A_r V_r  (chapter multi_head)
 
     Parameters
@@ -144,16 +134,7 @@ def sheet(
         Fractions are written as fractions.
     tokens, features : sequence of str
         The words, and the names of the columns of X.
-    alt : str
-        One sentence with the finding, for readers who do not see the picture.
 
-    Returns
-    -------
-    picture : Picture
-        Seven steps from the top to the bottom, the heads side by side.
-
-    Examples
-    --------
     >>> one = [[1]]
     >>> parts = dict.fromkeys(["X", "W_Q", "W_K", "W_V", "W_O", "Y"], one)
     >>> parts |= dict.fromkeys("QKVSAH", [one, one])

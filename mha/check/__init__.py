@@ -50,6 +50,6 @@ not yet: these are sums: divide them
 """
 
 from mha.check._engine import Exercise, Verdict, is_stub
-from mha.check._outcomes import same
+from mha.check._outcomes import Unfit, same
 
-__all__ = ["Exercise", "Verdict", "is_stub", "same"]
+__all__ = ["Exercise", "Unfit", "Verdict", "is_stub", "same"]

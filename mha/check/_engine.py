@@ -5,10 +5,12 @@ answer that gives what this program gives on every input has made this mistake, 
 it is written.
 """
 
+import _thread
 import copy
 import functools
 import inspect
 import sys
+import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +19,17 @@ from typing import Any
 import numpy as np
 
 from mha.check import _outcomes
-from mha.check._outcomes import InputChanged, Raised, general_hint, same, show
+from mha.check._outcomes import Raised, Unfit, few, general_hint, same, show
+
+MOST = 15  # lines of a verdict
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """What a check found; prints as the text a learner reads.
 
-    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` is what
-    is printed after it, and `mistake` is what is said to the recognised mistake, if
-    there is one.
+    `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` what is
+    printed after it, and `mistake` what is said to the recognised mistake, or None.
 
     Examples
     --------
@@ -51,12 +54,13 @@ class Verdict:
 class Exercise:
     """A task with its right answer, its inputs and the mistakes people make.
 
-    Calling it with an answer returns a `Verdict`, whatever the answer is or does; only
-    a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a NumPy array
-    with the same numbers are the same answer. The page of `mha.check` shows one.
+    Calling it with an answer returns a `Verdict` of few lines, whatever the answer is
+    or does; only a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a
+    NumPy array with the same numbers are the same answer, in float64 or float32. The
+    page of `mha.check` shows one.
 
-    An exercise that asks for a value has one empty case, ``((),)``. Its verdicts never
-    show the expected value, because that is the solution.
+    An exercise that asks for a value has one empty case, ``((),)``, and its verdicts
+    never show the expected one.
 
     Attributes
     ----------
@@ -67,20 +71,22 @@ class Exercise:
     cases : sequence of tuple
         Inputs for a function, the smallest first; one empty tuple for a value.
     mistakes : dict
-        Known wrong answers, each different from the others on some case, after the
-        sentence that is said to it: ``{"that is the square": lambda x: x * x}``.
+        Known wrong answers that differ on some case, each after what is said to it:
+        ``{"that is the square": lambda x: x * x}``.
     reread : str
         Where a learner finds help, such as ``'chapter 2, "By hand"'``.
     praise : str, optional
-        What is said to a right answer, one sentence; by default the task.
+        What is said to a right answer; by default the task.
     names : sequence of str, optional
         Names for the inputs in messages; those of `right` by default.
     observe : callable, optional
-        ``observe(answer, *case)``: what is compared. By default a function is called
-        and a value stands for itself.
+        ``observe(answer, *case)`` is compared; by default what a function returns, or
+        a value itself. An `Unfit` that it raises is what is said.
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
-        answer that calls one, however indirectly, is refused; none by default.
+        answer that calls one, however indirectly, is refused.
+    seconds : float, default 60
+        After which an answer is stopped and told so.
 
     Raises
     ------
@@ -97,28 +103,38 @@ class Exercise:
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
     forbidden: Sequence[Callable[..., Any]] = ()
+    seconds: float = 60
 
     def __post_init__(self) -> None:
         if len(self.cases) == 0:
             raise ValueError("cases must not be empty; a value has the one case ()")
-        for k, case in enumerate(self.cases):
+        for case in self.cases:
             if not isinstance(case, tuple):
                 kind = type(case).__name__
-                raise TypeError(f"cases[{k}] must be a tuple of inputs, got {kind}")
+                raise TypeError(f"each of cases must be a tuple of inputs, got {kind}")
 
     def __repr__(self) -> str:
         return f"<Exercise: {self.task}>"
 
     def __call__(self, answer: object) -> Verdict:
         """Return the `Verdict` on a function, a value, or None for no attempt."""
+        late = threading.Event()
+        timer = threading.Timer(self.seconds, _interrupt, [late])
+        timer.daemon = True
         try:
+            if threading.current_thread() is threading.main_thread():
+                timer.start()
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
             return self.judge(answer)
         except KeyboardInterrupt:
-            raise
+            if not late.is_set():
+                raise
+            return self._no(f"stopped after {self.seconds:g} s: does a loop not end?")
         except BaseException as error:  # an answer may resist even being looked at
             return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
+        finally:
+            timer.cancel()
 
     def judge(self, answer: object) -> Verdict:
         """Return the `Verdict` on an answer that is not a stub.
@@ -129,21 +145,29 @@ class Exercise:
         outcomes, wanted = self._outcomes(answer, called), self._wanted
         ours = (self.right, *self.mistakes.values())
         if called and not any(answer is each for each in ours):
-            step = f"this calls mha.{called[0]}; the task is to do without it"
-            return Verdict("not yet", f"{step}\n  reread    {self.reread}")
+            return self._no(f"this calls mha.{called[0]}; the task is to do without it")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                slip = self._recognise(outcomes)
-                lines = [slip or general_hint(got, want, outcomes, wanted)]
-                for name, value in zip(self._names(), case, strict=False):
-                    lines.append(f"  {name + ' =':<10}{show(value, 12)}")
-                digits = 3 if show(got) != show(want) else 8
-                if case:  # of a value, the expected one would be the solution
-                    lines.append(f"  expected  {show(want, 12, digits)}")
-                lines.append(f"  got       {show(got, 12, digits)}")
-                lines.append(f"  reread    {self.reread}")
-                return Verdict("not yet", "\n".join(lines), slip)
+                slip, sure = self._recognise(outcomes)
+                said = slip or general_hint(got, want, outcomes, wanted)
+                text = said if sure or not slip else f"it may be this: {slip}"
+                return self._no(text, *self._seen(case, got, want), slip=slip)
         return Verdict("passed", self.praise or self.task)
+
+    def _no(self, *lines: str, slip: str | None = None) -> Verdict:
+        text = "\n".join([*lines, f"  reread    {self.reread}"])
+        return Verdict("not yet", text, slip)
+
+    def _seen(self, case: tuple[Any, ...], got: Any, want: Any) -> list[str]:
+        """Return lines that show the input, what was expected, and what came."""
+        digits = 3 if show(got) != show(want) else 8
+        pairs = [*zip(self._names(), case, strict=False)]
+        rows = [f"  {name + ' =':<10}" + show(value, 12) for name, value in pairs]
+        if case:  # of a value, the expected one would be the solution
+            rows.append("  expected  " + show(want, 12, digits))
+        if not isinstance(got, Raised) or not isinstance(got.error, Unfit):
+            rows.append("  got       " + show(got, 12, digits))
+        return few(rows, MOST - 2)
 
     def self_test(self) -> None:
         """Prove the exercise: run it on a stub, the right answers and each mistake.
@@ -154,10 +178,8 @@ class Exercise:
             If a stub counts as attempted, the right answer does not pass, or a mistake
             passes or is taken for another.
         """
-        for stub in (None, ..., lambda *_: None):
-            verdict = self(stub)
-            if verdict.status != "not attempted yet":
-                raise AssertionError(f"a stub counts as attempted:\n{verdict}")
+        if (verdict := self(lambda *_: None)).status != "not attempted yet":
+            raise AssertionError(f"a stub counts as attempted:\n{verdict}")
         stops = [want for want in self._wanted if isinstance(want, Raised)]
         if len(stops) == len(self.cases):
             raise AssertionError(f"the right answer stops on every case: {stops[0]}")
@@ -165,13 +187,12 @@ class Exercise:
             raise AssertionError(f"the right answer does not pass:\n{verdict}")
         for hint, answer in self.mistakes.items():
             verdict = self(answer)
-            for fault, words in (
-                (verdict.passed, "equals the right answer on every case"),
-                (verdict.mistake != hint, "is not recognised"),
-                (self.reread not in verdict.text, "must be told what to reread"),
-            ):
-                if fault:
-                    raise AssertionError(f"the mistake {hint!r} {words}:\n{verdict}")
+            if verdict.mistake != hint:
+                same_as = "equals the right answer on every case"
+                words = same_as if verdict.passed else "is not recognised"
+                raise AssertionError(f"the mistake {hint!r} {words}:\n{verdict}")
+            if len(verdict.text.splitlines()) > MOST:
+                raise AssertionError(f"more than {MOST} lines are too many:\n{verdict}")
 
     @functools.cached_property
     def _wanted(self) -> list[Any]:
@@ -190,7 +211,7 @@ class Exercise:
         """Return what `answer` gives for `case`, an error included."""
         containers = np.ndarray | list | dict  # which an answer could write into
         given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
-        run = _watched(answer, self._note_in(called))
+        run = _watched(answer, self.forbidden, called)
         plainly = run if callable(run) else lambda: run
         observe = self.observe or (lambda _, *given: plainly(*given))
         try:
@@ -202,35 +223,22 @@ class Exercise:
             return Raised(error)
         for name, before, after in zip(self._names(), case, given, strict=False):
             if isinstance(before, np.ndarray) and not same(before, after):
-                return Raised(InputChanged(f"the input {name} must stay as it is"))
+                text = "must stay as it is, and your answer writes into it"
+                return Raised(Unfit(f"the input {name} {text}"))
         return result
 
-    def _note_in(self, called: Any) -> Any:
-        """Return a profiler that adds the name of a forbidden step to `called`."""
-        codes = {inspect.unwrap(step).__code__: step for step in self.forbidden}
+    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
+        """Return what is said to the mistake that gives the same, and whether it is so.
 
-        def note(frame: types.FrameType, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code in codes:
-                called.append(codes[frame.f_code].__qualname__)
-
-        return note if codes and isinstance(called, list) else None
-
-    def _recognise(self, outcomes: list[Any]) -> str | None:
-        """Return what is said to the mistake that gives the same, if there is one.
-
-        If none does, it may be the one mistake that differs only where either stops
-        with an error.
+        It may be one that differs only where either stops with an error.
         """
-        rows = [*zip(self.mistakes, self._theirs, strict=True)]
-        for hint, theirs in rows:
+        near = []
+        for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
             if all(map(same, outcomes, theirs)):
-                return hint
-        near = [
-            hint
-            for hint, theirs in rows
-            if _outcomes.same_slip(outcomes, theirs, self._wanted)
-        ]
-        return near[0] if len(near) == 1 else None
+                return hint, True
+            if _outcomes.same_slip(outcomes, theirs, self._wanted):
+                near.append(hint)
+        return (near[0] if len(near) == 1 else None), False
 
     def _names(self) -> Sequence[str]:
         if self.names or not callable(self.right):
@@ -239,6 +247,11 @@ class Exercise:
             return tuple(inspect.signature(self.right).parameters)
         except ValueError:  # some functions in C do not say what they take
             return ()
+
+
+def _interrupt(late: threading.Event) -> None:
+    late.set()
+    _thread.interrupt_main()
 
 
 def _refuses() -> None:
@@ -256,9 +269,6 @@ def is_stub(answer: object) -> bool:
     """Tell whether `answer` is the untouched stub of an exercise: None, ``...``, or a
     function that holds nothing but a docstring or ``raise NotImplementedError``.
 
-    One that computes and forgets to return is *not* a stub: its author needs to hear
-    about the missing return.
-
     Examples
     --------
     >>> def f(x):
@@ -275,16 +285,21 @@ def is_stub(answer: object) -> bool:
     return named and code.co_code in STUBS and {*code.co_consts} <= {None, ..., text}
 
 
-def _watched(answer: Any, note: Any) -> Any:
-    """Return an answer that gives arrays, and whose calls are told to `note`."""
+def _watched(answer: Any, forbidden: Sequence[Any], called: Any) -> Any:
+    """Return an answer that gives arrays, and adds forbidden calls to `called`."""
     if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
         return answer if callable(answer) else _outcomes.without_torch(answer)
+    names = {inspect.unwrap(step).__code__: step.__qualname__ for step in forbidden}
+
+    def note(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            called.append(names[frame.f_code])
 
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
         profiler = sys.getprofile()
         try:
-            if note:
+            if names and isinstance(called, list):
                 sys.setprofile(note)
             return _outcomes.without_torch(answer(*args, **options))
         finally:

@@ -1,7 +1,7 @@
 """What an answer gave: how it is read, compared, described and shown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +9,17 @@ import numpy as np
 
 # Answers are compared as a person would: rounding of float32 work is forgiven.
 RTOL, ATOL = 1e-5, 1e-7
+Many = Sequence[Any]  # the outcomes of all cases
 LONGEST = 400  # characters of a foreign object that are shown
 
 _HOLDS = {"b": "truth values", "c": "complex numbers", "T": "texts", "U": "texts"}
 
 
-class InputChanged(Exception):
-    """An answer wrote into the array it was given."""
+class Unfit(Exception):
+    """What is said of an answer that cannot be compared, such as a text for a number.
+
+    An observer of an `Exercise` raises it, and its words are the verdict.
+    """
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def _smallest(a: np.ndarray, b: np.ndarray) -> float:
     return max(ATOL, 1e-6 * float(sizes[np.isfinite(sizes)].max(initial=0)))
 
 
-def same_slip(a: Sequence[Any], b: Sequence[Any], wanted: Sequence[Any]) -> bool:
+def same_slip(a: Many, b: Many, wanted: Many) -> bool:
     """Tell whether two answers fail first in one way, and agree where neither stops."""
     first = next(k for k, want in enumerate(wanted) if not same(a[k], want))
     pairs = [*zip(a, b, strict=True)]
@@ -105,51 +109,38 @@ def same_slip(a: Sequence[Any], b: Sequence[Any], wanted: Sequence[Any]) -> bool
     return agree and not stops[first]
 
 
-def general_hint(
-    got: Any, want: Any, outcomes: Sequence[Any], wanted: Sequence[Any]
-) -> str:
+def general_hint(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
     """Return what can be said of a wrong outcome that matches no known mistake."""
     if isinstance(got, Raised):
-        if isinstance(got.error, InputChanged):
-            return f"{got.error}, and your answer writes into it"
+        if isinstance(got.error, Unfit):
+            return str(got.error)
+        if isinstance(got.error, NameError):
+            return f"{got}: import or define it in your cell"
         unfit = re.search(r"matmul.*size (\d+) is different from (\d+)", str(got))
         if unfit:
             sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
         return f"your answer ends in {got}"
-    if isinstance(want, Raised):
-        kind = type(want.error).__name__
-        return f"expected an error here ({kind}), and none was raised"
     if isinstance(want, tuple):
         if not isinstance(got, tuple) or len(got) != len(want):
             return f"expected {len(want)} results, in the order of the task"
         k = list(map(same, got, want)).index(False)  # the first one that differs
-        parts = (
-            [x[k] if isinstance(x, tuple) and len(x) > k else x for x in results]
-            for results in (outcomes, wanted)
-        )
-        return f"result {k + 1} of {len(want)}: {general_hint(got[k], want[k], *parts)}"
+        hint = general_hint(got[k], want[k], [got[k]], [want[k]])
+        return f"result {k + 1} of {len(want)}: {hint}"
     if isinstance(got, Other) and got.value is None:
         return "the result is None: is a return missing?"
-    if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
-        if _what(got) == _what(want):
-            return "the result differs from the expected one"
-        quotes = ", without quotation marks" if isinstance(got, str) else ""
-        return f"the result is {_what(got)}, expected {_what(want)}{quotes}"
-    if got.shape != want.shape:
+    arrays = isinstance(got, np.ndarray) and isinstance(want, np.ndarray)
+    if arrays and got.shape != want.shape:
         return f"the result has shape {got.shape}, expected {want.shape}"
-    there, here = map(_holds, (got, want))
-    if there != here and not (there == "truth values" and here == "numbers"):
-        return f"the result holds {there}, expected {here}"
+    if _what(got) != _what(want) and (not arrays or got.dtype.kind not in "biuf"):
+        return f"the result is {_what(got)}, expected {_what(want)}"
+    if not arrays or want.dtype.kind not in "biuf":
+        return "the result differs from the expected one"
     return _of_numbers(got, want, outcomes, wanted)
 
 
-def _of_numbers(
-    got: np.ndarray, want: np.ndarray, outcomes: Sequence[Any], wanted: Sequence[Any]
-) -> str:
+def _of_numbers(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
     """Return what wrong numbers, or truth values, have in common with the right."""
-    if want.dtype.kind not in "biuf":
-        return "the result differs from the expected one"
     if np.isnan(got).any() and not np.isnan(want).any():
         return "the result holds NaN, and no NaN is expected here"
     ours, theirs = _in_one_row(outcomes, got), _in_one_row(wanted, want)
@@ -161,8 +152,6 @@ def _of_numbers(
         return "a truth value differs from the expected one"
     if want.ndim >= 2 and same(got.swapaxes(-1, -2).copy(), want):
         return "the result is the transpose of the expected one"
-    if want.any() and np.allclose(ours, 100 * theirs, rtol=0.01):
-        return "this is in percent: give a part of 1"
     if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
         return "these are the right numbers in a wrong order"
     # One number could be anything; that two agree is no accident.
@@ -188,21 +177,12 @@ def _in_one_row(results: Sequence[Any], one: np.ndarray) -> np.ndarray:
 
 def _what(outcome: Any) -> str:
     """Return in a few words what kind of thing an outcome is."""
-    if isinstance(outcome, Other):
-        return _a(outcome.value)
     if isinstance(outcome, tuple):
         return f"a tuple of {len(outcome)} results"
-    if isinstance(outcome, str):
-        return "a text"
-    if outcome.shape == ():
-        return f"a {_holds(outcome).removesuffix('s')}"
-    return f"an array of {_holds(outcome)}"
-
-
-def _holds(array: np.ndarray) -> str:
-    """Return in words what an array holds."""
-    numbers = "numbers" if array.dtype.kind in "iuf" else array.dtype.name
-    return _HOLDS.get(array.dtype.kind, numbers)
+    if not isinstance(outcome, np.ndarray):
+        return "a text" if isinstance(outcome, str) else _a(outcome.value)
+    holds = _HOLDS.get(outcome.dtype.kind, "numbers")
+    return f"an array of {holds}" if outcome.shape else f"a {holds[:-1]}"
 
 
 def show(value: Any, indent: int = 0, digits: int = 3) -> str:
@@ -218,16 +198,23 @@ def show(value: Any, indent: int = 0, digits: int = 3) -> str:
         return printed(value, str if isinstance(value, Raised) else repr)
     array = np.asarray(value)
     text = np.array2string(array, precision=digits, suppress_small=True, threshold=60)
-    return text.replace("\n", margin)
+    return re.sub(r"\n+", margin, text)
+
+
+def few(texts: Iterable[str], most: int) -> list[str]:
+    """Return texts that have at most so many lines together, the longest ones cut."""
+    rows = [text.split("\n") for text in texts]
+    while sum(map(len, rows)) > max(most, len(rows)):
+        longest = max(rows, key=len)
+        longest[-2:] = [longest[-2].removesuffix(" ...") + " ..."]
+    return ["\n".join(lines) for lines in rows]
 
 
 def printed(value: Any, how: Any = repr) -> str:
     """Return the text of a foreign object, which may refuse to give one."""
     try:
         text = str(how(value))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
+    except Exception:
         return f"{_a(value)} that cannot be printed"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 

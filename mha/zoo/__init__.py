@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 import mha
-from mha.zoo._member import ENCODER, bug, layer_through, seen, train_mode
+from mha.zoo._member import ENCODER, bug, seen, train_mode
 from mha.zoo._member import Member as Member
 from mha.zoo._steps import with_steps as with_steps
 
@@ -485,9 +485,8 @@ def one_norm_for_both(X, weights, *args, **options):
     return mha.encoder_layer(X, {**weights, **first}, *args, **options)
 
 
-@bug("encoder_layer")
+@bug("add_and_norm")
 @seen("A common version ends the layer there; no public issue known.")
-@layer_through
 def one_add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
     """The layer ends with feed-forward: the second Add & Norm is missing."""
     if norm_first:
@@ -495,36 +494,32 @@ def one_add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
     return feed(norm_1(X + attend(X)))
 
 
-@bug("encoder_layer", "lucidrains/audiolm-pytorch/issues/150")
+@bug("add_and_norm", "lucidrains/audiolm-pytorch/issues/150")
 @seen("An audio model lacked the path around its cross-attention.")
-@layer_through
 def no_residual(X, norm_first, attend, feed, norm_1, norm_2):
     """What attention returns replaces the token; it must be added."""
     Z = attend(norm_1(X)) if norm_first else norm_1(attend(X))
     return Z + feed(norm_2(Z)) if norm_first else norm_2(Z + feed(Z))
 
 
-@bug("encoder_layer", "ChristophReich1996/MaxViT/issues/8")
+@bug("add_and_norm", "ChristophReich1996/MaxViT/issues/8")
 @seen("A re-implementation of a vision transformer; its author: a severe bug.")
-@layer_through
 def residual_multiplied(X, norm_first, attend, feed, norm_1, norm_2):
     """Feed-forward is multiplied with the token; it must be added."""
     Z = X + attend(norm_1(X)) if norm_first else norm_1(X + attend(X))
     return Z * feed(norm_2(Z)) if norm_first else norm_2(Z * feed(Z))
 
 
-@bug("encoder_layer", "strutive07/transformer-tensorflow2.0/issues/14")
+@bug("add_and_norm", "strutive07/transformer-tensorflow2.0/issues/14")
 @seen("A transformer in TensorFlow, until a reader sent the repair.")
-@layer_through
 def residual_from_the_input(X, norm_first, attend, feed, norm_1, norm_2):
     """Feed-forward is added to the input, and attention's own part is lost."""
     Z = X + attend(norm_1(X)) if norm_first else norm_1(X + attend(X))
     return X + feed(norm_2(Z)) if norm_first else norm_2(X + feed(Z))
 
 
-@bug("encoder_layer", "Howuhh/faster-trajectory-transformer/issues/3")
+@bug("add_and_norm", "Howuhh/faster-trajectory-transformer/issues/3")
 @seen("The author found it; the repair came ten months later.")
-@layer_through
 def residual_after_norm(X, norm_first, attend, feed, norm_1, norm_2):
     """Pre-norm adds to the normalised token; it must add to the token itself."""
     Z = norm_1(X) + attend(norm_1(X)) if norm_first else norm_1(X + attend(X))

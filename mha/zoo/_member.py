@@ -10,7 +10,9 @@ import numpy as np
 import mha
 from mha.zoo._steps import Step, with_steps
 
-ENCODER_STEPS = "layer_norm", "feed_forward", "encoder_layer", "encoder"
+ENCODER_STEPS = (
+    "layer_norm", "feed_forward", "add_and_norm", "encoder_layer", "encoder"
+)  # fmt: skip
 # A correct norm never asks for it.
 train_mode = ContextVar("train_mode", default=True)
 
@@ -33,7 +35,8 @@ def share_heads(x, n_heads):
     return np.repeat(x, n_heads // x.shape[-3], axis=-3)
 
 
-def _mask_of(mask, is_causal, Q, K):
+def mask_of(mask, is_causal, Q, K):
+    """Return one mask for both that a call may ask for."""
     mask = None if mask is None else read_mask(np.asarray(mask))
     if not is_causal:
         return mask
@@ -41,17 +44,33 @@ def _mask_of(mask, is_causal, Q, K):
     return causal if mask is None else join_masks(mask, causal)
 
 
-# The doors of a member: what it computes as a whole, and a part of it.
+# The doors of a member: what it computes as a whole, and a part of it. None has the
+# name of a step, which would be replaced.
 
 
-def _attention(Q, K, V, mask=None, *, is_causal=False, **options):
+def like(step):
+    """Give a door the signature of a step; what it takes besides comes last."""
+
+    def put(door):
+        own = inspect.signature(door).parameters
+        taken = dict(inspect.signature(step).parameters)
+        taken |= {name: own[name] for name in own.keys() & {"training"}}
+        door.__signature__ = inspect.Signature([*taken.values()])
+        return door
+
+    return put
+
+
+@like(mha.scaled_dot_product_attention)
+def attention(Q, K, V, mask=None, *, is_causal=False, **options):
     if min(Q.ndim, K.ndim) > 2 and Q.shape[-3] != K.shape[-3]:
         K, V = share_heads(K, Q.shape[-3]), share_heads(V, Q.shape[-3])
-    mask = _mask_of(mask, is_causal, Q, K)
+    mask = mask_of(mask, is_causal, Q, K)
     return mha.scaled_dot_product_attention(Q, K, V, mask, **options)
 
 
-def _multi_head(
+@like(mha.multi_head_attention)
+def multi_head(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, is_causal=False, **options
 ):
     # Narrower keys are those of fewer heads, which groups of queries share.
@@ -62,41 +81,27 @@ def _multi_head(
             heads = mha.split_heads(np.atleast_2d(given[name]), n_groups)
             wide = mha.merge_heads(share_heads(heads, n_heads))
             given[name] = wide if name[0] == "W" else wide[0]
-    mask = _mask_of(mask, is_causal, X, given["X_k"])
+    mask = mask_of(mask, is_causal, X, given["X_k"])
     return mha.multi_head_attention(
         X, W_Q, W_O=W_O, n_heads=n_heads, mask=mask, **given
     )
 
 
-def _layer(
-    X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options
-):
+@like(mha.encoder_layer)
+def layer(X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
-    mask = _mask_of(mask, is_causal, X, X)
+    mask = mask_of(mask, is_causal, X, X)
     return mha.encoder_layer(X, weights, n_heads, mask, **options)
 
 
-def _encoder(
-    X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options
-):
+@like(mha.encoder)
+def stack(X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
-    mask = _mask_of(mask, is_causal, X, X)
+    mask = mask_of(mask, is_causal, X, X)
     return mha.encoder(X, layers, n_heads, mask, **options)
 
 
-ENCODER = _encoder, _layer
-LIKE = {
-    _multi_head: mha.multi_head_attention, _encoder: mha.encoder,
-    _attention: mha.scaled_dot_product_attention, _layer: mha.encoder_layer,
-}  # fmt: skip
-
-
-def _signature(door):
-    """Return what the step takes that `door` is called like, and what it adds."""
-    theirs = inspect.signature(LIKE[door]).parameters
-    own = inspect.signature(door).parameters
-    added = [own[name] for name in own.keys() & {"training"}]
-    return inspect.Signature([*theirs.values(), *added])
+ATTENTION, ENCODER = (multi_head, attention), (stack, layer)
 
 
 class Member:
@@ -110,14 +115,11 @@ class Member:
 
     Attributes
     ----------
-    name : str
-        The slug under which the member stands in `mha.zoo`.
+    name, wrong, seen, link : str
+        Its name in `mha.zoo`, what was done wrong, and where it was seen in public; the
+        link is empty where no sighting is known.
     steps : dict of str to function
         The wrong step under the name of the step that it replaces, see `with_steps`.
-    wrong : str
-        What was done wrong, one sentence.
-    seen, link : str
-        Where it was seen in public; the link is empty where no sighting is known.
     attention, layer : function
         Called like `mha.scaled_dot_product_attention`, and of an encoder like
         `mha.encoder_layer`.
@@ -125,10 +127,6 @@ class Member:
     Examples
     --------
     >>> from mha import zoo
-    >>> X, eye = np.array([[9.0, 2.0], [-9.0, 2.0]]), np.eye(2)
-    >>> zoo.right(X, eye, eye, eye, eye, n_heads=2).round(3)
-    array([[ 9.,  2.],
-           [-9.,  2.]])
     >>> zoo.softmax_over_queries
     zoo.softmax_over_queries: The softmax runs down the columns, over the queries.
     >>> print(zoo.softmax_over_queries.source)
@@ -145,15 +143,14 @@ class Member:
 
     def __init__(
         self, name: str, steps: Mapping[str, Step],
-        doors: tuple[Step, Step] | None = None, **facts: Any,
+        doors: tuple[Step, Step] = ATTENTION, **facts: Any,
     ) -> None:  # fmt: skip
         self.name, self.steps = name, dict(steps)
-        doors = doors or (_multi_head, _attention)
         vars(self).update(facts, __module__="mha.zoo")
         part: Any
         self._whole, part = (with_steps(door, **steps) for door in doors)
-        self.__signature__, part.__signature__ = map(_signature, doors)
-        part.__self__, part.__name__ = self, doors[1].__name__[1:]
+        self.__signature__ = inspect.signature(doors[0])
+        part.__self__, part.__name__ = self, doors[1].__name__
         setattr(self, part.__name__, part)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -163,11 +160,10 @@ class Member:
     @property
     def source(self) -> str:
         """The code of the wrong step, under the name of the right one."""
-        parts = []
-        for name, f in self.steps.items():
-            code = mha.source(getattr(f, "shown", f)).partition("def ")[2]
-            parts.append(f"def {name}({code.partition('(')[2]}")
-        return "\n\n\n".join(parts)
+        return "\n\n\n".join(
+            f"def {name}({mha.source(f).partition('def ')[2].partition('(')[2]}"
+            for name, f in self.steps.items()
+        )
 
     def __repr__(self) -> str:
         return f"zoo.{self.name}: {self.wrong}"
@@ -175,38 +171,6 @@ class Member:
     def __reduce__(self) -> str:
         # There is one of each: copies and pickles lead back to it.
         return self.name
-
-
-def layer_through(way: Step) -> Step:
-    """Return an encoder layer that goes this way through its parts."""
-
-    def encoder_layer(
-        X, weights, n_heads, mask=None, *, activation="relu", norm_first=False,
-        eps=1e-5, is_causal=False, return_weights=False,
-    ):  # fmt: skip
-        projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
-        maps = []
-
-        def attend(x):
-            options = {"n_heads": n_heads, "mask": mask, "return_weights": True}
-            Y, A = mha.multi_head_attention(x, **projections, **options)
-            maps.append(A)
-            return Y
-
-        def feed(x):
-            parts = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
-            return mha.feed_forward(x, *parts, activation)
-
-        def norm(k):
-            gain, bias = weights.get(f"gain_{k}"), weights.get(f"bias_{k}")
-            return lambda x: mha.layer_norm(x, gain, bias, eps)
-
-        Y = way(X, norm_first, attend, feed, norm(1), norm(2))
-        return (Y, *maps) if return_weights else Y
-
-    encoder_layer.__name__, encoder_layer.__doc__ = way.__name__, way.__doc__
-    encoder_layer.shown = way  # type: ignore[attr-defined]
-    return encoder_layer
 
 
 def seen(sentence: str) -> Callable[[Step], Step]:

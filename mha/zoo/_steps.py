@@ -13,7 +13,8 @@ import numpy as np
 import mha
 
 Step = Callable[..., Any]
-BESIDE = "read_mask", "join_masks", "share_heads"  # what the zoo has around the steps
+# What is around the steps, in the zoo and in a layer.
+BESIDE = "read_mask", "join_masks", "share_heads", "add_and_norm"
 
 
 def with_steps(f: Step, **wrong: Step) -> Step:

@@ -33,7 +33,7 @@ def test_the_front_page_says_what_chapter_12_found():
     outputs = [o for cell in notebook["cells"] for o in cell.get("outputs", ())]
     said = "".join("".join(output.get("text", ())) for output in outputs)
     facts, name = front.facts(), front.B
-    line = rf"{name} +{facts['accuracy']}, after the repair {facts['repaired']}"
+    line = rf"{name} +{facts['accuracy']} +{facts['repaired']}"
     assert re.search(line, said)
 
 

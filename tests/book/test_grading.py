@@ -9,7 +9,7 @@ import grade
 from answer import bound, used
 from tests.book import invented
 
-SECONDS = "3"
+SECONDS = "20"
 
 
 def graded(folder, capsys, *options):
@@ -43,7 +43,7 @@ TRICKS = {
     "import json\npath = open('found.json', 'w')\njson.dump({'status': 1}, path)\n"
     "path.close()\nimport os\nos._exit(0)\nanswer_4_1 = 1": (
         "error",
-        "KeyError: 'text'",
+        "the process of the answer ended",
     ),
 }
 

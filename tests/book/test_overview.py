@@ -70,19 +70,6 @@ def test_the_weighted_average_is_written_out():
     assert A[0] > 0.5 and A[0] * V[0, 0] > animal / 2  # most of it comes from "dog"
 
 
-def test_the_ten_lines_compute_the_first_head():
-    code = next(c.source for c in CHAPTER.code if "import numpy" in c.source)
-    assert len([line for line in code.split("\n") if line]) == 10
-    names = {}
-    exec(code, names)
-    for letter in "QKV":
-        np.testing.assert_array_equal(
-            names[f"W_{letter}"], WEIGHTS[f"W_{letter}"][:, :2]
-        )
-    np.testing.assert_allclose(names["A"], FOUND["A"][0])
-    np.testing.assert_allclose(names["H"], FOUND["H"][0])
-
-
 def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)

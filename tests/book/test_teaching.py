@@ -38,10 +38,9 @@ def test_the_commands_run_as_the_page_shows_them():
     (arguments,) = shown("grade")
     assert grade.parsed(arguments).chapter == "masks"
     listed = dict(re.findall(r"`--(\w+)(?: ([\w.]+))?`", PAGE))
-    assert set(listed) == {"csv", "seconds", "gigabytes", "jobs", "chapter"}
+    assert set(listed) == {"csv", "seconds", "chapter"}
     defaults = grade.parsed(["submissions"])
     assert defaults.seconds == float(listed["seconds"])
-    assert defaults.gigabytes == float(listed["gigabytes"])
     assert [len(slides.decks(names)) for names in shown("slides")] == [5, 1]
     assert slides.OUT == ROOT / "_build" / "slides"
     ((folder, option, *names),) = shown("trial")

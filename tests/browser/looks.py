@@ -13,6 +13,13 @@ RAW_MATH = """[...document.querySelectorAll(".math")]
     .filter((node) => !node.querySelector("mjx-container math")
                       || node.querySelector("[data-mjx-error]"))
     .map((node) => node.textContent.slice(0, 80))"""
+THROUGH = """async () => {
+    for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+        scrollTo(0, y);
+        await new Promise(requestAnimationFrame);
+    }
+    scrollTo(0, 0);
+}"""
 SIDEWAYS = "document.documentElement.scrollWidth - innerWidth"
 # Text in static figures, in pixels of the screen, with everything unfolded.
 SMALL_TEXT = """() => {
@@ -56,7 +63,8 @@ def watch(windows, page, host):
 
 
 def barriers(page, context=DRAWN):
-    """Return what axe objects to, one line each."""
+    """Return what axe objects to, when all of a page has been in sight."""
+    page.evaluate(THROUGH)
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe.Axe().axe_script)
     options = {"resultTypes": ["violations"], "preload": False}

@@ -11,6 +11,8 @@ import figures
 from tests.browser.looks import barriers
 from tests.browser.test_figures import PAGE
 
+PRESS = """(key) => document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", { key, bubbles: true }))"""
 FAST = 5  # milliseconds of script that an interaction takes at the median
 
 
@@ -208,12 +210,13 @@ def test_a_script_takes_a_few_milliseconds(show):
         metrics = session.send("Performance.getMetrics")["metrics"]
         return next(m["value"] for m in metrics if m["name"] == "ScriptDuration")
 
-    times = []
-    for k in range(41):
+    def change(k):
         before = spent()
-        house.press("-" if k % 2 else "+")
-        times.append(1000 * (spent() - before))
-    assert sorted(times)[20] < FAST
+        house.page.evaluate(PRESS, "-" if k % 2 else "+")
+        return 1000 * (spent() - before)
+
+    times = [change(k) for k in range(61)]
+    assert sorted(times)[30] < FAST
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])

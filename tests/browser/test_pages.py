@@ -206,6 +206,7 @@ def test_every_sign_of_the_prose_is_in_the_typeface(html):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_text_hardly_moves_when_the_typefaces_arrive(open_page, width):
     page = open_page(CHAPTER, width=width)
+    page.add_style_tag(content="section { content-visibility: visible !important }")
     tall = "document.querySelector('article').offsetHeight"
     tall = f"document.fonts.ready.then(() => {tall})"
     ours = page.evaluate(tall)

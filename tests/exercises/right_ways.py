@@ -7,7 +7,6 @@ import torch
 
 import mha
 from exercises import random_arrays
-from mha import laws
 
 
 def with_nan_to_num(Q, K):
@@ -142,22 +141,10 @@ WAYS = {
         lambda Q, K: np.einsum("ic,jc->ij", Q, K),
         lambda Q, K: torch.from_numpy(Q) @ torch.from_numpy(K).T,
     ),
-    "dot_product.spread_of_thirds": (5.77, np.sqrt(300 / 9)),
     "dot_product.cosine": (with_nan_to_num,),
-    "dot_product.best_unit_key": (
-        lambda q: q / np.linalg.norm(q),
-        lambda q: torch.nn.functional.normalize(torch.from_numpy(q), dim=0),
-    ),
     "softmax.stable_softmax": (softmax_by_logarithms,),
-    "softmax.score_for_half": (4.1, 4.099),
     "softmax.temperature_for": (temperature_by_logarithms,),
     "softmax.softmax_jacobian": (jacobian_by_einsum,),
-    "scale.variance_left": (0.125, np.float32(0.125)),
-    "scale.mystery_divisor": ("D_K", " d_k "),
-    "scale.scale_for_variance": (
-        lambda variance, d_k: 1 / math.sqrt(d_k * variance**2),
-        lambda variance, d_k: torch.tensor(variance * d_k**0.5) ** -1,
-    ),
     "scale.doubling_law": (doubling_by_repeat,),
     "masks.causal_row": ([0.22, 0.67, 0.11, 0], np.array([2, 6, 1, 0]) / 9),
     "masks.safe_masked_softmax": (masks_by_torch,),
@@ -171,29 +158,10 @@ WAYS = {
         ),
     ),
     "attention.key_order_law": (by_torch_permutation,),
-    "why_heads.two_of_three": (0.667, 0.67),
     "why_heads.rebuild": (by_normal_equations,),
-    "why_heads.unmix": (
-        lambda A: np.linalg.solve(A.T, np.eye(len(A))),
-        lambda A: torch.linalg.inv(torch.from_numpy(A.T.copy())),
-    ),
-    "why_heads.heads_needed": (
-        lambda wanted: int((np.linalg.svd(wanted)[1] > 1e-9).sum()),
-        lambda wanted: torch.linalg.matrix_rank(torch.from_numpy(wanted)),
-    ),
     "why_heads.break_the_theorem": (winner_takes_all,),
-    "split.head_and_column": (divmod(389, 768 // 12), [6, 5]),
     "split.strides_of_heads": (
         torch.zeros(2, 5, 12).unflatten(-1, (3, 4)).transpose(1, 2).stride(),
-    ),
-    "split.wrong_step": ("Split without swap", " split without swap "),
-    "split.fuse": (
-        mha.merge_heads,
-        lambda small: torch.cat(tuple(torch.from_numpy(small)), dim=1),
-    ),
-    "output.fold_value_bias": (
-        lambda b_V, W_O, b_O: W_O.T @ b_V + b_O,
-        lambda b_V, W_O, b_O: torch.from_numpy(b_V @ W_O) + torch.from_numpy(b_O),
     ),
     "multi_head.row_without_mask": (
         np.array([39, 57, -3, 15]) / 14,
@@ -204,34 +172,58 @@ WAYS = {
         lambda A: int(torch.from_numpy(A - A.mean(0)).abs().flatten(1).sum(1).argmax()),
         lambda A: np.abs(len(A) * A - A.sum(0)).mean((-1, -2)).argmax(),
     ),
-    "multi_head.matrices_of_torch": (
-        lambda w: tuple(np.split(w.T, 3, axis=1)),
-        lambda w: tuple(w.reshape(3, w.shape[1], w.shape[1]).swapaxes(1, 2)),
-    ),
     "positions.encode_positions": (positions_by_complex_numbers,),
-    "positions.likeness_of_positions": (math.cos(100) + math.cos(1), 1.4),
     "positions.position_ids": (
         lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,
         lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1) * torch.from_numpy(mask),
     ),
     "positions.tells_order": (by_undoing,),
-    "encoder_layer.length_after_norm": (8, np.sqrt(64)),
     "encoder_layer.normalise_tokens": (norm_of_torch,),
     "encoder_layer.wire_layer": (loop,),
     "encoder_layer.batch_law": (alone,),
-    "encoder.catch_ten": (
-        [
-            laws.scores_keep_unit_variance,
-            laws.parameters_ignore_heads,
-            laws.padding_changes_nothing,
-        ],
-    ),
-    "real_encoder.share_used": (10_657_152.0,),
-    "laws.inputs_needed": (math.ceil(math.log(0.01) / math.log(0.99)), 459.0),
     "laws.shrink": (by_recursion,),
-    "long.scores_memory": (65536**2 * 4 / 2**30, np.float32(16)),
     "long.long_text_law": (with_a_reference,),
-    "since_2017.cache_with_windows": (37_888 / 196_608, 0.19),
     "since_2017.rotate": (since_2017_by_complex_numbers,),
     "since_2017.far_keys_law": (as_a_test,),
 }
+
+# How many of the last axes a task is about that promises any number in front of them.
+AXES = {
+    "softmax.softmax_jacobian": 1,
+    "scale.scaled_scores": 2,
+    "masks.safe_masked_softmax": 2,
+    "split.to_heads": 2,
+    "output.sum_of_heads": 3,
+    "encoder_layer.normalise_tokens": 1,
+    "what_heads_learn.effective_keys": 1,
+    "since_2017.share_heads": 3,
+}
+EXACT = {"scale.scaled_scores"}  # here the dtype counts, so lists are wrong
+
+
+def in_other_ways(name, right):
+    """Yield a right function as lists, in float32, and as a loop over axes in front."""
+    if name not in EXACT:
+        yield lambda *given: listed(right(*given))
+        yield lambda *given: right(*map(single, given))
+    if name in AXES:
+        yield lambda *given: looped(right, AXES[name], *given)
+
+
+def listed(result):
+    many = isinstance(result, tuple)
+    return tuple(map(listed, result)) if many else np.asarray(result).tolist()
+
+
+def single(x):
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
+
+
+def looped(right, axes, *given):
+    """Call `right` for each place of the axes in front, which all long inputs share."""
+    sizes = {len(x) for x in given if np.ndim(x) > axes}
+    if not sizes:
+        return right(*given)
+    (size,) = sizes
+    rows = ([x[k] if np.ndim(x) > axes else x for x in given] for k in range(size))
+    return np.stack([looped(right, axes, *row) for row in rows])

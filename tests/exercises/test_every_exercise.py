@@ -1,7 +1,10 @@
 """What holds for every exercise of the book, and for the folder they stand in."""
 
+import ast
+import dataclasses
 import functools
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -14,7 +17,7 @@ import chapters
 import exercises
 import mha
 from mha.check import Exercise
-from tests.exercises.right_ways import WAYS
+from tests.exercises.right_ways import AXES, EXACT, WAYS, in_other_ways
 
 BOOK = Path(exercises.__file__).parent.parent
 # __init__ shows in its examples what is made of a slug.
@@ -56,13 +59,18 @@ def test_an_exercise_knows_right_answers_a_stub_and_each_of_its_slips(
     exercise, slug, name
 ):
     exercise.self_test()
-    for answer in WAYS.get(f"{slug}.{name}", ()):
-        verdict = exercise(answer)
+    right, named = exercise.right, f"{slug}.{name}"
+    ways = [(exercise, answer) for answer in WAYS.get(named, ())]
+    if inspect.isroutine(right):
+        free = dataclasses.replace(exercise, forbidden=())  # right may be a step of mha
+        ways += [(free, answer) for answer in in_other_ways(named, right)]
+    for check, answer in ways:
+        verdict = check(answer)
         assert verdict.passed, f"a right answer is refused:\n{verdict}"
 
 
 def test_no_right_answer_belongs_to_an_exercise_that_is_gone():
-    assert set(WAYS) <= {each.id for each in EVERY}
+    assert {*WAYS, *AXES, *EXACT} <= {each.id for each in EVERY}
 
 
 # In these tasks a learner has to find that the step computes what is asked.
@@ -100,6 +108,28 @@ def test_a_notebook_imports_its_own_exercises_and_asks_for_nothing_they_lack(slu
     assert f"from exercises import {slug} as check" in code
     asked = set(re.findall(r"(?<![\w.])check\.([A-Za-z_]\w*)", code))
     assert [name for name in asked if not hasattr(module_of(slug), name)] == []
+
+
+@pytest.mark.parametrize("slug", CHAPTERS)
+def test_each_check_runs_alone_after_the_cell_of_the_answer(slug):
+    cells = cells_of(slug)
+    stubs = [k for k, cell in enumerate(cells) if "exercise" in tags(cell)]
+    for k in stubs:
+        *before, last = ast.parse(cells[k + 1].source).body
+        call = ast.unparse(last)
+        exercise, name = re.fullmatch(r"check\.(\w+)\((\w+)\)", call).groups()
+        for wanted in ("not attempted yet", "passed"):
+            fresh = {}
+            exec(cells[k].source, fresh)
+            if wanted == "passed":
+                fresh[name] = getattr(module_of(slug), exercise).right
+            exec(ast.unparse(ast.Module(before, [])), fresh)
+            assert eval(call, fresh).status == wanted
+    assert len(stubs) >= 3
+
+
+def tags(cell):
+    return cell.metadata.get("tags", ())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

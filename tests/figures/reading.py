@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 from matplotlib.figure import Figure
 
-from mha import plot
+from figures.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -39,7 +39,7 @@ def figure_of(draw, *args, **options):
     """Return the figure of matplotlib that a function makes a picture of."""
     taken = []
 
-    class Taken(plot.Picture):
+    class Taken(Picture):
         def __init__(self, figure, alt, svg=""):
             taken.append(figure)
 

@@ -103,7 +103,7 @@ def test_the_source_of_a_member_is_its_wrong_step_and_nothing_else():
         "    total = e.sum(axis, keepdims=True)\n"
         "    return e / np.where(total == 0, 1, total)"
     )
-    head = "def encoder_layer(X, norm_first, attend, feed, norm_1, norm_2):\n"
+    head = "def add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):\n"
     assert zoo.no_residual.source.startswith(head)
     assert zoo.both_without_transpose.source.count("def ") == 2
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mha
-from mha import _doors
+from mha import _doors, nn
 from tests.samples import nothing_modified
 
 EYE, COLUMN = np.eye(2), np.ones((2, 1))
@@ -60,16 +60,16 @@ def test_every_default_is_what_the_tables_say(step):
 @pytest.mark.parametrize(
     ("args", "options", "words"),
     [
-        ((), {}, "missing a required argument: 'x'"),
+        ((), {}, "missing 1 required positional argument: 'x'"),
         ((EYE,), {"dim": 0}, "got an unexpected keyword argument 'dim'"),
-        ((EYE, -1, 0), {}, "too many positional arguments"),
-        ((EYE,), {"x": EYE}, "multiple values for argument 'x'"),
+        ((EYE, -1, 0), {}, "takes from 1 to 2 positional arguments but 3 were given"),
+        ((EYE,), {"x": EYE}, "got multiple values for argument 'x'"),
     ],
 )
 def test_what_does_not_fit_the_signature_is_refused_in_the_name_of_the_step(
     args, options, words
 ):
-    with pytest.raises(TypeError, match=rf"^softmax\(\): {words}$"):
+    with pytest.raises(TypeError, match=rf"^softmax\(\) {words}$"):
         mha.softmax(*args, **options)
 
 
@@ -133,16 +133,30 @@ def test_lists_and_integers_give_float64_and_scales_do_not_widen():
     assert call("softmax", x=[[True, False]]).dtype == np.float64
     assert call("linear", x=[[1, 2]], W=[[3], [4]]).tolist() == [[11]]
     Q = EYE.astype(np.float32)
+    single = dict.fromkeys(LAYER, Q)
+    assert call("encoder_layer", X=Q, weights=single).dtype == np.float32
+    listed = single | {"W_1": [[1, 0], [0, 1]]}
+    Y = call("encoder_layer", X=Q, weights=listed)  # all of it in float64
+    np.testing.assert_array_equal(Y, call("encoder_layer"), strict=True)
     for scale in (2, np.float64(2), np.float32(2), Fraction(2)):
         Y = mha.scaled_dot_product_attention(Q, Q, Q, scale=scale)
         assert Y.dtype == np.float32
         assert (Y == mha.scaled_dot_product_attention(Q * 2, Q, Q, scale=1.0)).all()
 
 
-def test_the_scale_is_one_over_the_root_of_d_k_and_a_python_float():
-    """A NumPy scalar would promote float32; for d_k = 0 any factor will do."""
-    scales = [_doors.as_scale(None, d_k) for d_k in (0, 1, 16)]
-    assert scales == [1, 1, 0.25] and {type(x) for x in scales} == {float}
+@pytest.mark.parametrize("d_k", [0, 1, 16])
+def test_the_scale_is_one_over_the_root_of_d_k_and_does_not_widen(d_k):
+    """Ones score √d_k with ones and 0 with zeros; for d_k = 0 any factor will do."""
+    Q, K = np.ones((1, d_k), np.float32), np.eye(2, 1, dtype=np.float32)
+    Y = mha.scaled_dot_product_attention(Q, K * np.ones_like(Q), K)
+    assert Y.dtype == np.float32
+    np.testing.assert_allclose(Y, 1 / (1 + np.exp(-np.sqrt(d_k))), rtol=1e-6)
+    K = torch.from_numpy(K)
+    theirs = nn.scaled_dot_product_attention(
+        torch.ones(1, d_k), K * torch.ones(1, d_k), K
+    )
+    assert theirs.dtype == torch.float32
+    np.testing.assert_allclose(theirs, Y, rtol=1e-6)
 
 
 def test_a_mask_beyond_the_range_of_float32_hides_without_a_warning(recwarn):

@@ -53,15 +53,13 @@ def titles_of(pdf):
     return [mark.title for mark in pdf.outline if not isinstance(mark, list)][2:]
 
 
-def test_hints_and_solutions_stand_at_the_end(paper, pdf):
+def test_solutions_stand_at_the_end(paper, pdf):
     titles, begins = titles_of(pdf), paper.starts(pdf)
-    at = titles.index("Hints")
-    assert titles[at + 1 : at + 3] == ["Solutions", "Solutions to chapter 1"]
-    assert len(titles) == at + 2 + 17
-    hints = text_of(pdf, begins[at], begins[at + 1])
-    solutions = text_of(pdf, begins[at + 2], len(pdf.pages) + 1)
+    at = titles.index("Solutions")
+    assert titles[at + 1] == "Solutions to chapter 1" and len(titles) == at + 1 + 17
+    solutions = text_of(pdf, begins[at + 1], len(pdf.pages) + 1)
     for number in ("1.1", "4.4", "17.4"):
-        assert f"Exercise {number}:" in hints and f"Exercise {number}:" in solutions
+        assert f"Exercise {number}:" in solutions
     assert "check.causal_row" in solutions
 
 

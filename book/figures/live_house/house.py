@@ -16,6 +16,8 @@ OPTIONS = {"given": [], "walk": False, "goal": None, "scale": True, "alone": Fal
 def house(part: str = "whole") -> View:
     """Show one encoder layer, or a part of it, in which every number explains itself.
 
+    Its still picture has the numbers of the start, computed by `mha`.
+
     Four words go through a layer with two heads. Words are rows in every matrix, and a
     product has its left factor on its left and its right factor above it, so each
     number is where its row and its column cross. Any number can be changed.
@@ -25,18 +27,11 @@ def house(part: str = "whole") -> View:
     part : str
         "whole", or a part that ``house.json`` names, such as "attention".
 
-    Returns
-    -------
-    view : View
-        Its still picture has the numbers of the start, computed by `mha`.
-
     Raises
     ------
     ValueError
         If there is no such part.
 
-    Examples
-    --------
     >>> house("attention")
     View: One head, from X to its outputs H: “it” attends to dog with weight 0.57.
     """

@@ -8,18 +8,18 @@ export const map = (A, f) => A.map((row, i) => row.map((x, j) => f(x, i, j)));
 export const turned = (A) => A[0].map((_, j) => A.map((row) => row[j]));
 export const total = (x) => x.reduce((a, b) => a + b, 0);
 export const mean = (x) => total(x) / x.length;
-export const spread = (x) => Math.sqrt(mean(x.map((a) => (a - mean(x)) ** 2)) + EPS);
+export const spread = (x, m = mean(x)) => Math.sqrt(mean(x.map((a) => (a - m) ** 2)) + EPS);
 export const plus = (A, B) => map(A, (x, i, j) => x + B[i][j]);
 export const product = (A, B) =>
-  A.map((row) => B[0].map((_, j) => total(row.map((a, k) => a * B[k][j]))));
+  A.map((row) => B[0].map((_, j) => row.reduce((sum, a, k) => sum + a * B[k][j], 0)));
 const byHead = (A) => range(HEADS).map((r) => A.map((row) =>
   row.slice((r * row.length) / HEADS, ((r + 1) * row.length) / HEADS)));
 
 export function softmax(scores) {
   const top = Math.max(...scores);
   if (top === -Infinity) return scores.map(() => 0); // a row that may attend to nothing
-  const powers = scores.map((s) => Math.exp(s - top));
-  return powers.map((p) => p / total(powers));
+  const powers = scores.map((s) => Math.exp(s - top)), sum = total(powers);
+  return powers.map((p) => p / sum);
 }
 
 // what the scores are divided by
@@ -53,7 +53,8 @@ export function merged(i, j, n, d, bug) {
 
 export function norm(A, bug) {
   if (bug === "norm_over_tokens") return turned(norm(turned(A)));
-  return A.map((row) => row.map((x) => (x - mean(row)) / spread(row)));
+  const moments = A.map((row) => [mean(row), spread(row)]);
+  return map(A, (x, i) => (x - moments[i][0]) / moments[i][1]);
 }
 
 // every matrix of the layer; those of attention come once for each head. Queries, keys,

@@ -20,8 +20,6 @@ HEADS = 2
 def numbers(part: str = "whole") -> dict[str, Array]:
     """Return every matrix of a part; those of attention have an axis of heads.
 
-    Examples
-    --------
     >>> numbers()["S"][0, IT]
     array([5., 0., 3., 4.])
     """
@@ -56,8 +54,6 @@ def matrices(part: str) -> dict[str, dict[str, Any]]:
 def short(x: float, digits: int = 2) -> str:
     """Return a number as a cell has room for it.
 
-    Examples
-    --------
     >>> [short(x) for x in (2.0, 0.566, -1.55, 0.001)]
     ['2', '.57', '−1.55', '0']
     """

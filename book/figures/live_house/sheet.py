@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from figures.live_house.numbers import DATA, IT, WORDS, matrices, numbers, short
+from figures.picture import Picture
 from figures.scene import SANS, Scene, paint
-from mha.plot import Picture
 
 Flow = tuple[str, str]
 SIZE = re.compile(r'font-size="([\d.]+)"')

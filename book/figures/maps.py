@@ -1,0 +1,193 @@
+"""Maps: matrices of weights, scores or masks side by side, with their numbers."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from figures.picture import Picture
+from figures.scene import Scene, corners, ink_on, picture
+
+NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
+SHADES = 20
+# Points: a picture on a phone, a letter, the room between two panels, beside a name,
+# and for a line of words.
+WIDEST, LETTER, GAP, BESIDE, LINE = 366, 5.9, 16, 5, 13
+SIZE = 9.5
+
+
+def heatmap(A: ArrayLike, *names: Sequence[object], **look: Any) -> Picture:
+    """Show one matrix, as `heatmaps` do.
+
+    >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")
+    Picture: Each token looks at itself.
+    """
+    return heatmaps([(A, "")], *names, **look)
+
+
+def heatmaps(
+    panels: Sequence[tuple[ArrayLike, str]], rows: Sequence[object] | None = None,
+    cols: Sequence[object] | None = None, *, alt: str, kind: str = "weights",
+    mask: Any = True, xlabel: str = "key", ylabel: str = "query", unit: str = "",
+) -> Picture:  # fmt: skip
+    """Show matrices of one shape, each with the words below it, with the same tints.
+
+    Weights run from the background (0) to one hue (1), and scores are tinted by their
+    size. Cells are hatched where `mask` is False or a score is −∞, and of kind "mask"
+    where the matrix is False. Up to 6 by 6 a cell has its number, a masked one only if
+    it is not 0; a larger map has a legend, which says the `unit`.
+    """
+    matrices = [np.asarray(A) for A, _ in panels]
+    n_q, n_k = matrices[0].shape
+    down, across = ([*map(str, rows or range(n_q))], [*map(str, cols or range(n_k))])
+    if (len(down), len(across)) != (n_q, n_k):
+        raise ValueError(f"{len(down)} and {len(across)} names for {n_q} by {n_k}")
+    finite = np.concatenate([A[np.isfinite(A)] for A in matrices]).astype(float)
+    low, high = finite.min(initial=0), finite.max(initial=0)
+    if kind == "weights" and not -1e-6 <= low <= high <= 1 + 1e-6:
+        raise ValueError(f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}")
+    most = 1.0 if kind == "weights" else max(-low, high) or 1.0
+    digits = 2 if kind == "weights" or np.any(finite % 1) else 0
+    colour = "weight" if kind == "weights" else "ink"
+    numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
+    least: float = 10 * (cols is not None)
+    if numbered:
+        longest = max(len(written(x, digits)) for x in (low, most))
+        least = 20 if kind == "weights" else max(20, 4 + 5.3 * longest)
+    left, name = (LETTER * max(map(len, names)) for names in (down, across))
+    left += BESIDE + LINE * bool(ylabel)
+
+    def largest(beside: int) -> float:
+        room = (WIDEST - left) / beside - GAP
+        return min(room / n_k, 40, 260 / n_q)
+
+    beside = max((m for m in (2, 3, 4) if largest(m) > least), default=1)
+    beside = math.ceil(len(panels) / math.ceil(len(panels) / beside))
+    cell = largest(beside)
+    step = 1 if cell > 10 else math.ceil(20 / cell)  # names that share one place
+    turned = name > cell * step - 2
+    wide, tall = cell * n_k, cell * n_q
+    titles = [
+        textwrap.wrap(words, max(8, int((wide + GAP) / 5.2))) for _, words in panels
+    ]
+    top = (name if turned else LINE) + BESIDE + LINE * bool(xlabel)
+    high_panel = top + tall + BESIDE + LINE * max(map(len, titles))
+    n_lines = math.ceil(len(panels) / beside)
+    legend = 0 if numbered else 2.5 * LINE
+    scene = Scene(
+        max(left + beside * (wide + GAP), 40 * 6 * (not numbered)),
+        n_lines * (high_panel + 8) + legend,
+    )
+    for k, (A, title) in enumerate(zip(matrices, titles, strict=True)):
+        x, y = left + k % beside * (wide + GAP), top + k // beside * (high_panel + 8)
+        hidden = (
+            ~A if kind == "mask" else ~np.broadcast_to(mask, A.shape) | np.isneginf(A)
+        )
+        tints = np.where(np.isfinite(A), A, 0) / most
+        if numbered and colour == "ink":
+            tints = 0.3 * np.abs(tints)  # the sign is written, and can be read
+        if kind == "mask" and cell > 10:
+            down_it = [
+                [(x + j * cell, y), (x + j * cell, y + tall)] for j in range(n_k)
+            ]
+            over_it = [
+                [(x, y + i * cell), (x + wide, y + i * cell)] for i in range(n_q)
+            ]
+            scene.shape(*down_it, *over_it, stroke="rest", width=0.8)
+        elif kind != "mask":
+            shown = tints if numbered else np.where(hidden, 0, tints)
+            shade(scene, x, y, cell, shown, colour, 100 if numbered else SHADES)
+        bare = ~(numbered & (A != 0) & np.isfinite(A))
+        hatch(scene, x, y, cell, hidden, bare)
+        for (i, j), value in np.ndenumerate(A) if numbered else ():
+            if not hidden[i, j] or value not in (0, -np.inf):
+                middle = x + (j + 0.5) * cell, y + (i + 0.5) * cell
+                number(
+                    scene, *middle, cell, written(value, digits), tints[i, j], colour
+                )
+        scene.box(x, y, wide, tall, radius=0, stroke=colour, width=1.1)
+        for j in range(0, n_k, step):
+            at = x + (j + 0.5) * cell, y - BESIDE
+            turn = {"turn": -90, "anchor": "start"} if turned else {}
+            scene.text(at[0] + 3.4 * turned, at[1], across[j], size=SIZE, **turn)
+        for i in range(0, n_q, step) if k % beside == 0 else ():
+            at = x - BESIDE, y + (i + 0.5) * cell + 3.4
+            scene.text(*at, down[i], size=SIZE, anchor="end")
+        quiet = {"size": SIZE, "role": "muted"}
+        scene.text(x + wide / 2, y - top + LINE - 3, xlabel, **quiet)
+        if k % beside == 0:
+            scene.text(LINE - 3, y + tall / 2, ylabel, turn=-90, **quiet)
+        for line, words in enumerate(title):
+            place = x + wide / 2, y + tall + BESIDE + (line + 0.8) * LINE
+            scene.text(*place, words, size=SIZE)
+    bottom = scene.height - legend + 4
+    if kind == "mask":
+        key(scene, left, bottom, "", {"may attend": 0, "masked": None}, colour)
+    elif not numbered:
+        shares = np.linspace(-1 if low < 0 else 0, 1, 5)
+        marks = {written(x * most, 2): x for x in shares}
+        key(scene, left, bottom, unit or kind.removesuffix("s"), marks, colour)
+    return picture(scene, alt)
+
+
+def written(value: float, digits: int) -> str:
+    """Return a number as it stands in a cell, without a minus before zero.
+
+    >>> written(-0.001, 2), written(-1.5, 1)
+    ('0.00', '−1.5')
+    """
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return text if text.strip("−0.") else text.removeprefix("−")
+
+
+def shade(
+    scene: Scene, x: float, y: float, cell: float, tints: Any, colour: str, shades: int
+) -> None:
+    """Fill the cells, with one mark for each shade; amber is negative."""
+    levels = np.rint(tints * shades).astype(int)
+    for level in np.unique(levels[levels != 0]).tolist():
+        at = np.argwhere(levels == level)
+        squares = (corners(x + j * cell, y + i * cell, cell, cell) for i, j in at)
+        fill = {"fill": "amber" if level < 0 else colour, "alpha": abs(level) / shades}
+        scene.shape(*squares, closed=True, **fill)
+
+
+def hatch(scene: Scene, x: float, y: float, cell: float, at: Any, bare: Any) -> None:
+    """Hatch masked cells; without the middle stroke there is room for a number."""
+    lines = []
+    for i, j in np.argwhere(at):
+        whole = [(0, 1)] if cell <= 10 else [(0, 1), (0, 0.5), (0.5, 1)]
+        for a, b in whole if bare[i, j] else [(0, 0.3), (0.7, 1)]:
+            ends = (j + a, i + b), (j + b, i + a)
+            lines.append([(x + u * cell, y + v * cell) for u, v in ends])
+    scene.shape(*lines, stroke="muted", width=1 if cell > 10 else 0.6)
+
+
+def number(
+    scene: Scene, x: float, y: float, cell: float, words: str, tint: float, colour: str
+) -> None:
+    """Write the number of a cell in the ink that can be read there."""
+    if cell < 26:
+        words = words.removesuffix(".00").replace("0.", ".", 1)
+    size = min(10, (cell - 3) / (0.62 * len(words)))
+    role = ink_on(tint) if colour == "weight" else "ink"
+    scene.text(x, y + 0.36 * size, words, size=size, role=role)
+
+
+def key(
+    scene: Scene, x: float, y: float, title: str, marks: dict[str, Any], colour: str
+) -> None:
+    """Say below the panels what the tints mean, where no number does."""
+    scene.text(x, y + 8, title, size=9, role="muted", anchor="start")
+    y += LINE * bool(title)
+    for words, share in marks.items():
+        tint = {} if share is None else {"fill": "amber" if share < 0 else colour}
+        alpha = abs(share or 0)
+        scene.box(x, y, 9, 9, radius=0, alpha=alpha, stroke="rest", **tint)
+        if share is None:
+            hatch(scene, x, y, 9, [[True]], np.array([[True]]))
+        scene.text(x + 13, y + 8, words, size=9, anchor="start")
+        x += 22 + LETTER * len(words)
