@@ -268,7 +268,10 @@ def _first_that_runs(subjects, said):
         except WrongShape:
             found.append(subject)
         except (Broke, NotApplicable) as error:
-            errors[subject.tensors].append(error)
+            where = getattr(error, "where", "")
+            errors[subject.tensors].append(
+                f"{error} ({where})" if where else str(error)
+            )
         else:
             found.insert(0, subject)
             break

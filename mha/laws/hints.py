@@ -11,7 +11,7 @@ from mha.laws.adapter import as_subject
 from mha.laws.designs import alibi, qk_norm, rotary, sink
 from mha.laws.judge import differs
 from mha.laws.subject import Broke, Subject
-from mha.laws.words import Conventions, NotApplicable
+from mha.laws.words import Conventions, NotApplicable, in_code
 
 # What a layer may be without its author's saying so.
 GUESSES = (
@@ -44,7 +44,7 @@ def hints(subject: Subject, findings: Any, seed: int) -> list[str]:
                 continue  # one of these words is enough
             if len(said) < 2 and _explains(words, subject, asked, seed):
                 said.append(words)
-    texts = (", ".join(f"{name}={x!r}" for name, x in words.items()) for words in said)
+    texts = (", ".join(in_code(words)) for words in said)
     return found + [f"say {text}: then nothing of this is broken" for text in texts]
 
 
@@ -54,10 +54,10 @@ def _candidates(subject: Subject, raised: bool) -> Iterator[dict[str, Any]]:
         causal = {"causal": "built in"}
         yield causal
     if subject.mask_name:
-        hides = [{}] if said.mask_true else [{"mask_true": "hide"}]
-        yield from (words for words in hides if words)
+        hides = [] if said.mask_true else [{"mask_true": "hide"}]
+        yield from hides
         for shape in SHAPES if raised and not said.mask_shape else ():
-            for more in ({}, *filter(None, hides)):
+            for more in ({}, *hides):
                 yield {"mask_shape": shape} | more | causal
     for i, design in enumerate(said.design):
         for other in design.confused_with():

@@ -289,7 +289,9 @@ class Report:
         if len(case) < 250 and not words:
             call = f"print(laws.{f.law.slug}.ask({target}, {{{case}}}))"
             lines = ["import numpy as np", textwrap.fill(call, WIDTH - 4)]
-        text = "\n".join(["from mha import laws", *lines])
+        home = target.rpartition(".")[0]
+        imported = f"from mha import laws{', zoo' * (home == 'zoo')}"
+        text = "\n".join([imported, *["import mha"] * (home == "mha"), *lines])
         return "to see it again\n" + textwrap.indent(text, "    ")
 
     @property

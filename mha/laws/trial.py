@@ -13,12 +13,12 @@ import numpy as np
 
 from mha import zoo
 from mha.laws import calls, designed, encoders, layers, masks, weights
-from mha.laws.adapter import as_subject
+from mha.laws.adapter import Adapter, as_subject
 from mha.laws.alike import lookalike
 from mha.laws.hints import hints
 from mha.laws.judge import Law
 from mha.laws.report import Finding, Report
-from mha.laws.words import Conventions
+from mha.laws.words import Conventions, in_code
 
 __all__ = [
     "ALL", "ATTENTION", "CALLS", "DESIGN", "ENCODER", "WHOLE", "KillMatrix",
@@ -81,7 +81,7 @@ def check(
         ``make(d_model, n_heads)`` returns such a module in other sizes, which some laws
         need. Without `subject`, ``make(d_model=8, n_heads=2)`` is judged.
     **conventions : str, int, float or bool
-        What `subject` cannot be asked, in the words of `Conventions`.
+        Its design, and what else it cannot be asked, in the words of `Conventions`.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def check(
                 break
     findings = tuple(known[law] for law in asked)
     tried = {name: sorted(x) for name, x in subject.trace.items()}
-    tried["said"] = [f"{name}={x!r}" for name, x in subject.said.said().items()]
+    tried["said"] = in_code(subject.said.said())
     named = partial(lookalike, subject, findings)
     advise = partial(hints, subject, findings, seed)
     if any(f.declared and f.law not in declared for f in findings):
@@ -136,6 +136,9 @@ def check(
 
 def code_of(subject: Any) -> str:
     """Return what stands for a subject in code to paste."""
+    target = subject.source and subject.source[0]
+    if isinstance(target, Adapter):
+        return "adapter"
     named = subject.own is None and subject.name.replace(".", "").isidentifier()
     return subject.name if named else "layer"
 
@@ -260,7 +263,8 @@ def kill_matrix(
 
     Examples
     --------
-    >>> "doubling_changes_nothing" in kill_matrix().killed_by("scale_sqrt_n")
+    >>> matrix = kill_matrix(members=[zoo.right, zoo.scale_sqrt_n])
+    >>> "doubling_changes_nothing" in matrix.killed_by("scale_sqrt_n")
     True
     """
     members = zoo.ALL if members is None else tuple(members)

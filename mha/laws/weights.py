@@ -59,7 +59,7 @@ def constant_values_stay(subject, Q, K, v, mask=None):
 def variance_cases(rng, subject):
     # A module has heads of one width.
     own = subject.own and subject.own.d_k
-    for d_k, n in ((own or 16, 8), (own or 16, 128), (own or 64, 8)):
+    for d_k, n in ((own, 8), (own, 32)) if own else ((16, 8), (16, 128), (64, 8)):
         yield {"d_k": d_k, "n": n, "seed": int(rng.integers(1000))}
 
 

@@ -146,8 +146,7 @@ class Conventions:
     def said(self) -> dict[str, Any]:
         """Return what differs from the defaults."""
         pairs = ((f, getattr(self, f.name)) for f in dataclasses.fields(Conventions))
-        said = {f.name: x for f, x in pairs if x is not f.default}
-        return {x: [*y] if x == "design" else y for x, y in said.items()}
+        return {f.name: x for f, x in pairs if x is not f.default and x != ()}
 
     def joined(self, more: "Conventions") -> "Conventions":
         """Return conventions with what `more` says in place of what these say."""
@@ -213,3 +212,10 @@ def _lengths(whole):
     if (whole != padding).any():
         raise NotApplicable("it is told lengths, and this mask is more than padding")
     return counts[:, 0, 0]
+
+
+def in_code(words: dict[str, Any]) -> list[str]:
+    """Return words as they are written in a call; designs as one text."""
+    if "design" in words:
+        words = words | {"design": ", ".join(map(repr, words["design"]))}
+    return [f"{name}={x!r}" for name, x in words.items()]

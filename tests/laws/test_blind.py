@@ -286,7 +286,7 @@ ROWS = [
     (first_length_for_all, {}, "… batch_masks_reach_their_own"),
     (length_off_by_one, {}, "… padding_changes_nothing"),
     (mask_of_the_first_keys, {}, "every_length_alike"),
-    (causal_in_chunks, {}, "every_length_alike"),
+    (causal_in_chunks, {}, "running_means every_length_alike"),
     (opens_empty_rows, {}, "inputs_stay_untouched"),
     (in_the_dtype_of_q, {}, "every_dtype_gives_the_numbers"),
     (writes_into_keys, {}, "… inputs_stay_untouched"),
@@ -300,7 +300,7 @@ ROWS = [
     (dropout_in_an_encoder, {}, "calls_agree"),
     (writes_gains, {}, "… inputs_stay_untouched"),
     (no_final_norm, {"final_norm": True}, "… equals_reference"),
-    (stale_denominator, {}, "every_length_alike"),
+    (stale_denominator, {}, "rising_scores every_length_alike"),
     (FirstHeadsMask(8, 2), {}, "batch_masks_reach_their_own"),
     (
         masks_of_the_first_two,

@@ -207,10 +207,10 @@ def test_what_is_no_design_is_refused(given):
 @pytest.mark.parametrize(
     ("wrong", "words", "hint"),
     [
-        (Llama(), {}, "causal='built in', design=[rotary("),
+        (Llama(), {}, "causal='built in', design=\"rotary("),
         (lambda Q, K, V, mask=None: attention()(Q, K, V, None if mask is None else
                                                 ~mask), {}, "say mask_true='hide'"),
-        (attention(near=5), {"design": "window(4)"}, "design=[window(w=5)]"),
+        (attention(near=5), {"design": "window(4)"}, "design='window(w=5)'"),
         (lambda Q, K, V: np.float64(1) * attention()(Q, K, V), {}, "math.sqrt(d_k)"),
     ],
 )  # fmt: skip

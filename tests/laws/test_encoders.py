@@ -74,8 +74,7 @@ LAWFUL = {
     "torch, a stack with a norm": stack(theirs(batch_first=False), 2, nn.LayerNorm(8)),
 }
 # tests/weekly asks all of these, and every wrong member.
-FEW = "layer", "no mask, no norm_first, another eps", "tensors", "module with dropout"
-FEW += "stack with a final norm", "torch, a stack with a norm"
+FEW = "layer", "no mask, no norm_first, another eps", "torch, a stack with a norm"
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -119,7 +118,7 @@ def test_a_module_that_is_wrong_around_its_attention_is_found(layer, slug):
     assert getattr(laws, slug).check(layer).holds is False
 
 
-@pytest.mark.parametrize("member", zoo.ENCODERS[1::5], ids=lambda member: member.name)
+@pytest.mark.parametrize("member", zoo.ENCODERS[1::8], ids=lambda member: member.name)
 def test_a_wrong_encoder_is_named_and_breaks_the_same_laws_on_tensors(member):
     def run(X, layers, n_heads, mask=None, *, norm_first=False, is_causal=False,
             training=True):  # fmt: skip

@@ -20,7 +20,8 @@ def reason(name, law):
     return why
 
 
-@pytest.mark.parametrize("name", RIGHT)
+# tests/weekly asks all of them, under four seeds.
+@pytest.mark.parametrize("name", [*RIGHT][::2])
 def test_what_is_right_breaks_no_law(name):
     assert broken(report_on(name)) == []
     assert report_on(name).holds

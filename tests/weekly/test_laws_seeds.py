@@ -1,5 +1,8 @@
 """The laws with other seeds, and all laws where tests/laws asks a few of them."""
 
+import subprocess
+import sys
+
 import pytest
 
 from mha import laws, zoo
@@ -21,7 +24,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_breaks_no_law(name, seed):
     assert broken(laws.check(RIGHT[name], seed=seed)) == []
@@ -56,3 +59,11 @@ def test_a_right_encoder_breaks_no_law(name):
 @pytest.mark.parametrize("member", zoo.ENCODERS[1:], ids=lambda member: member.name)
 def test_a_wrong_encoder_is_named_and_breaks_the_same_laws_on_tensors(member):
     encoders.test_a_wrong_encoder_is_named_and_breaks_the_same_laws_on_tensors(member)
+
+
+def test_the_kill_matrix_does_not_ask_who_has_imported_torch_before():
+    code = "from mha import laws, zoo; print(laws.kill_matrix([laws."
+    code += "gradients_are_slopes], [zoo.gradient_stopped]).killed.tolist())"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.stdout == "[[True]]\n", done.stderr
