@@ -15,14 +15,13 @@ from figures.maps import heatmap, heatmaps
 from figures.online import online
 from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
-from figures.tables import detected, encoders, exam, exceptions, learned
+from figures.tables import detected, exam, exceptions, learned
 from figures.ten import bugs
 from figures.worked import batch, fused, sheet
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
-    "dragons", "encoders", "exam", "exceptions", "fused", "heads", "heatmap",
+    "dragons", "exam", "exceptions", "fused", "heads", "heatmap",
     "heatmaps", "house", "lanes", "learned", "lines", "moves", "one_head",
-    "online", "paths", "shadows", "sheet", "softmax", "turns",
-    "walks",
+    "online", "paths", "shadows", "sheet", "softmax", "turns", "walks",
 ]  # fmt: skip

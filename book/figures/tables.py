@@ -77,19 +77,6 @@ def marks(
         return Picture(figure, alt)
 
 
-def encoders(matrix: Any, *, alt: str) -> Picture:
-    """Show which law (column) detects which encoder (row) of a kill matrix.
-
-    Columns with most marks come first, and rows that are alike stand together.
-    """
-    killed = np.asarray(matrix.killed)
-    busy = np.argsort(-killed.sum(0), kind="stable")
-    alike = sorted(range(len(killed)), key=lambda k: tuple(~killed[k, busy]))
-    words = np.where(killed[alike][:, busy], "broken", "satisfied")
-    rows, cols = [matrix.rows[k] for k in alike], [matrix.columns[k] for k in busy]
-    return marks(words, rows, cols, alt=alt, xlabel="law", ylabel="version")
-
-
 def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
     """Show which laws each design breaks, one column per design.
 
