@@ -1,8 +1,8 @@
 """Bugs of people who knew the laws from the README only: a row is what must break.
 
 A row is a subject, the words that are said of it, and laws: exactly these are broken,
-or, where a row begins with "…", these are among them. Here these laws alone are asked;
-tests/weekly asks all.
+or, where a row begins with "…", these are among them. Here these laws alone are asked,
+and three others; tests/weekly asks all, and reads the whole reports.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import nn
 
 import mha
 from mha import laws
-from tests.laws.reports import broken
+from tests.laws.reports import breaks, broken
 
 # Functions
 
@@ -251,21 +251,6 @@ def as_encoder(run):
     return laws.Adapter(run, kind="encoder_layer")
 
 
-class Cross(nn.Module):
-    """Other tokens must be given; a slip projects the values from the keys."""
-
-    def __init__(self, d_model, n_heads, slip=False):
-        super().__init__()
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            setattr(self, name, nn.Linear(d_model, d_model))
-        self.n_heads, self.slip = n_heads, slip
-
-    def forward(self, query, key, value, mask=None):
-        value = key if self.slip else value
-        given = (self.W_Q(query), self.W_K(key), self.W_V(value))
-        return self.W_O(merged(attend(*(cut(x, self.n_heads) for x in given), mask)))
-
-
 def crossing(X, weights, n_heads, key, value, mask=None, slip=False):
     value = key if slip else value
     given = X @ weights["W_Q"], key @ weights["W_K"], value @ weights["W_V"]
@@ -310,27 +295,23 @@ ROWS = [
     (lost_in_half, {}, "every_dtype_gives_the_numbers"),
     (deaf_keys, {"n_kv_heads": 2}, "gradients_are_slopes"),
     (as_encoder(deaf_encoder), {}, "gradients_are_slopes"),
-    (Cross(8, 2, slip=True), {}, CROSSED),
     (laws.Adapter(crossing_from_keys), {}, CROSSED),
 ]
+
+
+OTHERS = ["outputs_follow_tokens", "self_only_mask", "large_scores_stay_exact"]
 
 
 @pytest.mark.parametrize(("subject", "words", "slugs"), ROWS)
 def test_a_bug_breaks_the_laws_of_its_row(subject, words, slugs):
     named = slugs.removeprefix("… ").split()
-    assert {*broken(laws.check(subject, named, **words))} == {*named}
+    # Where two calls differ, no other law says anything.
+    others = [] if slugs.startswith(("…", "calls")) else OTHERS
+    assert breaks(subject, [*named, *others], **words) == named
 
 
-@pytest.mark.parametrize(
-    ("right", "words"),
-    [
-        (Cross(8, 2), {}),
-        (laws.Adapter(crossing), {}),
-        (as_encoder(encoder_layer), {}),
-    ],
-)
-def test_the_same_without_the_slip_is_right(right, words):
-    assert broken(laws.check(right, **words)) == []
+def test_the_same_without_the_slip_is_right():
+    assert broken(laws.check(laws.Adapter(crossing))) == []
 
 
 def test_a_wrong_shape_is_told_as_a_wrong_shape():
@@ -346,7 +327,8 @@ def test_what_remembers_is_asked_nothing_else():
 
 
 def test_nan_is_never_expected():
-    report = laws.check(lost_in_half, dtype="float16")
+    asked = ["constant_values_stay", *OTHERS, "key_order_is_free", "equals_reference"]
+    report = laws.check(lost_in_half, asked, dtype="float16")
     assert len(report.broken) > 3
     for finding in report.broken:
         assert isinstance(finding.expected, str) or not np.isnan(finding.expected).any()
