@@ -14,10 +14,7 @@ def broken(report):
 
 
 def breaks(subject, slugs, **words):
-    """Return which of these laws are broken, without the smallest examples: they cost.
-
-    tests/weekly asks for the reports.
-    """
+    """Return which laws are broken; the smallest example, which takes long, is not found."""
     subject = laws.as_subject(subject, laws.Conventions(**words))
     with subject.borrowed():
         return [slug for slug in slugs if getattr(laws, slug).breaks(subject)]

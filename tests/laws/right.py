@@ -141,5 +141,4 @@ RIGHT = {
     "causal layer": laws.Adapter(causal_layer, batch_first=True, causal="built in"),
     "grouped, NumPy": laws.Adapter(grouped_in_numpy, n_kv_heads=2),
     "grouped, torch": laws.Adapter(grouped_in_torch, batch_first=True, n_kv_heads=2),
-    "one head of keys": laws.Adapter(grouped_in_numpy, n_kv_heads=1),
 }

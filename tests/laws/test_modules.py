@@ -209,7 +209,7 @@ def test_heads_that_are_not_told_are_said():
 # What is wrong
 
 
-JUDGED = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("layer", "slugs"),
     [
         (Attn(8, 2, factor=1.0), NO_SCALE),
@@ -228,9 +228,6 @@ JUDGED = pytest.mark.parametrize(
         (nn.MultiheadAttention(8, 2, add_zero_attn=True), ["rows_sum_to_one"]),
     ],
 )  # fmt: skip
-
-
-@JUDGED
 def test_the_layer_that_was_handed_in_is_the_one_that_is_judged(layer, slugs):
     assert breaks(layer, slugs) == slugs
 
@@ -238,7 +235,6 @@ def test_the_layer_that_was_handed_in_is_the_one_that_is_judged(layer, slugs):
 def test_a_forward_that_was_exchanged_is_judged():
     layer = Attn(8, 2)
     layer.forward = partial(lambda f, *x, **y: 2 * f(*x, **y), layer.forward)
-    layer.forward = changed(layer.forward)
     assert "rows_sum_to_one" in broken(laws.check(layer, FEW))
 
 
@@ -247,9 +243,9 @@ def test_dropout_that_is_on_in_eval_mode_is_randomness():
 
 
 def test_a_bug_in_a_module_is_named_by_the_same_numbers():
-    found = laws.check(Attn(8, 2, factor=1.0), NO_SCALE).looks_like
+    found = laws.check(Attn(8, 2, factor=1.0), FEW).looks_like
     assert found is not None and found.name == "no_scale"
-    assert laws.check(hooked(), ["rows_sum_to_one"]).looks_like is None
+    assert laws.check(hooked(), FEW).looks_like is None
 
 
 # What comes back

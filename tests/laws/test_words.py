@@ -194,11 +194,14 @@ def test_a_word_that_is_untrue_is_found_out(target, words, law):
     assert law in broken(laws.check(target, [law], **words))
 
 
-@pytest.mark.parametrize(
+NAMED = pytest.mark.parametrize(
     ("run", "words", "name"),
     [(unscaled_fused, GPT, "no_scale"),
      (sideways, {"batch_first": False}, "mask_inverted")],
 )  # fmt: skip
+
+
+@NAMED
 def test_a_bug_in_an_adapter_is_named(run, words, name, asked=FEW[:5]):
     report = laws.check(adapted(run, **words), asked)
     assert report.looks_like is getattr(zoo, name)
