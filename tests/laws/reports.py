@@ -14,7 +14,7 @@ def broken(report):
 
 
 def breaks(subject, slugs, **words):
-    """Return which laws are broken; the smallest example, which takes long, is not found."""
+    """Return which laws are broken, without smallest examples, which take longest."""
     subject = laws.as_subject(subject, laws.Conventions(**words))
     with subject.borrowed():
         return [slug for slug in slugs if getattr(laws, slug).breaks(subject)]
