@@ -139,7 +139,6 @@ DESIGNS = {
 }  # fmt: skip
 
 
-# tests/weekly asks all laws.
 CALLED = "calls_agree", "every_length_alike", "every_dtype_gives_the_numbers"
 
 
