@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -283,7 +284,7 @@ def _first_that_runs(subjects, said):
             both = f": {arrays or tensors}"
         raise TypeError(f"{what}, with or without axes in front{both}")
     _ = found[0].designs
-    found[0].trace = {name: set() for name in found[0].trace}
+    found[0].trace = defaultdict(set)
     return found[0]
 
 

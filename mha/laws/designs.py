@@ -7,9 +7,9 @@ nowhere: what correct attention of the design fails is no mistake.
 import ast
 import functools
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -32,23 +32,15 @@ class Design:
     """
 
     # Whether positions count; then there are as many queries as keys.
-    ordered: ClassVar[bool] = False
-
-    @property
-    def implies(self) -> Mapping[str, Any]:
-        """Words that it says by itself."""
-        return {}
+    ordered = False
+    # Words that it says by itself.
+    implies = MappingProxyType({})
 
     @property
     def learned(self) -> dict[str, str]:
         """Names of parameters, by the argument that they stand for."""
         given: dict[str, Any] = vars(self)
         return {x: y for x, y in given.items() if isinstance(y, str) and x != "pairs"}
-
-    def bound(self, read: Callable[[str], Array]) -> "Design":
-        """Return the same with numbers in the place of names."""
-        numbers = {x: read(name) for x, name in self.learned.items()}
-        return replace(self, **numbers)  # type: ignore[type-var]
 
     def confused_with(self) -> list["Design"]:
         """Return what it is easily confused with, for a hint."""
@@ -93,9 +85,8 @@ class rotary(Design):
 
     def read(self, x, role):
         d = self.dims or x.shape[-1]
-        angles = np.arange(x.shape[-2])[:, None] * self.base ** -(
-            np.arange(0, d, 2) / d
-        )
+        speeds = self.base ** -(np.arange(0, d, 2) / d)
+        angles = np.arange(x.shape[-2])[:, None] * speeds
         one, two = slice(0, d // 2), slice(d // 2, d)
         if self.pairs == "neighbours":
             one, two = slice(0, d, 2), slice(1, d, 2)
@@ -194,9 +185,7 @@ class alibi(Design):
 class final_norm(Design):
     """An encoder ends with one more norm."""
 
-    @property
-    def implies(self):
-        return {"final_norm": True}
+    implies = MappingProxyType({"final_norm": True})
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,13 +270,6 @@ KNOWN = {x.__name__: x for x in map(globals().get, __all__[1:]) if x}
 def as_designs(given: Any) -> tuple[Design, ...]:
     """Return designs, one or many; a text such as "rotary(500), window(8)" is read.
 
-    Raises
-    ------
-    ValueError
-        If something is no design.
-
-    Examples
-    --------
     >>> as_designs("window(8), grouped(2)")
     (window(w=8), grouped(n_kv=2))
     """

@@ -67,7 +67,7 @@ PATIENCE = 5
 class Law:
     """State something that is true of correct attention and false of some wrong one.
 
-    Attributes
+    Parameters
     ----------
     slug, name, equation, reason : str
         Name of the law in `mha.laws`, the law as a sentence and a formula, and why.
@@ -76,17 +76,15 @@ class Law:
         argument it gets the subject, whose `sizes` it may take.
     judge : callable
         ``judge(subject, **case)`` returns whether the law holds: True or None, else
-        False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer
+        False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, a layer
         also ``layer(X, weights, n_heads, mask)``, an encoder also
         ``encode(X, layers, mask)``, in NumPy.
     level : {"attention", "layer", "encoder"}
         What it needs: softmax(Q Kᵀ / √d_k) V alone, weight matrices, or all around.
-    sees_all, orderless : bool, default False
-        Whether it can be asked only where a token may attend to every other, or where
-        the order of the tokens does not count.
-    correct : bool, default False
-        Whether a report expects what correct attention gives: the judge may compare two
-        answers that are both wrong.
+    sees_all, orderless, correct : bool
+        Whether it can be asked only where a token may attend to every other; where the
+        order of the tokens does not count; and whether a report expects what correct
+        attention gives, as the judge may compare two answers that are both wrong.
     of : str
         The design whose law it is, such as "rotary", where it is asked.
 
@@ -148,16 +146,14 @@ class Law:
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
-        """Yield the cases for a subject."""
         fitted = len(inspect.signature(self.cases).parameters) == 2
         yield from self.cases(np.random.default_rng(seed), *[subject][:fitted])
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        Where correct attention of the declared design fails too it is `EXCUSED`.
-
-        Raises `NotApplicable`, with the reason, if no case can be asked.
+        It is `EXCUSED` where correct attention of the declared design fails too. Raises
+        `NotApplicable`, with the reason, if no case can be asked.
         """
         seen: list[Any] = [NotApplicable("it was asked nothing")]
         for i, case in enumerate(self.drawn(subject, seed)):
@@ -191,7 +187,7 @@ class Law:
             return self.search(subject) not in (None, EXCUSED)
         return False
 
-    def with_correct(self, subject: Subject, case: Case, failure: Failure) -> Failure:
+    def with_correct(self, subject, case, failure):
         """Return a failure that expects what correct attention gives."""
         if not self.correct:
             return failure
@@ -230,7 +226,6 @@ class Law:
         return subject, case, failure
 
     def fails(self, subject: Subject, case: Case) -> bool:
-        """Whether a case fails; what cannot be asked does not."""
         return isinstance(self.ask(subject, case), Failure)
 
     def ask(self, subject: Any, case: Case) -> Failure | NotApplicable | None:
@@ -269,19 +264,17 @@ class Law:
 
 def law(
     name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
-    also: Any = None,
-    level: str = "attention", sees_all: bool = False, orderless: bool = False,
-    correct: bool = False, of: str = "", **values: Any,
+    also: Any = None, **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
     Without `cases` its arguments are drawn by their names, see `mha.laws.draw.by_name`.
     """
+    facts = {x: values.pop(x) for x in [*values] if x in Law.__dataclass_fields__}
 
     def made(judge: Callable[..., object]) -> Law:
         drawn = cases or by_name(judge, sizes, values, also)
-        facts = equation, reason, level, sees_all, orderless, correct, of
-        return Law(judge.__name__, name, drawn, judge, *facts)
+        return Law(judge.__name__, name, drawn, judge, equation, reason, **facts)
 
     return made
 
@@ -298,9 +291,8 @@ def right(subject: Any) -> Subject:
     """Return correct attention, asked as the subject is: what laws compare with."""
     correct = zoo.right_encoder if subject.kind == "encoder" else zoo.right
     correct = attends(subject.designs) if subject.designs else correct
-    exact = {"tensors": False, "cast": None, "direction": None}
-    exact |= {"designs": subject.designs}
-    return in_place_of(subject, correct).but(**exact)
+    twin = in_place_of(subject, correct)
+    return twin.but(tensors=False, cast=None, direction=None, designs=subject.designs)
 
 
 def in_place_of(variant: Any, member: Any) -> Subject:
@@ -336,9 +328,7 @@ def _is_visible(failure, before):
     return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
 
 
-def differs(
-    expected: Any, got: Any, where: str = "", within: float = TOLERANCE
-) -> Failure | None:
+def differs(expected, got, where="", within=TOLERANCE) -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
     COMPARED[where] = got
@@ -351,5 +341,4 @@ def differs(
 
 
 def weights_of(subject: Subject, Q: Any, K: Any, mask: Any = None) -> Any:
-    """Return the weights, read off with values that are the unit vectors."""
     return subject.attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask)

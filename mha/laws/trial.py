@@ -43,13 +43,10 @@ ENCODER = _laws_in(encoders)
 DESIGN = _laws_in(designed)
 # What an encoder is asked as a whole, and not about its attention alone.
 WHOLE = (
-    masks.empty_rows_give_zero,
-    masks.future_leaves_past_alone,
-    masks.padding_changes_nothing,
-    masks.self_only_mask,
-    layers.equals_reference,
+    masks.empty_rows_give_zero, masks.future_leaves_past_alone,
+    masks.padding_changes_nothing, masks.self_only_mask, layers.equals_reference,
     *ENCODER,
-)
+)  # fmt: skip
 # The laws without which no other says anything; nothing is called before the first.
 FIRST = calls.calls_do_not_remember, calls.calls_agree
 SILENT = "a call remembers the calls before it", "two calls on the same input differ"
@@ -92,10 +89,8 @@ def check(
 
     Raises
     ------
-    TypeError
-        If `subject` is nothing that attends, with what is accepted.
-    ValueError
-        If `only` or `breaks` names no law, or `because` comes without `breaks`.
+    TypeError, ValueError
+        If `subject` is nothing that attends; if a law or a word is not known.
 
     Examples
     --------
@@ -123,14 +118,12 @@ def check(
     findings = tuple(known[law] for law in asked)
     tried = {name: sorted(x) for name, x in subject.trace.items()}
     tried["said"] = in_code(subject.said.said())
-    named = partial(lookalike, subject, findings)
-    advise = partial(hints, subject, findings, seed)
     if any(f.declared and f.law not in declared for f in findings):
         because = because or ", ".join(map(repr, subject.said.design))
-    code = code_of(subject), tried["said"]
     return Report(
-        subject.name, findings, named, advise, seed, because, tried,
-        subject.unread_masks, code,
+        subject.name, findings, partial(lookalike, subject, findings),
+        partial(hints, subject, findings, seed), seed, because, tried,
+        subject.unread_masks, (code_of(subject), tried["said"]),
     )  # fmt: skip
 
 
@@ -158,24 +151,20 @@ def parametrize(
     """
     import pytest  # not where no test is run
 
-    subject, declared = (
-        as_subject(subject, Conventions(**conventions), make),
-        _chosen(breaks),
-    )
+    subject = as_subject(subject, Conventions(**conventions), make)
+    declared = _chosen(breaks)
 
     def ask(law: Law) -> None:
         __tracebackhide__ = True
-        told: dict[str, Any] = {"breaks": [law], "because": because}
-        told = told if law in declared else {}
+        told: Any = {"breaks": [law], "because": because} if law in declared else {}
         report = check(subject, [law], seed, **told)
         if report.unasked:
             pytest.skip(next(iter(report.unasked)))
         if report.complaint:
             raise AssertionError(report.complaint)
 
-    items = [
-        pytest.param(partial(ask, law), id=law.slug) for law in asked_of(subject, None)
-    ]
+    asked = asked_of(subject, None)
+    items = [pytest.param(partial(ask, law), id=law.slug) for law in asked]
     return pytest.mark.parametrize("ask", items)
 
 
@@ -198,8 +187,8 @@ def assert_lawful(
     subject = as_subject(subject, Conventions(**conventions), make)
     asked = asked_of(subject, None, except_)
     report = check(subject, asked, seed, breaks=breaks, because=because)
-    if complaint := report.complaint:
-        raise AssertionError(complaint)
+    if report.complaint:
+        raise AssertionError(report.complaint)
 
 
 def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
@@ -225,15 +214,7 @@ def _chosen(laws):
 
 @dataclass(frozen=True)
 class KillMatrix:
-    """Say which law kills which member; computed, never typed.
-
-    Attributes
-    ----------
-    rows, columns : tuple of str
-        Names of the members, the correct one first, and slugs of the laws.
-    killed : ndarray of bool, shape (len(rows), len(columns))
-        True where the law of the column does not hold for the member of the row.
-    """
+    """Which law (a column, by its slug) kills which member (a row, by its name)."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -251,15 +232,10 @@ class KillMatrix:
 def kill_matrix(
     laws: Iterable[Law] | None = None, members: Iterable[Any] | None = None
 ) -> KillMatrix:
-    """Put every member of the zoo to every law.
+    """Put every member of `mha.zoo.ALL`, or these, to all laws, or to some of your own.
 
-    Parameters
-    ----------
-    laws : iterable of Law, optional
-        Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
-    members : iterable of Member or EncoderMember, optional
-        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
-        only tensors show is seen where torch is installed.
+    Encoders, such as `mha.zoo.ENCODERS`, are put to those of `WHOLE`. A mistake that
+    only tensors show is seen where torch is installed.
 
     Examples
     --------
