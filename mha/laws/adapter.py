@@ -55,11 +55,11 @@ class Adapter(Conventions):
     ----------
     run : callable
         ``run(X, weights, n_heads, mask=None)`` for a layer, where ``weights`` is a dict
-        with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
-        below. Without an argument `mask` it is asked about no mask; `is_causal`,
-        `training`, `norm_first` and `return_weights` are handed over by name too, if
-        they are there, and to a layer X_k and X_v (or key and value), the tokens that
-        are attended to. It gets and returns arrays, or tensors if arrays do not work.
+        with W_Q, W_K, W_V and W_O that stand on the right of X. Without an argument
+        `mask` it is asked about no mask; `is_causal`, `training`, `norm_first` and
+        `return_weights` are handed over by name too, if they are there, and to a layer
+        X_k and X_v (or key and value), the tokens that are attended to. It gets and
+        returns arrays, or tensors if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
@@ -78,10 +78,8 @@ class Adapter(Conventions):
 
     Raises
     ------
-    TypeError
-        If `run` cannot be called.
-    ValueError
-        If `kind` is none of those above, or a word none of `Conventions`.
+    TypeError, ValueError
+        If `run` cannot be called, or `kind` or a word is none of those above.
 
     Examples
     --------
@@ -123,9 +121,7 @@ class Adapter(Conventions):
         return run(X, *others, **options)
 
 
-def swapped(
-    function: Callable[..., Any], axes: tuple[int, int], count: int
-) -> Callable[..., Any]:
+def swapped(function, axes, count):
     """Return it with two axes swapped, in the first arguments and in the output."""
 
     def call(*args, **options):
@@ -162,21 +158,16 @@ def _found(target, said, make):
             found.step = as_subject(cached, said)
         return found
     said = Conventions(**getattr(target, "says", {})).joined(said)
-    if isinstance(target, type) or not callable(target):
-        is_class = isinstance(target, type)
+    is_class = isinstance(target, type)
+    if is_class or not callable(target):
         got = f"the class {target.__name__}" if is_class else type(target).__name__
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is None or not isinstance(target, torch.nn.Module):
-        found = _first_that_runs(_as_functions(target), said)
+        found = _first_that_runs(as_functions(target), said)
         return _with_mask_among(found) if _parameters(target)[1] else found
     called = _called(target, target.forward)
     found = module.as_module(called, said, make)
     return _first_that_runs(found, found[0].said)
-
-
-def as_told(function: Callable[..., Any], said: Conventions) -> Subject:
-    """Return the subject behind a function of the zoo, which is not tried."""
-    return _told(_as_functions(function)[0], said)
 
 
 def _as_adapted(adapter):
@@ -184,15 +175,14 @@ def _as_adapted(adapter):
     called = _called(adapter.call, adapter.run, name)
     subject = KINDS[adapter.kind](called, lead=int(adapter.batch_first is not None))
     subject.spreads = True
-    if adapter.kind != "attention":
-        subject.takes_bias = adapter.biases
+    subject.takes_bias = adapter.biases and adapter.kind != "attention"
     if adapter.batch_first is False:
         # The axes of heads have no place there.
         subject.takes_heads = False
     return subject
 
 
-def _as_functions(target):
+def as_functions(target):
     """Return the readings of a function, with more or less axes in front."""
     called, names = _called(target, target), [*_parameters(target)[0]]
     kind, least, leads, takes_bias = Attention, 3, (0, 2, 1), False
@@ -234,7 +224,7 @@ def _with_mask_among(subject):
     return subject
 
 
-def _told(subject, said):
+def told(subject, said):
     """Return the subject, which knows what was said; names say something too."""
     if name := said.mask_name(subject.accepts):
         said = Conventions(**BY_NAME.get(name, {})).joined(said)
@@ -245,10 +235,8 @@ def _told(subject, said):
         if said.layout == "bnhd":
             subject.target = swapped(subject.target, (1, 2), 3)
     elif subject.kind == "encoder" and said.bends:
-        raise ValueError(
-            f"design={list(said.bends)} is about attention: check that of the encoder "
-            "by itself"
-        )
+        about = "is about attention: check that of the encoder by itself"
+        raise ValueError(f"design={list(said.bends)} {about}")
     elif said.layout or (subject.kind == "encoder" and said.n_kv_heads):
         word = "layout" if said.layout else "n_kv_heads"
         raise ValueError(f"{word} is for attention functions, {subject.name} is none")
@@ -257,7 +245,7 @@ def _told(subject, said):
 
 def _first_that_runs(subjects, said):
     """Return the first reading of the subject under which it gives an answer."""
-    subjects = [_told(subject, said) for subject in subjects]
+    subjects = [told(subject, said) for subject in subjects]
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
@@ -269,10 +257,8 @@ def _first_that_runs(subjects, said):
         except WrongShape:
             found.append(subject)
         except (Broke, NotApplicable) as error:
-            where = getattr(error, "where", "")
-            errors[subject.tensors].append(
-                f"{error} ({where})" if where else str(error)
-            )
+            where = f" ({error.where})" if getattr(error, "where", "") else ""
+            errors[subject.tensors].append(f"{error}{where}")
         else:
             found.insert(0, subject)
             break

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha import zoo
-from mha.laws.adapter import as_subject, as_told
+from mha.laws.adapter import as_functions, as_subject, told
 from mha.laws.designs import attends
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
@@ -283,8 +283,8 @@ def law(
 def _as_told(member, kind, tensors, causal, n_kv_heads):
     part = {"attention": "attention", "encoder_layer": "layer"}.get(kind)
     said = Conventions(causal="built in" if causal else None, n_kv_heads=n_kv_heads)
-    twin = as_told(getattr(member, part) if part else member, said)
-    return twin.but(tensors=tensors)
+    readings = as_functions(getattr(member, part) if part else member)
+    return told(readings[0], said).but(tensors=tensors)
 
 
 def right(subject: Any) -> Subject:

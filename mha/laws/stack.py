@@ -7,15 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha.encoder import encoder
-from mha.laws.subject import (
-    FOUR,
-    Array,
-    Called,
-    Sizes,
-    Subject,
-    Weights,
-    expect_shape,
-)
+from mha.laws.subject import FOUR, Called, Sizes, Subject, Weights, expect_shape
 from mha.laws.words import NotApplicable
 
 __all__ = ["encoder_weights"]
@@ -34,15 +26,8 @@ def encoder_weights(
 
     Parameters
     ----------
-    seed : int
-        Fixes all numbers.
-    n_layers, d_model, d_ff : int
-        The sizes; with d_model = 6, n_heads = 2 fits.
-
-    Returns
-    -------
-    layers : list of dict
-        Matrices, biases and gains.
+    seed, n_layers, d_model, d_ff : int
+        What fixes all numbers, and the sizes; with d_model = 6, n_heads = 2 fits.
 
     Examples
     --------
@@ -109,10 +94,7 @@ class Stack(Subject):
     def sizes(self):
         return self.own or SMALL._replace(depth=self.depth)
 
-    def encode(
-        self, X: Array, layers: list[Weights], mask: Array | None = None, *,
-        is_causal: bool = False,
-    ) -> Array:  # fmt: skip
+    def encode(self, X, layers, mask=None, *, is_causal=False):
         """Return the tokens after the layers with these weights."""
         if len(layers) != 1 and not self.many:
             raise NotApplicable("it is one layer")
@@ -126,7 +108,7 @@ class Stack(Subject):
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)]
 
-    def with_places(self, weights: Weights, dtype: Any) -> Weights:
+    def with_places(self, weights, dtype):
         """Return the weights in this dtype, without biases if it has none."""
         return {
             name: W.astype(dtype, copy=False)
@@ -163,24 +145,20 @@ class Stack(Subject):
         return Facts(norm_first=firsts[0], final_norm=lasts[0])
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
-        """Run all of it on tokens, which ask, are asked and answer."""
+        """Run all of it on tokens of its width, which ask, are asked and answer."""
         if not (Q is K is V):
             raise NotApplicable("norms stand around its attention: check that alone")
-        X, layers = self.tokens(Q)
-        return self.encode(X, layers, mask, is_causal=is_causal)
-
-    def tokens(self, X: Array) -> tuple[Array, list[Weights]]:
-        """Return tokens of its width, and weights of all its layers."""
-        drawn = Drawn(0, self.sizes)
+        X, drawn = Q, Drawn(0, self.sizes)
         self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))
         layers = [self.with_places(w, X.dtype) for w in drawn]
         if not self.reads_values:
             deaf = ("W_V", "b_V") if self.takes_bias else ("W_V",)
             layers = [w | {x: 0 * w[x] for x in deaf} for w in layers]
-        return X @ E.round(1).astype(X.dtype), layers
+        X = X @ E.round(1).astype(X.dtype)
+        return self.encode(X, layers, mask, is_causal=is_causal)
 
-    def one_by_one(self, X: Array, layers: list[Weights]) -> Array:
+    def one_by_one(self, X, layers):
         """Return what its layers make of the tokens, each called by itself."""
         parts: Any = self.parts() or [self] * len(layers)
         for part, weights in zip(parts, layers, strict=True):
