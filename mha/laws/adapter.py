@@ -201,8 +201,6 @@ def as_functions(target):
 
 
 def _with_matrices(function):
-    """Return it as it is called with a dict of matrices and biases."""
-
     def run(X, weights, n_heads, **options):
         four = [weights[name] for name in FOUR]
         biases = {name: b for name, b in weights.items() if name not in FOUR}
@@ -225,7 +223,6 @@ def _with_mask_among(subject):
 
 
 def told(subject, said):
-    """Return the subject, which knows what was said; names say something too."""
     if name := said.mask_name(subject.accepts):
         said = Conventions(**BY_NAME.get(name, {})).joined(said)
     subject.said, subject.cast = said, said.dtype
@@ -275,7 +272,6 @@ def _first_that_runs(subjects, said):
 
 
 def _parameters(function):
-    """Return its arguments by name, and whether it takes any others."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
@@ -287,7 +283,6 @@ def _parameters(function):
 
 
 def _called(target, function, name=""):
-    """Return what is called, and what the function that is called takes."""
     named, _ = _parameters(function)
     needs = (x for x, p in named.items() if p.default is p.empty)
     return Called(target, name or _name(target), frozenset(named), frozenset(needs))

@@ -53,7 +53,6 @@ def _fails_alike(finding, member):
 
 
 def _same(ours, theirs):
-    """Whether two answers to a law are the same, or nothing was asked."""
     failures = [isinstance(x, Failure) for x in (ours, theirs)]
     if isinstance(ours, NotApplicable) or not all(failures):
         return isinstance(ours, NotApplicable) or not any(failures)

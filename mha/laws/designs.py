@@ -248,13 +248,11 @@ def attends(designs: tuple[Design, ...]) -> zoo.Member:
         return_weights=False, is_causal=False, **biases,
     ):  # fmt: skip
         X_k = X if X_k is None else X_k
-        tokens = {"Q": X, "K": X_k, "V": X_k if X_v is None else X_v}
-        matrices = {"Q": W_Q, "K": W_K, "V": W_V}
-        heads, A = scaled_dot_product_attention(
-            *(mha.split_heads(mha.linear(x, matrices[r], biases.get(f"b_{r}")), n_heads)
-              for r, x in tokens.items()),
-            mask, is_causal=is_causal, return_weights=True,
-        )  # fmt: skip
+        three = (X, W_Q, "Q"), (X_k, W_K, "K"), (X_k if X_v is None else X_v, W_V, "V")
+        wide = (mha.linear(x, W, biases.get(f"b_{role}")) for x, W, role in three)
+        Q, K, V = (mha.split_heads(x, n_heads) for x in wide)
+        options = {"is_causal": is_causal, "return_weights": True}
+        heads, A = scaled_dot_product_attention(Q, K, V, mask, **options)
         for design in designs:
             heads = design.after(heads, X)
         Y = mha.linear(mha.merge_heads(heads), W_O, biases.get("b_O"))
@@ -283,16 +281,12 @@ def as_designs(given: Any) -> tuple[Design, ...]:
 
 
 def _parsed(text):
-    """Return the designs that are called in a text, with plain values only."""
     try:
-        calls = ast.parse(f"[{text}]", mode="eval").body.elts
-        return [
-            KNOWN[call.func.id](
-                *map(ast.literal_eval, call.args),
-                **{x.arg: ast.literal_eval(x.value) for x in call.keywords},
-            )
-            for call in calls
-        ]
+        found, read = [], ast.literal_eval
+        for call in ast.parse(f"[{text}]", mode="eval").body.elts:
+            named = {x.arg: read(x.value) for x in call.keywords}
+            found.append(KNOWN[call.func.id](*map(read, call.args), **named))
+        return found
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
         example = '"rotary(base=10000), grouped(2)"'
         raise ValueError(f"a design must be like {example}, got {text!r}") from error

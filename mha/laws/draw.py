@@ -25,7 +25,6 @@ SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
 
 
 def fitted(size: Size, subject: Any) -> Size:
-    """Return a size that a design can be asked about."""
     return size._replace(n_q=size.n_k, d=4) if subject.ordered else size
 
 
@@ -36,12 +35,10 @@ def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
 
 
 def rows(rng: Generator, n: int, size: Size, *leading: int) -> Array:
-    """Return n rows as wide as `size` says."""
     return numbers(rng, *leading, n, size.d, integers=size.integers)
 
 
 def qkv(rng: Generator, size: Size, *leading: int) -> Case:
-    """Return queries, keys and values."""
     n_tokens = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
     return {name: rows(rng, n, size, *leading) for name, n in n_tokens.items()}
 

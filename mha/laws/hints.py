@@ -77,7 +77,6 @@ def _never_looks_ahead(subject):
 
 
 def _explains(words, subject, asked, seed):
-    """Whether the reference and all laws that were broken hold with these words."""
     target, said, make = subject.source
     try:
         twin = as_subject(target, said.joined(Conventions(**words)), make)

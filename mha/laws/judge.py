@@ -173,22 +173,19 @@ class Law:
         raise seen[:2][-1]
 
     def _unless_by_design(self, subject, case, failure):
-        """Return the failure, if correct attention of the design passes the case."""
         theirs = self.ask(right(subject), case)
         if not isinstance(theirs, Failure):
-            return failure if theirs is None else theirs
+            return theirs or failure
         if theirs.expected is ANSWER:
             return NotApplicable(f"its design has no answer: {theirs.got}")
         return EXCUSED
 
     def breaks(self, subject: Subject) -> bool:
-        """Whether any case fails."""
         with contextlib.suppress(NotApplicable):
             return self.search(subject) not in (None, EXCUSED)
         return False
 
     def with_correct(self, subject, case, failure):
-        """Return a failure that expects what correct attention gives."""
         if not self.correct:
             return failure
         COMPARED.clear()
@@ -308,8 +305,7 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         settings = as_settings(variant.facts)
         if kind == "encoder_layer":
             del settings["final_norm"]
-        if "training" in variant.settings:
-            settings["training"] = variant.settings["training"]
+        settings |= {x: y for x, y in variant.settings.items() if x == "training"}
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
     if variant.other_names is None:
         twin.accepts -= {"X_k", "X_v"}
@@ -317,7 +313,6 @@ def in_place_of(variant: Any, member: Any) -> Subject:
 
 
 def _is_visible(failure, before):
-    """Whether the failure is of the same kind as before, and visible in print."""
     words = [isinstance(x, str) for x in (*failure[:2], *before[:2])]
     if any(words):
         return all(words) and failure == before

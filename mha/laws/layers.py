@@ -24,7 +24,6 @@ def matrices(rng, sizes, names=FOUR, integers=True):
 
 
 def weights_for(subject, seed=0):
-    """Return weights of all layers that it has, in its sizes."""
     if subject.kind == "encoder":
         return Drawn(seed, subject.sizes)
     return [matrices(np.random.default_rng(seed), subject.sizes)]
@@ -38,7 +37,6 @@ def tokens_for(subject, X):
 
 
 def run(subject, given, weights, **options):
-    """Return the output for what `tokens_for` and `weights_for` give."""
     if subject.kind == "attention":
         return subject.attend(**given, **options)
     if subject.kind == "encoder":
@@ -146,8 +144,6 @@ def dtype_is_kept(subject, X, dtype, mask=None):
 
 
 def layers_of(*names, integers=True):
-    """Return cases: tokens, and these matrices of a layer."""
-
     def cases(rng, subject):
         for n in (2, 3):
             X = numbers(rng, n, subject.sizes.width, integers=integers).round(1)
@@ -295,7 +291,6 @@ def reference_cases(rng, subject):
 
 
 def equals_design(subject, n, loud, seed):
-    """Compare with correct attention of the design, heads and all."""
     sizes, rng = subject.sizes, np.random.default_rng(seed)
     if n * n * sizes.heads > MOST / 8:
         raise NotApplicable(f"{n} tokens take too much memory")
@@ -310,13 +305,10 @@ def equals_design(subject, n, loud, seed):
         three = [rng.standard_normal((*front, n, 4)) for front in fronts]
         given, weights = dict(zip("QKV", three, strict=True)), None
         given["Q"] = loud * given["Q"]
-    due, got = (
-        run(x, given, weights, is_causal=x.always_causal)
-        for x in (right(subject), subject)
-    )
-    where = f"{n} tokens, queries times {loud}"
+    ask = partial(run, given=given, weights=weights)
+    due, got = (ask(x, is_causal=x.always_causal) for x in (right(subject), subject))
     # Angles of many turns, and loud scores, may be in float32.
-    return differs(due, got, where, 1e-3)
+    return differs(due, got, f"{n} tokens, queries times {loud}", 1e-3)
 
 
 @law(

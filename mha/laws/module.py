@@ -149,7 +149,6 @@ def _dropouts(attributes):
 
 
 def part_of(module: Any, key: str) -> Any:
-    """Return the part of a module, by one of its names, or None."""
     found = (getattr(module, name, None) for name in NAMES[key])
     part: Any = next((x for x in found if x is not None), None)
     if type(part).__name__ == "Sequential":
@@ -200,7 +199,6 @@ def count_heads(module: Any) -> int:
 
 
 def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
-    """Return a layer that has four linear layers and a number of heads."""
     slots, heads = attention_places(module), said.n_heads or count_heads(module)
     if not heads:
         name = type(module).__name__
@@ -222,7 +220,6 @@ def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
 
 
 def lent_encoder(module: Any, run: Any) -> Lent:
-    """Return an encoder, or one layer of it, with all its parts."""
     layers = list(getattr(module, "layers", [module]))
     slots: Slots = {}
     for i, layer in enumerate(layers):
@@ -303,7 +300,6 @@ def _as_torch_reads(attention, run, tokens, mask):
 
 
 def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
-    """Return the readings of a module, or say why there is none."""
     torch, target, name = sys.modules["torch"], called.target, called.name
     for inner, wrapped in target._modules.items():
         if inner in ("_orig_mod", "module") and len(target._modules) == 1:

@@ -116,7 +116,6 @@ def _listed(names, by=0):
 
 
 def _text(value):
-    """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
     if value.ndim > 2 and value.size <= 200:
@@ -199,10 +198,8 @@ class Report:
 
     def __repr__(self) -> str:
         told = sorted(self._blocks, key=_rank)
-        parts = [*self._opening(), *(text for _, text in told[:IN_FULL])]
-        parts.append(
-            "\n".join(f"✗ {f.law.name}: {f.law.slug}" for f, _ in told[IN_FULL:])
-        )
+        rest = "\n".join(f"✗ {f.law.name}: {f.law.slug}" for f, _ in told[IN_FULL:])
+        parts = [*self._opening(), *(text for _, text in told[:IN_FULL]), rest]
         parts += [self.likely, self.hinted, self._again(told), *self._rest()]
         return "\n\n".join(filter(None, parts))
 
@@ -235,7 +232,6 @@ class Report:
         return [f.law.slug for f in self.findings if f.verdict == verdict]
 
     def _opening(self):
-        """Return name and counts, and what one must know who sees no broken law."""
         return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
 
     @property
@@ -262,8 +258,7 @@ class Report:
     def _again(self, told):
         if not told or self.code is None:
             return ""
-        f = told[0][0]
-        target, words = self.code
+        f, (target, words) = told[0][0], self.code
         case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
         said = "".join(f", {x}" for x in words)
         lines = [f"print(laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said}))"]

@@ -72,8 +72,6 @@ class Facts(NamedTuple):
 
 
 class Stack(Subject):
-    """An encoder of one layer, or of many."""
-
     kind = "encoder"
     tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
     # A twin without them gets a value of 0 from every token.
@@ -95,7 +93,6 @@ class Stack(Subject):
         return self.own or SMALL._replace(depth=self.depth)
 
     def encode(self, X, layers, mask=None, *, is_causal=False):
-        """Return the tokens after the layers with these weights."""
         if len(layers) != 1 and not self.many:
             raise NotApplicable("it is one layer")
         more, n_heads = (None,) * self.lead if X.ndim == 2 else (), self.sizes.heads
@@ -159,7 +156,6 @@ class Stack(Subject):
         return self.encode(X, layers, mask, is_causal=is_causal)
 
     def one_by_one(self, X, layers):
-        """Return what its layers make of the tokens, each called by itself."""
         parts: Any = self.parts() or [self] * len(layers)
         for part, weights in zip(parts, layers, strict=True):
             X = part.but(settings=self.settings).encode(X, [weights])
@@ -167,7 +163,6 @@ class Stack(Subject):
 
 
 def as_settings(facts: Facts) -> dict[str, Any]:
-    """Return what `mha.encoder` is told."""
     last = (None, None) if facts.final_norm else None
     return facts._asdict() | {"final_norm": last}
 

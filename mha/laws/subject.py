@@ -98,8 +98,6 @@ def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> 
 
 
 class Called(NamedTuple):
-    """What is called, and what it has a place for."""
-
     target: Any
     name: str
     accepts: frozenset[str] = frozenset()
@@ -178,7 +176,6 @@ class Subject:
         return any(design.ordered for design in self.designs)
 
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
-        """Change nothing that stays; a module gets its numbers back afterwards."""
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
 
     @property
@@ -247,7 +244,6 @@ class Subject:
             return False
 
     def attend_with_weights(self, Q, K, V, mask=None):
-        """Return the output of one head and the weights that came with it."""
         asking = {self.weights_name: True} if self.weights_name else {}
         twin = self.with_settings(**asking).but(weights=None)
         Y, A = twin.attend(Q.copy(), K.copy(), V, mask), twin.weights
@@ -278,7 +274,6 @@ class Subject:
 
     @property
     def mode(self) -> str:
-        """How it is run, in words."""
         rest = dict(self.settings)
         training, parts = rest.pop("training", None), []
         if training is not None:
@@ -295,7 +290,6 @@ class Subject:
         return [self.with_settings(**{name: x}) for x in positions]
 
     def all_modes(self) -> list[Self]:
-        """Return the subject in every mode there is."""
         name = self.weights_name if self.kind != "encoder" else None
         return [
             variant.with_settings(**more).but(direction=direction)
@@ -328,7 +322,11 @@ class Subject:
         if mask is not None:
             if self.mask_name is None:
                 raise NotApplicable(self.why_no_mask)
-            self._expect_something_left(mask, n_q, n_k)
+            if mask.dtype == bool and self.always_causal:
+                shown = np.broadcast_to(mask, (*mask.shape[:-2], n_q, n_k))
+                left = shown & np.tri(n_q, n_k, dtype=bool)
+                if (shown.any(-1) & ~left.any(-1)).any():
+                    raise NotApplicable(SEES_NOTHING)
             options = self._masks(mask, X, (batch, heads, n_q, n_k))
         if is_causal and not self.takes_causal:
             raise NotApplicable("it has no is_causal")
@@ -337,13 +335,6 @@ class Subject:
         self.trace["lengths"].update((n_q, n_k))
         self.trace["dtypes"].add(self.cast or str(X.dtype))
         return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
-
-    def _expect_something_left(self, mask, *shape):
-        if mask.dtype == bool and self.always_causal:
-            shown = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
-            left = shown & np.tri(*shape, dtype=bool)
-            if (shown.any(-1) & ~left.any(-1)).any():
-                raise NotApplicable(SEES_NOTHING)
 
     def _masks(self, mask, X, sizes):
         mask, axes = mask[:, None] if mask.ndim == 3 else mask, "b1qk"
@@ -446,10 +437,8 @@ class Attention(Subject):
         except Broke:
             if Q.shape[-1] == V.shape[-1]:
                 raise
-            # Some, such as that of JAX, want values as wide as the keys.
-            parts = [
-                self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)
-            ]
+        # Some, such as that of JAX, want values as wide as the keys.
+        parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)]
         return np.concatenate(parts, -1)[..., : V.shape[-1]]
 
     def _attend_once(self, Q, K, V, mask, is_causal):
@@ -457,12 +446,10 @@ class Attention(Subject):
         if (factor := self.said.factor(Q.shape[-1])) != 1:
             self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
             Q = Q * factor
-        if more > 0:
-            # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
-            front = (slice(None),) * (Q.ndim - 2) + (None,) * more
-            Q, K, V = Q[front], K[front], V[front]
-        groups = self.said.n_kv_heads if more > 0 else None
-        if groups:
+        # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
+        front = (slice(None),) * (Q.ndim - 2) + (None,) * more
+        Q, K, V = (x[front] if more > 0 else x for x in (Q, K, V))
+        if groups := self.said.n_kv_heads if more > 0 else None:
             # All heads alike: two queries share the keys of each group.
             Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
         heads = Q.shape[1] if Q.ndim == 4 else 1
@@ -487,8 +474,7 @@ class Layer(Subject):
         for part in parts_of(V, Q):
             if plain:
                 self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
-                three = (Q, K, part)
-                q, *rest = (np.tile(x, heads) if heads > 1 else x for x in three)
+                q, *rest = (np.tile(x, heads) for x in (Q, K, part))
                 weights = dict.fromkeys(FOUR, np.eye(q.shape[-1], dtype=q.dtype))
                 others = {} if same else dict(zip(("X_k", "X_v"), rest, strict=True))
                 options = {"is_causal": is_causal} | others
@@ -554,18 +540,16 @@ class Layer(Subject):
     def layer(
         self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
     ):
-        """Return the output for tokens `X` and these matrices."""
         others = [] if X_k is None else [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
             raise NotApplicable("it knows self-attention only")
         weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
         more = (None,) * self.lead if X.ndim == 2 else ()
         X, *others = (x[more] for x in (X, *others))
-        n_k = (others or [X])[0].shape[-2]
+        n_k = [X, *others][-1].shape[-2]
         options = self.options(X, n_k, mask, is_causal, n_heads)
         names = self.other_names or ()
-        if self.needs & {*names}:
-            others = others or [X, X]
+        others = others or [X, X] * bool(self.needs & {*names})
         options |= zip(names, others, strict=False)
         self.note_shapes({"X": X, "W_Q": weights["W_Q"]}, options)
         Y = self.call(self.target, X, weights, n_heads, **options)
@@ -574,7 +558,6 @@ class Layer(Subject):
 
 
 def parts_of(V: Array, Q: Array) -> list[Array]:
-    """Return the values cut into parts as wide as Q; the last is filled with 0."""
     if (width := Q.shape[-1]) == V.shape[-1]:
         return [V]
     missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]

@@ -48,8 +48,10 @@ WHOLE = (
     *ENCODER,
 )  # fmt: skip
 # The laws without which no other says anything; nothing is called before the first.
-FIRST = calls.calls_do_not_remember, calls.calls_agree
-SILENT = "a call remembers the calls before it", "two calls on the same input differ"
+FIRST = {
+    calls.calls_do_not_remember: "a call remembers the calls before it",
+    calls.calls_agree: "two calls on the same input differ",
+}
 
 
 def check(
@@ -111,8 +113,7 @@ def check(
             f = law.check(subject, seed)
             known[law] = f = replace(f, declared=f.declared or law in declared)
             wrong = f.holds is False and not isinstance(f.expected, str)
-            if law in FIRST and wrong:
-                why = SILENT[FIRST.index(law)]
+            if wrong and (why := FIRST.get(law)):
                 known = {x: Finding(x, None, why=why, seed=seed) for x in asked} | known
                 break
     findings = tuple(known[law] for law in asked)
@@ -128,9 +129,7 @@ def check(
 
 
 def code_of(subject: Any) -> str:
-    """Return what stands for a subject in code to paste."""
-    target = subject.source and subject.source[0]
-    if isinstance(target, Adapter):
+    if isinstance((subject.source or [None])[0], Adapter):
         return "adapter"
     named = subject.own is None and subject.name.replace(".", "").isidentifier()
     return subject.name if named else "layer"
@@ -192,7 +191,6 @@ def assert_lawful(
 
 
 def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
-    """Return the laws to ask of a subject: by default all, and of encoders more."""
     declared = {type(design).__name__ for design in subject.said.design}
     declared |= {"step"} if subject.step else set()
     everything = (*ALL, *(law for law in DESIGN if law.of in declared))
@@ -202,7 +200,6 @@ def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
 
 
 def _chosen(laws):
-    """Return the laws that are named, or are laws."""
     by_slug = {law.slug: law for law in (*ALL, *ENCODER, *DESIGN)}
     laws = [laws] if isinstance(laws, str | Law) else list(laws)
     for name in laws:
@@ -258,7 +255,8 @@ def kill_matrix(
 @functools.cache
 def _is_killed(member, law):
     # What differs from call to call says nothing where two calls are compared.
-    random = law is not FIRST[1] and _is_killed(member, FIRST[1])
+    first = calls.calls_agree
+    random = law is not first and _is_killed(member, first)
     return not random and law.breaks(_subject_of(member))
 
 

@@ -177,7 +177,6 @@ class Conventions:
         return ~mask if self.mask_true == "hide" else mask
 
     def forgives(self, expected: Any, got: Any) -> bool:
-        """Whether a difference is within what was said about tolerance or dtype."""
         if isinstance(expected, str) or np.shape(expected) != np.shape(got):
             return False
         slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
@@ -192,7 +191,6 @@ def near(expected: Array, got: Any, within: float, *, equal_nan: bool = False) -
 
 
 def _lengths(whole):
-    """Return how many keys each sequence sees, if these are the first ones."""
     counts = whole.sum(-1)
     padding = np.arange(whole.shape[-1]) < counts[:, :1, :1, None]
     if (whole != padding).any():
@@ -201,7 +199,6 @@ def _lengths(whole):
 
 
 def in_code(words: dict[str, Any]) -> list[str]:
-    """Return words as they are written in a call; designs as one text."""
     if "design" in words:
         words = words | {"design": ", ".join(map(repr, words["design"]))}
     return [f"{name}={x!r}" for name, x in words.items()]
