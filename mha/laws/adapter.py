@@ -48,8 +48,7 @@ class Adapter(Conventions):
     """Say how something is called that `check` cannot read by itself.
 
     You write one function, `run`, that puts given weights into your layer and calls
-    it. Masks, layouts and the rest are translated: besides what is listed here, an
-    adapter takes by name all words of `Conventions`.
+    it. An adapter takes by name all words of `Conventions`, too.
 
     Parameters
     ----------
@@ -64,8 +63,8 @@ class Adapter(Conventions):
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
     batch_first : bool, optional
-        True: X is always (batch, n, d). False: X is always (n, batch, d). By default
-        it comes as it is, with or without a batch in front.
+        Whether X is always (batch, n, d), or always (n, batch, d). By default it comes
+        as it is, with or without a batch in front.
     biases : bool, default False
         Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
         b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
@@ -135,10 +134,7 @@ def swapped(function, axes, count):
 def as_subject(
     target: Any, said: Conventions | None = None, make: Callable[..., Any] | None = None
 ) -> Subject:
-    """Return the subject behind `target`, or say what would have been accepted.
-
-    What is `said` about it stands above what its adapter says, and that above names.
-    """
+    """Return the subject behind `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
     if target is None and make is not None:

@@ -17,9 +17,7 @@ from mha.laws.subject import Subject
 from mha.laws.words import NotApplicable, near
 
 
-def lookalike(
-    subject: Subject, findings: Iterable[Finding]
-) -> tuple[Any, int, int] | None:
+def lookalike(subject: Subject, findings: Iterable[Finding]) -> Any:
     """Return the member that is wrong alike, in how many laws, on how many inputs."""
     said, found = subject.said, []
     broken = [f for f in findings if f.verdict in ("broken", "raised")]

@@ -56,7 +56,6 @@ def part_by_part(subject, Q, K, V, mask=None):
             alone, got = (np.split(y, n_heads, -1)[r] for y in (alone, got))
         if failure := differs(alone, got, f"part [{b}, {r}] of the batch"):
             return failure
-    return None
 
 
 @law(
@@ -152,7 +151,6 @@ def causal_corner(subject, Q, K):
         if not left:
             correct = right(subject).attend(q, k, eye, due[0])
             return Failure(correct, A, f"weights, {len(q)} queries and {len(k)} keys")
-    return None
 
 
 @law(
@@ -199,7 +197,6 @@ def gradients_are_slopes(subject, X, hides, seed):
                 wanted[i] = (4 * rise(5e-4) - rise(1e-3)) / 3
         if failure := differs(wanted, got, where, 1e-3):
             return failure
-    return None
 
 
 @law(

@@ -9,7 +9,7 @@ import functools
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
@@ -24,6 +24,7 @@ __all__ = [
 Array = np.ndarray
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class Design:
     """A step of attention that a layer changes on purpose.
 
@@ -34,7 +35,10 @@ class Design:
     # Whether positions count; then there are as many queries as keys.
     ordered = False
     # Words that it says by itself.
-    implies = MappingProxyType({})
+    implies: ClassVar[Any] = MappingProxyType({})
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
     @property
     def learned(self) -> dict[str, str]:
@@ -65,7 +69,6 @@ class Design:
         return heads
 
 
-@dataclass(frozen=True, eq=False)
 class rotary(Design):
     """Queries and keys are turned by their positions, which count from 0.
 
@@ -101,7 +104,6 @@ class rotary(Design):
         return [replace(self, pairs=pairs), *(replace(self, base=x) for x in bases)]
 
 
-@dataclass(frozen=True, eq=False)
 class grouped(Design):
     """Groups of neighbouring query heads share `n_kv` heads of keys and values."""
 
@@ -112,7 +114,6 @@ class grouped(Design):
         return {"n_kv_heads": self.n_kv}
 
 
-@dataclass(frozen=True, eq=False)
 class window(Design):
     """A token sees itself, the `w` - 1 tokens before it, and as many after it."""
 
@@ -127,7 +128,6 @@ class window(Design):
         return [window(self.w + 1), window(max(1, self.w - 1))]
 
 
-@dataclass(frozen=True, eq=False)
 class sink(Design):
     """One more score, `s`, whose key has no value: one number, or one for each head."""
 
@@ -139,7 +139,6 @@ class sink(Design):
         return np.broadcast_to(s, (*S.shape[:-1], 1))
 
 
-@dataclass(frozen=True, eq=False)
 class qk_norm(Design):
     """Each query and key is divided by its root mean square, times a gain."""
 
@@ -152,7 +151,6 @@ class qk_norm(Design):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * gain
 
 
-@dataclass(frozen=True, eq=False)
 class soft_cap(Design):
     """Scores are bent, c tanh(s / c), so that none leaves the range from -c to c."""
 
@@ -162,7 +160,6 @@ class soft_cap(Design):
         return np.where(np.isneginf(S), S, self.c * np.tanh(S / self.c))
 
 
-@dataclass(frozen=True, eq=False)
 class alibi(Design):
     """Scores fall with the distance, by one slope for each head.
 
@@ -181,14 +178,12 @@ class alibi(Design):
         return S - (penalty if S.ndim > 2 else penalty[0])
 
 
-@dataclass(frozen=True, eq=False)
 class final_norm(Design):
     """An encoder ends with one more norm."""
 
     implies = MappingProxyType({"final_norm": True})
 
 
-@dataclass(frozen=True, eq=False)
 class sigmoid_gate(Design):
     """The heads are multiplied by σ(X Wᵀ + b), a number per column or per head."""
 
@@ -200,7 +195,6 @@ class sigmoid_gate(Design):
         return heads * mha.split_heads(gate, heads.shape[-3])
 
 
-@dataclass(frozen=True, eq=False)
 class top_k(Design):
     """Each query attends to the `k` visible keys of its largest scores only."""
 

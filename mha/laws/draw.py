@@ -64,11 +64,10 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 
 
 def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
-    """Return cases that draw the arguments of a law by their names.
+    """Return cases that draw the arguments of a law by their names, `also` at the end.
 
-    One called `mask` is drawn; if it may be left out, this is tried first. Lists in
-    `values` are tried one by one, and functions there draw. What has no other argument
-    than a seed is drawn once, and `also` comes last.
+    A `mask` that may be left out is so first. Lists in `values` are tried one by one,
+    functions there draw. What has no other argument than a seed is drawn once.
     """
     meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
     listed = {x: some for x, some in values.items() if not callable(some)}

@@ -26,10 +26,7 @@ FLOATS = (
 
 
 def hints(subject: Subject, findings: Any, seed: int) -> list[str]:
-    """Return words and designs under which every broken law holds, and the reference.
-
-    What is broken may then be right, and only not said; at most two are returned.
-    """
+    """Return up to two words or designs under which all that is broken holds."""
     broken = [f for f in findings if f.verdict in ("broken", "raised")]
     if not broken or subject.source is None:
         return []

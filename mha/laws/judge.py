@@ -24,14 +24,11 @@ __all__ = ["Failure", "Law", "law"]
 
 # A wrong version is off by hundredths or more, float32 by less than a millionth.
 TOLERANCE = 1e-5
-# Shrinking must leave a difference that three printed decimals show.
-CLEAR = 0.01
-# More rows than these are not printed.
-ROWS = 12
+CLEAR = 0.01  # what shrinking leaves must be seen in three printed decimals
+ROWS = 12  # more are not printed
 # What was compared, by where: asked of correct attention, it is what is expected.
 COMPARED: dict[str, Any] = {}
-# An example of very many numbers is made smaller only so many times.
-SHRINKS = 2000
+SHRINKS = 2000  # so many times an example is made smaller
 OUT_OF_REACH = {
     ("layer", "attention"): "it has no weight matrices",
     ("layer", "encoder"): "norms stand around its attention: check that alone",
@@ -81,12 +78,10 @@ class Law:
         ``encode(X, layers, mask)``, in NumPy.
     level : {"attention", "layer", "encoder"}
         What it needs: softmax(Q Kᵀ / √d_k) V alone, weight matrices, or all around.
-    sees_all, orderless, correct : bool
-        Whether it can be asked only where a token may attend to every other; where the
-        order of the tokens does not count; and whether a report expects what correct
-        attention gives, as the judge may compare two answers that are both wrong.
-    of : str
-        The design whose law it is, such as "rotary", where it is asked.
+    sees_all, orderless, correct, of : bool, bool, bool, str
+        Whether it needs tokens that may attend to all others, or in any order; whether
+        a report expects what correct attention gives, as the judge may compare two
+        wrong answers; the one design, such as "rotary", of which it is asked.
 
     Examples
     --------
@@ -118,8 +113,7 @@ class Law:
     def check(self, subject: Any, seed: int = 0) -> Finding:
         """Return what was found when `subject` was put to the test.
 
-        Subject, seed and errors are those of `mha.laws.check`. The finding is true when
-        the law holds; ``finding.holds`` is None when the subject cannot be asked.
+        Subject, seed and errors are those of `mha.laws.check`.
         """
         subject = as_subject(subject)
         finding = Finding(self, True, subject=subject.name, seed=seed)
@@ -198,8 +192,7 @@ class Law:
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
-        What is left is a failure of the same kind that three decimals show, and on
-        which correct attention passes: zeros may make a law trivially false.
+        What is left is of the same kind, visible, and passed by correct attention.
         """
         try:
             correct = right(subject)
@@ -247,7 +240,10 @@ class Law:
 
     def _expect_askable(self, subject, case):
         why = OUT_OF_REACH.get((self.level, subject.kind), "")
-        if self.sees_all and subject.always_causal:
+        designs = {type(design).__name__ for design in subject.designs}
+        if self.of not in {"", "step", *designs}:
+            why = f"nobody said design=[{self.of}(…)]"
+        elif self.sees_all and subject.always_causal:
             why = "it is always causal"
         elif self.orderless and subject.said.positional:
             why = "the order of its tokens counts (positional=True)"

@@ -11,8 +11,7 @@ from mha.laws.stack import Drawn
 from mha.laws.subject import FOUR
 from mha.laws.words import NotApplicable
 
-# So many scores may be in memory at once, and no more.
-MOST = 8e7
+MOST = 8e7  # so many scores may be in memory at once
 
 
 def matrices(rng, sizes, names=FOUR, integers=True):
@@ -128,7 +127,6 @@ def inputs_stay_untouched(subject, X, mask=None):
     for name, x in arrays.items():
         if not np.array_equal(x, before[name]):
             return Failure(before[name], x, f"{name} after the call")
-    return None
 
 
 @law(
@@ -179,7 +177,6 @@ def head_owns_its_columns(subject, X, **weights):
         alone = subject.attend(*(X @ W[:, own] for W, own in columns))
         if failure := differs(alone, heads[:, block], f"head {r}, alone at first"):
             return failure
-    return None
 
 
 @law(
@@ -206,7 +203,6 @@ def head_moves_its_own_slice(subject, X, **weights):
                 return failure
             if not differs(before, after):
                 return Failure("other numbers in its columns", "no change", where)
-    return None
 
 
 @law(
@@ -228,7 +224,6 @@ def concat_is_a_sum(subject, X, W_O, **weights):
             parts.append(subject.layer(X, only, sizes.heads))
         if failure := differs(sum(parts), Y, f"one block of W_O{muted} each"):
             return failure
-    return None
 
 
 @law(

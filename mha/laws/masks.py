@@ -44,7 +44,6 @@ def only_these_matter(ask, X, others, kept, where=""):
         changed = f"tokens {np.flatnonzero(stays)} stay, the others change{where}"
         if failure := differs(Y[stays], got[stays], changed):
             return failure
-    return None
 
 
 def past(n):
@@ -102,7 +101,6 @@ def _empty_in_one_mode(subject, X, mask):
         return failure
     if not all(np.isfinite(slope).all() for slope in subject.slopes):
         return Failure("finite gradients", "NaN")
-    return None
 
 
 @law(
@@ -150,7 +148,6 @@ def padding_changes_nothing(subject, X, padding, mask):
         expected = among_tokens(subject, alone[b, :n])
         if failure := differs(expected, padded[b, :n], where):
             return failure
-    return None
 
 
 @law(

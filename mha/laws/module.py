@@ -40,20 +40,14 @@ Slots = dict[tuple[int, str], tuple[Any, slice]]
 
 
 class Lent:
-    """A module that lends its numbers, and is called as ``run(X, weights, n_heads)``.
-
-    Laws write into copies, and at the end it holds the tensors, the modes and the
-    attributes that it came with.
-    """
+    """A module that lends its numbers, called as ``run(X, weights, n_heads)``."""
 
     def __init__(self, module, slots, sizes, run, make=None) -> None:
         self.module, self.slots, self.sizes = module, slots, sizes
-        # How it is called, and made in other sizes.
         self.run, self.make = run, make
         self.made: dict[tuple[int, int], Lent] = {}
         self.parameters, self.is_open = list(module.parameters()), False
-        # Other parameters that a design reads; the laws write into them too.
-        self.learned: list[str] = []
+        self.learned: list[str] = []  # parameters that a design reads
 
     def __call__(self, X, weights, n_heads, training=False, **options):
         """Write the weights, set the mode, and call."""
@@ -278,10 +272,7 @@ def run_encoder(module: Any) -> Callable[..., Any]:
 
 
 def _as_torch_reads(attention, run, tokens, mask):
-    """Run a layer of torch.nn: it gets a batch, and a mask that is True where hidden.
-
-    PyTorch takes its fast path only when query, key and value are one object.
-    """
+    """Run a layer of torch.nn: it gets a batch, and a mask that is True if hidden."""
     X, single = tokens[0], tokens[0].ndim == 2
     if mask is not None:
         shape: tuple[int, ...] = X.shape[-2], tokens[-1].shape[-2]
@@ -291,6 +282,7 @@ def _as_torch_reads(attention, run, tokens, mask):
         # Numbers are handed over as they are.
         mask = ~mask if "bool" in str(mask.dtype) else mask
         mask = mask[0] if len(mask) == 1 else mask
+    # PyTorch takes its fast path only when query, key and value are one object.
     laid_out = {id(x): x.unsqueeze(0) if single else x for x in tokens}
     if not attention.batch_first:
         laid_out = {key: x.transpose(0, 1) for key, x in laid_out.items()}

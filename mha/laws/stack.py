@@ -74,17 +74,14 @@ class Facts(NamedTuple):
 class Stack(Subject):
     kind = "encoder"
     tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
-    # A twin without them gets a value of 0 from every token.
-    reads_values = True
+    reads_values = True  # a twin without them gets a value of 0 from every token
     # The layers of a module, each as a subject; a function runs one alone as well.
     parts: Callable[[], list[Subject]] = list
 
     def __init__(self, called: Called, lead: int = 0, many: bool = False) -> None:
         super().__init__(called, lead)
-        # How many layers a law about the whole runs.
         self.many, self.depth = many, 2 if many else 1
-        # What was found out, by mode; all twins share it.
-        self.known: dict[str, Facts] = {}
+        self.known: dict[str, Facts] = {}  # by mode; all twins share it
         if "norm_first" in self.accepts:
             self.switch = "norm_first", (False, True)
 

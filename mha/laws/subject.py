@@ -162,7 +162,6 @@ class Subject:
 
     @functools.cached_property
     def designs(self) -> tuple[Any, ...]:
-        """The designs that change how it attends, with the numbers that it learns."""
         bound = []
         for x in self.said.bends:
             if x.learned and not hasattr(self.target, "read"):
@@ -201,7 +200,6 @@ class Subject:
 
     @property
     def why_no_mask(self) -> str:
-        """Why masks are not asked, where `mask_name` is None."""
         if not self.unread_masks:
             return "it takes no mask"
         say = "say mask_true and mask_shape, for example mask_true='hide'"
@@ -315,7 +313,7 @@ class Subject:
         return weights | {name: weights[name] * factor for name in asking}
 
     def options(self, X, n_k, mask, is_causal, heads=1):
-        options: Options = {}
+        options = {}
         batch, n_q = len(X) if X.ndim > 2 else 1, X.shape[-2]
         if mask is None and self.needs_mask:
             mask = np.ones((n_q, n_k), bool)
@@ -382,7 +380,6 @@ class Subject:
         return answer
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
-        """Call `function`, as it is called underneath."""
         seen: dict[int, Any] = {}
         args, options = each_array([[*args], options], self._handed_over, seen)
         if not self.tensors:
@@ -534,7 +531,6 @@ class Layer(Subject):
 
     @property
     def other_names(self) -> Any:
-        """What it calls the tokens that are asked and those that answer, or None."""
         return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
     def layer(

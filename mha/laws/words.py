@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mha.laws.designs import Design, as_designs
+from mha.laws.designs import as_designs
 
 __all__ = ["Conventions", "NotApplicable"]
 
@@ -63,36 +63,29 @@ class Conventions:
     """Say in one word what different implementations do in different ways.
 
     `check`, `assert_lawful` and `Adapter` take these words, and translate what they
-    hand over. Each word is None by default.
+    hand over.
 
     Parameters
     ----------
     design : Design, str, or list of both
         What it changes on purpose, such as ``[rotary(500000), window(4096)]`` or
-        "rotary(500000), window(4096)". The laws compare with correct attention of this
-        design, spare it what that breaks too, and ask the laws of the design.
+        "rotary(500000), window(4096)". The laws compare with correct attention of it.
     mask_true : {"attend", "hide", "added"}
         What True means in a mask; "added": 0 and -inf are added to the scores. If it is
         said, `key_padding_mask` (batch, n_k) beside a mask gets padding, too.
-    mask_shape : str
-        The axes of a mask, out of b, h, q, k and 1, for example "qk" or "b1qk"; or
-        "lengths": visible keys are counted, and only padding is asked.
-    layout : {"bhnd", "bnhd"}
-        The axes that an attention function needs. By default it is tried.
+    mask_shape, layout : str
+        The axes of a mask, out of b, h, q, k and 1, such as "b1qk", or "lengths" where
+        visible keys are counted; those of an attention function, "bhnd" or "bnhd".
     n_heads, n_kv_heads : int
         How many heads a module has, if no attribute tells; how many keys and values
         have, which groups of queries share.
-    positional : bool
-        The order of tokens counts. Laws that permute or double them are not asked.
-    scale : float or callable
-        By what scores are multiplied, or a function of d_k. By default 1/√d_k.
+    positional, final_norm : bool
+        Whether the order of tokens counts; whether an encoder ends with one more norm.
+    scale, tolerance : float
+        By what scores are multiplied, or a function of d_k, by default 1/√d_k; how far
+        numbers may be off, relative to the largest if that is above 1.
     causal : {"top-left", "bottom-right", "built in"}
-        Where a causal mask begins when n_q ≠ n_k. "built in": no token ever sees a
-        later one, and laws that need more are not asked.
-    final_norm : bool
-        Whether an encoder ends with one more norm. By default it is tried.
-    tolerance : float
-        How far numbers may be off, relative to the largest if that is above 1.
+        Where a causal mask begins when n_q ≠ n_k; "built in": always.
     dtype, device : str
         What inputs are cast to, and where tensors are put, such as "cuda".
 
@@ -128,7 +121,7 @@ class Conventions:
                 raise ValueError(f"{name} must be {rule}, got {given!r}")
 
     @property
-    def bends(self) -> tuple[Design, ...]:
+    def bends(self) -> tuple[Any, ...]:
         """The designs that change how a head attends."""
         return tuple(design for design in self.design if not design.implies)
 
