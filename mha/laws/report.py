@@ -17,17 +17,15 @@ VERDICTS = {
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 # So many broken laws are told in full, those first that few mistakes break, and those
-# last that nearly all do.
-IN_FULL = 2
-TELLING = (
+# last, behind all others, that nearly all do.
+IN_FULL, OTHERS = 2, ""
+ORDER = (
     "head_moves_its_own_slice", "batches_and_heads_stay_apart",
     "padding_changes_nothing", "mask_and_causal_both_hide", "future_leaves_past_alone",
     "self_only_mask", "masked_weights_are_zero", "rows_sum_to_one",
-    "scores_keep_unit_variance",
-)  # fmt: skip
-VAGUE = (
-    "dtype_is_kept", "running_means", "empty_rows_give_zero", "every_length_alike",
-    "gradients_are_slopes", "equals_reference",
+    "scores_keep_unit_variance", OTHERS, "dtype_is_kept", "running_means",
+    "empty_rows_give_zero", "every_length_alike", "gradients_are_slopes",
+    "equals_reference",
 )  # fmt: skip
 # What is expected where nothing came that a law could judge.
 ANSWER = "an array"
@@ -278,8 +276,8 @@ class Report:
         member, laws, inputs = self.likeness
         many = f"{laws} law{'s' * (laws > 1)}"
         same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
-        lines = [member.wrong, f"evidence: {same}"]
-        return "\n    ".join([f"behaves like zoo.{member.name}", *lines])
+        lines = f"behaves like zoo.{member.name}", member.wrong, f"evidence: {same}"
+        return "\n    ".join(lines)
 
     def _rest(self):
         reason = f", because {self.because}" * bool(self.because)
@@ -311,9 +309,8 @@ def _block_of(first, *others):
 
 def _rank(block):
     finding = block[0]
-    order = (*TELLING, "", *VAGUE)
-    slug = finding.law.slug if finding.law.slug in order else ""
-    return finding.expected is not ANSWER, order.index(slug)
+    slug = finding.law.slug if finding.law.slug in ORDER else OTHERS
+    return finding.expected is not ANSWER, ORDER.index(slug)
 
 
 def _code(x):

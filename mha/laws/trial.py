@@ -14,8 +14,7 @@ import numpy as np
 from mha import zoo
 from mha.laws import calls, designed, encoders, layers, masks, weights
 from mha.laws.adapter import Adapter, as_subject
-from mha.laws.alike import lookalike
-from mha.laws.hints import hints
+from mha.laws.hints import hints, lookalike
 from mha.laws.judge import Law
 from mha.laws.report import Finding, Report
 from mha.laws.words import Conventions, in_code
