@@ -39,7 +39,6 @@ KINDS: dict[str, Any] = {
     "attention": Attention, "layer": Layer, "encoder_layer": Stack,
     "encoder": functools.partial(Stack, many=True),
 }  # fmt: skip
-# A layer may be given other tokens to attend to.
 OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
 

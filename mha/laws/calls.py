@@ -24,8 +24,7 @@ def unless_refused(what, call, *args, **options):
     try:
         return call(*args, **options)
     except Broke as error:
-        if error.__cause__ is None:
-            # It raised nothing, and what it returned is no answer.
+        if error.__cause__ is None:  # it raised nothing
             raise
         raise NotApplicable(f"it refuses {what}: {error}") from error
 
@@ -236,7 +235,6 @@ def strides_change_nothing(subject, X, lies):
     views = {name: VIEWS[lies](x) for name, x in tokens_for(subject, X).items()}
     weights, lender = weights_for(subject), subject.but(borrows=True)
     got = unless_refused(f"an array that is {lies}", run, lender, views, weights)
-    # Copies lie as they are read.
     return differs(run(subject, views, weights), got, lies)
 
 

@@ -32,10 +32,8 @@ class Design:
     ``sink("sinks")``; the laws then write numbers of their own into it.
     """
 
-    # Whether positions count; then there are as many queries as keys.
-    ordered = False
-    # Words that it says by itself.
-    implies: ClassVar[Any] = MappingProxyType({})
+    ordered = False  # whether positions count; then n_q = n_k
+    implies: ClassVar[Any] = MappingProxyType({})  # words that it says by itself
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, eq=False)(cls)

@@ -53,8 +53,7 @@ class Failure(NamedTuple):
         return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
-# What failed, on which inputs, and how.
-Breach = tuple[Subject, Case, Failure]
+Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
 # What correct attention of the design fails too, and how often it is asked again.
 EXCUSED: Any = "broken by design"
 PATIENCE = 5

@@ -32,8 +32,7 @@ NAMES = {
     "norm_1": ("norm_1", "norm1"), "norm_2": ("norm_2", "norm2"),
 }  # fmt: skip
 COUNTS = "n_heads num_heads num_attention_heads n_head nhead heads h".split()
-# One matrix for queries, keys and values, in this order.
-FUSED = ("qkv_proj", "qkv", "to_qkv", "Wqkv", "c_attn")
+FUSED = ("qkv_proj", "qkv", "to_qkv", "Wqkv", "c_attn")  # Q, K and V in one matrix
 GIVE = "give laws.check a laws.Adapter that builds and runs it"
 # Where numbers stand: which layer and what, a parameter, and which of its rows.
 Slots = dict[tuple[int, str], tuple[Any, slice]]

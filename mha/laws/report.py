@@ -10,8 +10,7 @@ import numpy as np
 
 __all__ = ["Finding", "Report"]
 
-# In the order of the title, with its words.
-VERDICTS = {
+VERDICTS = {  # in the order of the title, with its words
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
@@ -27,8 +26,7 @@ ORDER = (
     "empty_rows_give_zero", "every_length_alike", "gradients_are_slopes",
     "equals_reference",
 )  # fmt: skip
-# What is expected where nothing came that a law could judge.
-ANSWER = "an array"
+ANSWER = "an array"  # expected where nothing came that a law could judge
 
 
 class Raised(str):

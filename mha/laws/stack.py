@@ -15,8 +15,7 @@ __all__ = ["encoder_weights"]
 # No two of 1, √d_k, d_k, √d_model, d_model are equal, or √n for n = 2 or 5 tokens.
 SMALL = Sizes()
 VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
-# What may stay in a layer whose two parts write nothing.
-LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
+LOUD = "W_Q W_K W_V b_Q b_K b_V W_1 b_1".split()  # may stay where nothing is written
 
 
 def encoder_weights(

@@ -36,12 +36,9 @@ def _laws_in(*modules):
 # module. Then what else a call may ask: batches, other masks, gradients, dtypes.
 ATTENTION, CALLS = _laws_in(weights, masks, layers), _laws_in(calls)
 ALL = ATTENTION + CALLS
-# What must be true of all that surrounds attention; asked of encoders only.
-ENCODER = _laws_in(encoders)
-# What must be true of one design each; asked where it is declared.
-DESIGN = _laws_in(designed)
-# What an encoder is asked as a whole, and not about its attention alone.
-WHOLE = (
+ENCODER = _laws_in(encoders)  # of all that surrounds attention
+DESIGN = _laws_in(designed)  # of one design each, where it is declared
+WHOLE = (  # of an encoder as a whole, and not of its attention alone
     masks.empty_rows_give_zero, masks.future_leaves_past_alone,
     masks.padding_changes_nothing, masks.self_only_mask, layers.equals_reference,
     *ENCODER,
