@@ -48,22 +48,20 @@ class Design:
         """Return what it is easily confused with, for a hint."""
         return []
 
-    # The steps that a design may change, in the order in which they are run.
+    # The steps that a design may change, in the order in which they are run: queries or
+    # keys, (..., n, d); scores, (..., n_q, n_k), hidden ones at -inf; a score without a
+    # value, (..., n_q, 1); and what the heads give, (..., h, n, d).
 
     def read(self, x: Array, role: str) -> Array:
-        """Return the queries or the keys, (..., n, d)."""
         return x
 
     def scores(self, S: Array) -> Array:
-        """Return the scores, (..., n_q, n_k), hidden ones at -inf."""
         return S
 
     def beside(self, S: Array) -> Array | None:
-        """Return a score without a value, (..., n_q, 1)."""
         return None
 
     def after(self, heads: Array, X: Array) -> Array:
-        """Return what the heads give, (..., h, n, d), before they are merged."""
         return heads
 
 

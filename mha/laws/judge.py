@@ -71,16 +71,16 @@ class Law:
         ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
         argument it gets the subject, whose `sizes` it may take.
     judge : callable
-        ``judge(subject, **case)`` returns whether the law holds: True or None, else
-        False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, a layer
-        also ``layer(X, weights, n_heads, mask)``, an encoder also
-        ``encode(X, layers, mask)``, in NumPy.
-    level : {"attention", "layer", "encoder"}
-        What it needs: softmax(Q Kᵀ / √d_k) V alone, weight matrices, or all around.
-    sees_all, orderless, correct, of : bool, bool, bool, str
+        ``judge(subject, **case)`` returns True or None where the law holds, else False
+        or a `Failure`. The subject answers ``attend(Q, K, V, mask)`` in NumPy, a
+        layer ``layer(X, weights, n_heads, mask)``, too, and an encoder
+        ``encode(X, layers, mask)``.
+    level, of : str
+        What it needs: "attention" alone, weight matrices of a "layer", or an "encoder";
+        and the one design, such as "rotary", of which it is asked.
+    sees_all, orderless, correct : bool
         Whether it needs tokens that may attend to all others, or in any order; whether
-        a report expects what correct attention gives, as the judge may compare two
-        wrong answers; the one design, such as "rotary", of which it is asked.
+        a report expects what correct attention gives, as both answers may be wrong.
 
     Examples
     --------

@@ -326,5 +326,6 @@ def equals_reference(subject, mask=None, is_causal=False, **given):
     if subject.kind == "layer":
         options["X_k"], heads = given.pop("X_k", None), f"{subject.sizes.heads} heads"
         weights = [{name: given.pop(name) for name in [*given] if name != "X"}]
+    # First, since what it refuses is no case.
     got = run(subject, given, weights, **options)
     return differs(run(right(subject), given, weights, **options), got, heads)

@@ -396,10 +396,9 @@ class Subject:
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
                 asking = [x for x in leaves if getattr(x, "requires_grad", False)]
-                slopes = (
-                    torch.zeros_like(x) if x.grad is None else x.grad for x in asking
-                )
-                self.slopes = [*map(as_numbers, slopes)]
+                zeros = torch.zeros_like
+                grads = (zeros(x) if x.grad is None else x.grad for x in asking)
+                self.slopes = [*map(as_numbers, grads)]
         return result
 
     def _backwards_from(self, Y):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mha import zoo
-from mha.laws import calls, designed, encoders, layers, masks, weights
+from mha.laws import calls, designed, encoders, layers, masks
 from mha.laws.adapter import Adapter, as_subject
 from mha.laws.hints import hints, lookalike
 from mha.laws.judge import Law
@@ -34,7 +34,7 @@ def _laws_in(*modules):
 
 # What must be true of attention, in the order of the book; a new law is found in its
 # module. Then what else a call may ask: batches, other masks, gradients, dtypes.
-ATTENTION, CALLS = _laws_in(weights, masks, layers), _laws_in(calls)
+ATTENTION, CALLS = _laws_in(masks, layers), _laws_in(calls)
 ALL = ATTENTION + CALLS
 ENCODER = _laws_in(encoders)  # of all that surrounds attention
 DESIGN = _laws_in(designed)  # of one design each, where it is declared
