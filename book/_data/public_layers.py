@@ -354,8 +354,10 @@ def found(row):
     for finding in report.findings:
         by.setdefault(finding.verdict, []).append(finding.law.slug)
     known = version(row.library).partition("+")[0] if row.library else ""
+    below = "" if row.library in ("torch", "jax", "flax") else version("torch")
     return {
-        "library": row.library, "version": known, "layer": row.layer, "mode": row.mode,
+        "library": row.library, "version": known, "torch": below.partition("+")[0],
+        "layer": row.layer, "mode": row.mode,
         "says": said(row.words), "held": len(by.get("holds", ())),
         "broken": by.get("broken", []) + by.get("raised", []),
         "declared": by.get("declared", []), "not asked": by.get("not asked", []),

@@ -82,6 +82,7 @@ def layer_rows():
     for row in json.loads(LAYERS.read_text(encoding="utf-8"))["layers"]:
         home = " ".join(filter(None, (row["library"], row["version"])))
         layer = f"{home} `{row['layer']}`" if home else row["layer"]
+        layer += f" (PyTorch {row['torch']})" if row["torch"] else ""
         said = f"said `{row['says']}`" if row["says"] else ""
         broken = [f"`{slug}` ({reason(row, slug)})" for slug in row["broken"]]
         broken += [f"`{slug}` ([declared](#own-design))" for slug in row["declared"]]

@@ -14,9 +14,9 @@ def _scaled(Q, K):
     return dot_product_scores(Q, K) / K.shape[-1] ** 0.5
 
 
-def _powers(Q, K):
+def _powers(Q, K, axis=-1):
     S = _scaled(Q, K)
-    return np.exp(S - S.max(-1, keepdims=True))
+    return np.exp(S - S.max(axis, keepdims=True))
 
 
 attend = Exercise(
@@ -45,11 +45,11 @@ attend = Exercise(
         "which step turns scores into weights?": lambda Q, K, V: _scaled(Q, K) @ V,
         "the exponentials do not sum to 1 yet: "
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
-        "the weights are right, but you average the keys instead of the "
-        "values": lambda Q, K, V: softmax(_scaled(Q, K)) @ K,
-        "your weights sum to 1 over the whole table of scores; use axis=-1 and "
-        "keepdims=True, so that each row sums to "
-        "1": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,
+        "one maximum for all rows turns a row of low scores into 0/0": lambda Q, K, V: (
+            _powers(Q, K, None) / _powers(Q, K, None).sum(-1, keepdims=True) @ V
+        ),
+        "your weights sum to 1 over the whole table of scores, not in each "
+        "row": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,
         "the sums of the rows do not line up with the rows: keep the axis of the sum "
         "with keepdims=True": lambda Q, K, V: _powers(Q, K) / _powers(Q, K).sum(-1) @ V,
     },
@@ -103,8 +103,8 @@ self_attention = Exercise(
     mistakes={
         "your keys are made with W_Q; a word should be found by something other than "
         "what it looks for": lambda X, q, k, v: attention(X @ q, X @ q, X @ v),
-        "your queries are made with W_K; a word should look for something other than "
-        "what it is found by": lambda X, q, k, v: attention(X @ k, X @ k, X @ v),
+        "you divide by √d_model, the width of X; how many products does a score add "
+        "up?": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=len(q) ** -0.5),
         "the projections are right, but the scores are not divided by "
         "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
         "you average the tokens themselves: W_V has not been used": lambda X, q, k, v: (

@@ -140,14 +140,14 @@ best_unit_key = Exercise(
         (np.array([1.0, -2.0, 3.0, 0.0, 1.0]),),
     ),
     mistakes={
-        "your key has no negative numbers: negative numbers of q need negative numbers "
-        "in the key": lambda q: np.abs(q) / np.sqrt(q @ q),
+        "your key looks at one number of q only, but the others add to the score "
+        "too": lambda q: np.eye(len(q))[np.argmax(np.abs(q))],
         "the direction is right: now give the key length 1": lambda q: q.copy(),
         "all numbers of your key are of equal size: larger numbers of q need larger "
         "numbers in the key": lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
         "you divide by `len(q)`, which counts the numbers of q: "
         "the length is the root of the sum of their squares": lambda q: q / len(q),
-        "you multiply by the length of q: divide by it": lambda q: q * np.sqrt(q @ q),
+        "the sum of absolute values is not the length": lambda q: q / np.abs(q).sum(),
         "you divide by q · q, the squared length: take its square root": lambda q: (
             q / (q @ q)
         ),

@@ -47,8 +47,8 @@ mirror_queries = Exercise(
         "position is the last": lambda n, w: _mirrored(n, _needed(n, w))[::-1],
         "the scores are divided by √d_k before the softmax, "
         "and here d_k is n": lambda n, w: _mirrored(n, _needed(n, w) / np.sqrt(n)),
-        "the rest is divided among the n - 1 other keys, not among n": lambda n, w: (
-            _mirrored(n, _needed(n + 1, w))
+        "right for two positions: with more of them, several share the rest": (
+            lambda n, w: _mirrored(n, _needed(2, w))
         ),
         "this puts the weight where its score belongs; "
         "the softmax comes later": _mirrored,

@@ -54,8 +54,8 @@ normalise_tokens = Exercise(
         _norm_case(2, 3, 5, eps=0.5, seed=1),
     ),
     mistakes={
-        "you average each feature over the tokens; "
-        "a token must be normalised by its own numbers alone": _over(-2),
+        "you average each feature along axis 0; "
+        "a token must be normalised by its own numbers alone": _over(0),
         "you average over batch and tokens, which is batch norm: "
         "then one sentence changes another": _over(slice(-1)),
         "the mean has lost its axis, so it is subtracted from the wrong numbers or the "

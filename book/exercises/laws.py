@@ -32,7 +32,7 @@ inputs_needed = Exercise(
         "and with fewer the probability is too small": 458.2,
         "close; solve 0.99 to the power m = 0.01 for m, and round up": 460,
     },
-    reread=section("laws", "Deeper: do random inputs find bugs?"),
+    reread=section("laws", "Do random inputs find bugs?"),
     praise="459 is the first power of 0.99 that is below 0.01.",
 )
 
@@ -111,7 +111,7 @@ shrink = Exercise(
             numbers, fails, stop=True, keep_last=True
         ),
     },
-    reread=section("laws", "By hand"),
+    reread=section("laws", "The step in the package"),
     praise="the numbers that are left are those that the failure needs.",
 )
 

@@ -25,8 +25,8 @@ causal_row = Exercise(
         "these are the values of exp(score), which add up to 9: "
         "divide each of them by their total": [2, 6, 1, 0],
         "these are percentages; a weight lies between 0 and 1": [22, 67, 11, 0],
-        "these are the scores; the weights are exp(score), "
-        "divided by their total": np.log([2, 6, 1, 8]),
+        "these are shares of the scores; take the exponential of "
+        "each score first": np.log([2, 6, 1, 1]) / np.log(12),
     },
     reread=section("masks", "By hand"),
     praise="2/9, 6/9 and 1/9: the total contains only what the word may attend to.",
@@ -78,11 +78,11 @@ safe_masked_softmax = Exercise(
         "in an empty row the same number is added to all scores, which changes no "
         "weight; the hidden keys should get "
         "0": lambda S, mask: softmax(S + np.where(mask, 0, -1e9)),
+        "if all open scores are below your finite number, setting the hidden weights "
+        "to 0 leaves a row of zeros": lambda S, mask: _filled(S, mask, -1e9) * mask,
         "if all open scores are below your finite number, a hidden key gets all the "
-        "weight, and setting it to 0 leaves a row of "
-        "zeros": lambda S, mask: _filled(S, mask, -1e9) * mask,
-        "your total can be 0: in an empty row, and where a hidden score is so large "
-        "that all other terms are rounded to 0; hide before the "
+        "weight": lambda S, mask: _filled(S, mask, -1e9) * mask.any(-1, keepdims=True),
+        "your total can be 0, for example in an empty row; hide before the "
         "softmax": lambda S, mask: _shares(softmax(S) * mask),
         "the largest score, which you subtract, may belong to a hidden key, and then "
         "exp of the others is rounded to "

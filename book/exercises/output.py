@@ -87,8 +87,8 @@ count_parameters = Exercise(
     mistakes={
         "you count W_Q, W_K and W_V; W_O and its bias count "
         "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
-        "you give W_O the d_v rows of one head; it has "
-        "h·d_v rows": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h - 1) * v * d,
+        "you give each bias d_model numbers; a bias has one for each column of its "
+        "matrix": lambda d, h, k, v, b: _matrices(d, h, k, v) + b * 4 * d,
         "you give each head d_model columns; it has d_k, or d_v for the "
         "values": lambda d, h, k, v, b: h * (4 * d * d + b * 4 * d),
         "the matrices are right; with bias=True each matrix has a bias, with one "
@@ -124,8 +124,8 @@ fold_value_bias = Exercise(
         "stand?": lambda b_V, W_O, b_O: b_O + W_O @ b_V,
         "this is what b_V adds to the output; "
         "b_O is still missing": lambda b_V, W_O, b_O: b_V @ W_O,
-        "two things are missing: on which side of W_O does a row stand, and where is "
-        "b_O?": lambda b_V, W_O, b_O: W_O @ b_V,
+        "check a sign: the new bias has to do what b_V did, not to undo "
+        "it": lambda b_V, W_O, b_O: b_O - b_V @ W_O,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
         "b_V is missing: the weights of a row sum to 1, "

@@ -79,8 +79,8 @@ likeness_of_positions = Exercise(
         "width 4 has two hands, and the fast one turns by 100 radians": np.cos(1),
         "at width 4 the second hand is 100 times slower than the first": 2
         * np.cos(100),
-        "each hand, which is a pair of columns, adds one cosine, and yours adds two": 2
-        * _LIKENESS,
+        "your calculator is set to degrees: switch it to radians, in which the angles "
+        "of the table are counted": np.cos(np.radians([1, 100])).sum(),
         "that is the cosine of the angle between the rows; expected the dot product, "
         "and each hand adds up to 1": _LIKENESS / 2,
     },
@@ -179,8 +179,8 @@ position_ids = Exercise(
         "on": lambda mask: np.where(mask, _count(mask, axis=None), 0),
         "padding may also be between words, and is not counted there "
         "either": lambda mask: np.where(mask, _after_the_first(mask), 0),
-        "you number the padding; True means a real token": lambda mask: np.where(
-            mask, 0, _count(~mask)
+        "the real tokens are right; for padding the task asks for 0, not -1": (
+            lambda mask: np.where(mask, _count(mask), -1)
         ),
         "padding in front is right; padding after a word still has that word's "
         "number": lambda mask: np.maximum(_count(mask), 0),

@@ -162,8 +162,8 @@ scale_for_variance = Exercise(
         "multiplied": lambda variance, d_k: variance * math.sqrt(d_k),
         "the typical size of a score grows with the root of d_k, "
         "not with d_k": lambda variance, d_k: 1 / (variance * d_k),
-        "1 / a * b means (1 / a) * b: put the whole divisor in "
-        "brackets": lambda variance, d_k: 1 / variance * math.sqrt(d_k),
+        "the more products a score adds up, the larger it becomes: where is "
+        "d_k?": lambda variance, d_k: 1 / variance,
     },
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",

@@ -8,7 +8,7 @@ from mha.check import Exercise
 from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
 
-_BREAK = section("since_2017", "Break it: four designs, and one mix-up by accident")
+_BREAK = section("since_2017", "Break it: grouped heads, normalised scores, near keys")
 
 
 _WITH, _WITHOUT = 1024, 32_768  # tokens that a layer keeps, with a window and without

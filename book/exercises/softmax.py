@@ -205,8 +205,8 @@ softmax_jacobian = Exercise(
     mistakes={
         "raising one score lowers the other weights: the numbers beside the diagonal "
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
-        "here a weight falls when its own score rises: diag(p) is missing": lambda s: (
-            -_products(softmax(s), softmax(s))
+        "here a weight falls when its own score rises: check the signs": lambda s: (
+            -_jacobian_of(softmax(s))
         ),
         "these are the products p_j p_m: subtract them from diag(p)": lambda s: (
             _products(softmax(s), softmax(s))

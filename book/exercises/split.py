@@ -35,8 +35,8 @@ head_and_column = Exercise(
         "start at 0": (6, 6),
         "you give the columns to the heads in turn; "
         "a head owns a block of neighbouring columns": (5, 32),
-        "389 / 64 is not whole; "
-        "the index of the head is the number of whole heads on its left": (389 / 64, 5),
+        "you divide by the number of heads; to find the head, divide by the number of "
+        "columns that each of them has": (32, 5),
         "the two numbers are right, but they are exchanged: first the head, then its "
         "column": (5, 6),
         "the head is right; "

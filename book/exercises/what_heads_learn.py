@@ -101,8 +101,8 @@ effective_keys = Exercise(
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
         "you summed along the queries; a row has the weights of one query, "
         "so sum along the last axis": lambda A: np.exp(_entropy(A, -2)),
-        "that depends on the largest weight only; "
-        "the entropy uses all weights": lambda A: 1 / A.max(-1),
+        "your logarithm has base 2 and your exponential base e: use one base for "
+        "both of them": lambda A: np.exp(_entropy(A) / np.log(2)),
         "you counted every key with a weight above 0, however small; a key with little "
         "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "

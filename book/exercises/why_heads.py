@@ -19,7 +19,7 @@ two_of_three = Exercise(
         "one half is the limit for one head and two contents; "
         "here are two heads and three contents": 1 / 2,
         "two averages are two equations, and there are three unknown contents": 1,
-        "R² is never above 1: divide by the number of unknown contents": 3 / 2,
+        "that is the limit for all ten contents, and three are to be guessed": 2 / 10,
         "that is the sum of the three values of R²; R² of all three is their mean": 2,
     },
     reread=section("why_heads", "The equation"),

@@ -6,7 +6,7 @@ The kernel of a notebook works in the folder of the book, so a chapter says
 `alt`: one sentence with the finding, for readers who do not see it.
 """
 
-from figures.charts import bars, collapse, histogram, lines, moves, walks
+from figures.charts import bars, collapse, lines, moves, walks
 from figures.dragons import dragons
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
@@ -15,14 +15,13 @@ from figures.maps import heatmap, heatmaps
 from figures.online import online
 from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
-from figures.tables import detected, encoders, exam, exceptions, learned
+from figures.tables import detected, exam, exceptions, learned
 from figures.ten import bugs
 from figures.worked import batch, fused, sheet
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
-    "dragons", "encoders", "exam", "exceptions", "fused", "heads", "heatmap",
-    "heatmaps", "histogram", "house", "lanes", "learned", "lines", "moves", "one_head",
-    "online", "paths", "shadows", "sheet", "softmax", "turns",
-    "walks",
+    "dragons", "exam", "exceptions", "fused", "heads", "heatmap",
+    "heatmaps", "house", "lanes", "learned", "lines", "moves", "one_head",
+    "online", "paths", "shadows", "sheet", "softmax", "turns", "walks",
 ]  # fmt: skip

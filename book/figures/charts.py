@@ -112,37 +112,6 @@ def lines(
         return Picture(figure, alt)
 
 
-def histogram(
-    values: Mapping[str, ArrayLike], *, xlabel: str, alt: str,
-    bins: int | Sequence[float] | NDArray[Any] = 40,
-) -> Picture:  # fmt: skip
-    """Show how often values occur, as densities on bins that all series share.
-
-    Each outline encloses an area of 1.
-
-    Parameters
-    ----------
-    values : dict {name: array of numbers}
-        Each array is flattened.
-    bins : int or sequence of edges
-        As NumPy has them.
-
-    >>> histogram({"scores": [-1, 0, 0, 1]}, xlabel="score", alt="Symmetric about 0.")
-    Picture: Symmetric about 0.
-    """
-    arrays = {name: np.ravel(v).astype(float) for name, v in values.items()}
-    edges = np.histogram_bin_edges(np.concatenate([*arrays.values()]), bins)
-    with house_style():
-        figure, ax = axes(xlabel, "density")
-        for k, (name, v) in enumerate(arrays.items()):
-            density = np.histogram(v, edges, density=True)[0]
-            look = {"color": f"C{k}", "ls": DASHES[k % 6], "label": name}
-            ax.stairs(density, edges, fill=True, color=f"C{k}", alpha=0.2)
-            ax.stairs(density, edges, lw=1.6, **look)
-        legend(figure, ax)
-        return Picture(figure, alt)
-
-
 def moves(
     panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, xlabel: str, ylabel: str,
     alt: str, names: tuple[str, str] = ("before", "after"),

@@ -19,6 +19,7 @@ LETTER, ROW = 0.078, 0.155  # inches
 LOOKS: dict[str, dict[str, Any]] = {
     "broken": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
     "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
+    "the check does not apply": {"marker": "x", "color": INK, "s": 0.4},
     "satisfied": {"marker": "o", "color": INK, "s": 0.17, "alpha": 0.5},
     "not asked": {"marker": "_", "color": INK, "s": 0.45, "alpha": 0.5},
 }
@@ -39,8 +40,8 @@ def marks(
     Parameters
     ----------
     table : array_like of str, of shape (n_rows, n_cols)
-        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot and
-        "not asked" a stroke.
+        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot, "not
+        asked" a stroke and "the check does not apply" a cross.
     rows, cols : sequence of str
         Names; those of columns stand upright above the table.
 
@@ -60,7 +61,7 @@ def marks(
         for word in kinds:
             look = dict(LOOKS[word])
             look["s"] = (look["s"] * min(cell, ROW) * 72) ** 2
-            look["linewidths"] = 1.2 if word == "not asked" else 0
+            look["linewidths"] = 1.2 if look["marker"] in "_x" else 0
             handles.append(ax.scatter(*np.argwhere(words == word).T[::-1], **look))
         ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
         ax.grid(False)
@@ -76,51 +77,28 @@ def marks(
         return Picture(figure, alt)
 
 
-def encoders(matrix: Any, *, alt: str) -> Picture:
-    """Show which law (column) detects which encoder (row) of a kill matrix.
-
-    Columns with most marks come first, and rows that are alike stand together.
-    """
-    killed = np.asarray(matrix.killed)
-    busy = np.argsort(-killed.sum(0), kind="stable")
-    alike = sorted(range(len(killed)), key=lambda k: tuple(~killed[k, busy]))
-    words = np.where(killed[alike][:, busy], "broken", "satisfied")
-    rows, cols = [matrix.rows[k] for k in alike], [matrix.columns[k] for k in busy]
-    return marks(words, rows, cols, alt=alt, xlabel="law", ylabel="version")
-
-
 def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
     """Show which laws each design breaks, one column per design.
 
     The laws that are broken most often come first; those that every design
-    satisfies are left out.
+    satisfies, or is not asked, are left out.
 
     Parameters
     ----------
-    table : dict {design: {law: "broken on purpose", "satisfied" or "not asked"}}
+    table : dict {design: {law: a word that `marks` knows}}
         The laws of the first design, in their order, are those of all.
 
     >>> found = {"rotary": {"order": "broken on purpose", "rows": "satisfied"}}
     >>> exceptions(found, alt="Rotary positions break one law.")
     Picture: Rotary positions break one law.
     """
-    shown = broken(table)
-    words = [[row[law] for row in table.values()] for law in shown]
+    first = next(iter(table.values()))
+    marked = {"broken on purpose", "the check does not apply"}
+    words = {law: [row[law] for row in table.values()] for law in first}
+    shown = [law for law in first if marked & {*words[law]}]
+    shown.sort(key=lambda law: -words[law].count("broken on purpose"))
     rows = [law.replace("_", " ") for law in shown]
-    return marks(words, rows, [*table], alt=alt)
-
-
-def broken(table: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the laws that some design breaks, those broken most often first.
-
-    >>> broken({"a": {"x": "satisfied", "y": "broken on purpose"}})
-    ['y']
-    """
-    counts = {
-        law: sum(row[law] == "broken on purpose" for row in table.values())
-        for law in next(iter(table.values()))
-    }
-    return sorted(filter(counts.get, counts), key=lambda law: -counts[law])
+    return marks([words[law] for law in shown], rows, [*table], alt=alt)
 
 
 def detected(matrix: Any, *, alt: str) -> Picture:

@@ -2,12 +2,8 @@
 
 import re
 import xml.etree.ElementTree as ET
-from unittest import mock
 
 import numpy as np
-from matplotlib.figure import Figure
-
-from figures.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,17 +29,3 @@ def shows(picture, expected, digits=2):
         np.allclose(found[k : k + len(rounded)], rounded, rtol=0, atol=1e-9)
         for k in range(len(found) - len(rounded) + 1)
     )
-
-
-def figure_of(draw, *args, **options):
-    """Return the figure of matplotlib that a function makes a picture of."""
-    taken = []
-
-    class Taken(Picture):
-        def __init__(self, figure, alt, svg=""):
-            taken.append(figure)
-
-    with mock.patch.multiple("figures.charts", Picture=Taken):
-        draw(*args, **options)
-    assert isinstance(taken[0], Figure)
-    return taken[0]
