@@ -41,7 +41,7 @@ def pytest_xdist_auto_num_workers(config):
     return 1 + (len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1)
 
 
-# Which law kills which bug takes ten seconds, and is kept: who asks it goes together.
+# Which law kills which bug takes seconds, and is kept: who asks it goes together.
 MATRIX = "tests/laws/test_zoo.py"
 ASKING = (
     "mha/laws/trial", "book/figures/front", "book/figures/ten",

@@ -33,7 +33,6 @@ class CouldNotRun(Exception):
 
 
 def arguments() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m mha.laws", description="Ask the laws of what attends.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -59,7 +58,6 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def find(target: str, factory: str | None = None) -> Any:
-    """Return what `target` names, or what `factory` makes of it."""
     home, _, name = target.rpartition(":")
     # C:\\layers.py has a colon too.
     if not home or name.endswith(".py"):
@@ -95,7 +93,6 @@ def _attempt(what, function, *args, **options):
 
 
 def judge(options: dict[str, Any]) -> laws.Report:
-    """Return the report on what was asked for."""
     target = find(options["target"], options["factory"])
     said = {name: options[name] for name in WORDS if options[name] is not None}
     only, without, breaks = (
@@ -115,7 +112,6 @@ def judge(options: dict[str, Any]) -> laws.Report:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print what the laws say; return the exit status."""
     parser = arguments()
     options = vars(parser.parse_args(argv))
     if options["list"]:

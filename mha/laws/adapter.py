@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +39,6 @@ KINDS: dict[str, Any] = {
     "attention": Attention, "layer": Layer, "encoder_layer": Stack,
     "encoder": functools.partial(Stack, many=True),
 }  # fmt: skip
-# A layer may be given other tokens to attend to.
 OTHERS = frozenset(name for pair in OTHER_NAMES for name in pair)
 
 
@@ -47,24 +47,23 @@ class Adapter(Conventions):
     """Say how something is called that `check` cannot read by itself.
 
     You write one function, `run`, that puts given weights into your layer and calls
-    it. Masks, layouts and the rest are translated: besides what is listed here, an
-    adapter takes by name all words of `Conventions`.
+    it. An adapter takes by name all words of `Conventions`, too.
 
     Parameters
     ----------
     run : callable
         ``run(X, weights, n_heads, mask=None)`` for a layer, where ``weights`` is a dict
-        with W_Q, W_K, W_V and W_O that stand on the right of X; the other kinds are
-        below. Without an argument `mask` it is asked about no mask; `is_causal`,
-        `training`, `norm_first` and `return_weights` are handed over by name too, if
-        they are there, and to a layer X_k and X_v (or key and value), the tokens that
-        are attended to. It gets and returns arrays, or tensors if arrays do not work.
+        with W_Q, W_K, W_V and W_O that stand on the right of X. Without an argument
+        `mask` it is asked about no mask; `is_causal`, `training`, `norm_first` and
+        `return_weights` are handed over by name too, if they are there, and to a layer
+        X_k and X_v (or key and value), the tokens that are attended to. It gets and
+        returns arrays, or tensors if arrays do not work.
     kind : {"layer", "attention", "encoder_layer", "encoder"}, default "layer"
         "attention" is run as ``run(Q, K, V, mask)``. "encoder_layer" gets the weights
         that `mha.encoder_layer` takes, and "encoder" a list of such dicts.
     batch_first : bool, optional
-        True: X is always (batch, n, d). False: X is always (n, batch, d). By default
-        it comes as it is, with or without a batch in front.
+        Whether X is always (batch, n, d), or always (n, batch, d). By default it comes
+        as it is, with or without a batch in front.
     biases : bool, default False
         Whether `run` takes biases too, as b_Q, b_K, b_V, b_O, and in an encoder b_1,
         b_2, bias_1, bias_2. An encoder's other weights are W_1 of (d_model, d_ff), W_2
@@ -77,10 +76,8 @@ class Adapter(Conventions):
 
     Raises
     ------
-    TypeError
-        If `run` cannot be called.
-    ValueError
-        If `kind` is none of those above, or a word none of `Conventions`.
+    TypeError, ValueError
+        If `run` cannot be called, or `kind` or a word is none of those above.
 
     Examples
     --------
@@ -122,9 +119,7 @@ class Adapter(Conventions):
         return run(X, *others, **options)
 
 
-def swapped(
-    function: Callable[..., Any], axes: tuple[int, int], count: int
-) -> Callable[..., Any]:
+def swapped(function, axes, count):
     """Return it with two axes swapped, in the first arguments and in the output."""
 
     def call(*args, **options):
@@ -138,10 +133,7 @@ def swapped(
 def as_subject(
     target: Any, said: Conventions | None = None, make: Callable[..., Any] | None = None
 ) -> Subject:
-    """Return the subject behind `target`, or say what would have been accepted.
-
-    What is `said` about it stands above what its adapter says, and that above names.
-    """
+    """Return the subject behind `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
     if target is None and make is not None:
@@ -161,21 +153,16 @@ def _found(target, said, make):
             found.step = as_subject(cached, said)
         return found
     said = Conventions(**getattr(target, "says", {})).joined(said)
-    if isinstance(target, type) or not callable(target):
-        is_class = isinstance(target, type)
+    is_class = isinstance(target, type)
+    if is_class or not callable(target):
         got = f"the class {target.__name__}" if is_class else type(target).__name__
         raise TypeError(f"subject must be {ACCEPTED}, got {got}")
     if torch is None or not isinstance(target, torch.nn.Module):
-        found = _first_that_runs(_as_functions(target), said)
+        found = _first_that_runs(as_functions(target), said)
         return _with_mask_among(found) if _parameters(target)[1] else found
     called = _called(target, target.forward)
     found = module.as_module(called, said, make)
     return _first_that_runs(found, found[0].said)
-
-
-def as_told(function: Callable[..., Any], said: Conventions) -> Subject:
-    """Return the subject behind a function of the zoo, which is not tried."""
-    return _told(_as_functions(function)[0], said)
 
 
 def _as_adapted(adapter):
@@ -183,15 +170,14 @@ def _as_adapted(adapter):
     called = _called(adapter.call, adapter.run, name)
     subject = KINDS[adapter.kind](called, lead=int(adapter.batch_first is not None))
     subject.spreads = True
-    if adapter.kind != "attention":
-        subject.takes_bias = adapter.biases
+    subject.takes_bias = adapter.biases and adapter.kind != "attention"
     if adapter.batch_first is False:
         # The axes of heads have no place there.
         subject.takes_heads = False
     return subject
 
 
-def _as_functions(target):
+def as_functions(target):
     """Return the readings of a function, with more or less axes in front."""
     called, names = _called(target, target), [*_parameters(target)[0]]
     kind, least, leads, takes_bias = Attention, 3, (0, 2, 1), False
@@ -210,8 +196,6 @@ def _as_functions(target):
 
 
 def _with_matrices(function):
-    """Return it as it is called with a dict of matrices and biases."""
-
     def run(X, weights, n_heads, **options):
         four = [weights[name] for name in FOUR]
         biases = {name: b for name, b in weights.items() if name not in FOUR}
@@ -233,8 +217,7 @@ def _with_mask_among(subject):
     return subject
 
 
-def _told(subject, said):
-    """Return the subject, which knows what was said; names say something too."""
+def told(subject, said):
     if name := said.mask_name(subject.accepts):
         said = Conventions(**BY_NAME.get(name, {})).joined(said)
     subject.said, subject.cast = said, said.dtype
@@ -244,10 +227,8 @@ def _told(subject, said):
         if said.layout == "bnhd":
             subject.target = swapped(subject.target, (1, 2), 3)
     elif subject.kind == "encoder" and said.bends:
-        raise ValueError(
-            f"design={list(said.bends)} is about attention: check that of the encoder "
-            "by itself"
-        )
+        about = "is about attention: check that of the encoder by itself"
+        raise ValueError(f"design={list(said.bends)} {about}")
     elif said.layout or (subject.kind == "encoder" and said.n_kv_heads):
         word = "layout" if said.layout else "n_kv_heads"
         raise ValueError(f"{word} is for attention functions, {subject.name} is none")
@@ -256,7 +237,7 @@ def _told(subject, said):
 
 def _first_that_runs(subjects, said):
     """Return the first reading of the subject under which it gives an answer."""
-    subjects = [_told(subject, said) for subject in subjects]
+    subjects = [told(subject, said) for subject in subjects]
     if "torch" in sys.modules:
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
@@ -268,10 +249,8 @@ def _first_that_runs(subjects, said):
         except WrongShape:
             found.append(subject)
         except (Broke, NotApplicable) as error:
-            where = getattr(error, "where", "")
-            errors[subject.tensors].append(
-                f"{error} ({where})" if where else str(error)
-            )
+            where = f" ({error.where})" if getattr(error, "where", "") else ""
+            errors[subject.tensors].append(f"{error}{where}")
         else:
             found.insert(0, subject)
             break
@@ -283,12 +262,11 @@ def _first_that_runs(subjects, said):
             both = f": {arrays or tensors}"
         raise TypeError(f"{what}, with or without axes in front{both}")
     _ = found[0].designs
-    found[0].trace = {name: set() for name in found[0].trace}
+    found[0].trace = defaultdict(set)
     return found[0]
 
 
 def _parameters(function):
-    """Return its arguments by name, and whether it takes any others."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
@@ -300,7 +278,6 @@ def _parameters(function):
 
 
 def _called(target, function, name=""):
-    """Return what is called, and what the function that is called takes."""
     named, _ = _parameters(function)
     needs = (x for x, p in named.items() if p.default is p.empty)
     return Called(target, name or _name(target), frozenset(named), frozenset(needs))

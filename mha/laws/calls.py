@@ -9,7 +9,7 @@ from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
 from mha.laws.judge import Failure, differs, law, right, weights_of
 from mha.laws.layers import MOST, matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
-from mha.laws.subject import FOUR, Broke
+from mha.laws.subject import FOUR, SEES_NOTHING, Broke
 from mha.laws.words import NotApplicable
 
 # How near correct attention comes in each dtype, with scores up to 6.
@@ -24,8 +24,7 @@ def unless_refused(what, call, *args, **options):
     try:
         return call(*args, **options)
     except Broke as error:
-        if error.__cause__ is None:
-            # It raised nothing, and what it returned is no answer.
+        if error.__cause__ is None:  # it raised nothing
             raise
         raise NotApplicable(f"it refuses {what}: {error}") from error
 
@@ -56,7 +55,6 @@ def part_by_part(subject, Q, K, V, mask=None):
             alone, got = (np.split(y, n_heads, -1)[r] for y in (alone, got))
         if failure := differs(alone, got, f"part [{b}, {r}] of the batch"):
             return failure
-    return None
 
 
 @law(
@@ -152,7 +150,6 @@ def causal_corner(subject, Q, K):
         if not left:
             correct = right(subject).attend(q, k, eye, due[0])
             return Failure(correct, A, f"weights, {len(q)} queries and {len(k)} keys")
-    return None
 
 
 @law(
@@ -199,7 +196,6 @@ def gradients_are_slopes(subject, X, hides, seed):
                 wanted[i] = (4 * rise(5e-4) - rise(1e-3)) / 3
         if failure := differs(wanted, got, where, 1e-3):
             return failure
-    return None
 
 
 @law(
@@ -239,7 +235,6 @@ def strides_change_nothing(subject, X, lies):
     views = {name: VIEWS[lies](x) for name, x in tokens_for(subject, X).items()}
     weights, lender = weights_for(subject), subject.but(borrows=True)
     got = unless_refused(f"an array that is {lies}", run, lender, views, weights)
-    # Copies lie as they are read.
     return differs(run(subject, views, weights), got, lies)
 
 
@@ -262,9 +257,9 @@ def silent_query_takes_the_mean(subject, n_k, seed):
     if reads_others(subject) and not subject.always_causal:
         Y = subject.attend(np.zeros((1, 2)), V[::-1], V)
         return differs(V.mean(0, keepdims=True), Y, f"1 query, {n_k} keys")
-    if n_k == LONG and (subject.own or subject.said.n_kv_heads):
-        raise NotApplicable(f"{n_k} queries in many heads take too much memory")
     if n_k == LONG:
+        if subject.own or subject.said.n_kv_heads:
+            raise NotApplicable(f"{n_k} queries in many heads take too much memory")
         began = time.process_time()
         all_silent(subject, V[:257])
         if (time.process_time() - began) * (n_k / 257) ** 2 > SECONDS:
@@ -276,12 +271,16 @@ def silent_query_takes_the_mean(subject, n_k, seed):
     return differs(means, all_silent(subject, V), f"{n_k} tokens")
 
 
+def expect_memory(subject, n):
+    if n * n * subject.sizes.heads > MOST:
+        raise NotApplicable(f"{n} queries in many heads take too much memory")
+
+
 def across(subject, n, Q, K, V, **options):
     """Return what the last query gets, which is asked alone where that is possible."""
     if reads_others(subject) and not subject.always_causal:
         return subject.attend(Q[:1], K, V, **options)
-    if n * n * subject.sizes.heads > MOST:
-        raise NotApplicable(f"{n} queries in many heads take too much memory")
+    expect_memory(subject, n)
     return subject.attend(Q, K, V, **options)[-1:]
 
 
@@ -298,8 +297,8 @@ def rising_scores(subject, n_k, seed):
     Q[:, 0], K[:, 0] = 1, np.sqrt(2) * np.linspace(0, 4, n_k)
     V = np.random.default_rng(seed).standard_normal((n_k, 2))
     falling = across(subject, n_k, Q, K[::-1], V[::-1])
-    got, where = across(subject, n_k, Q, K, V), f"{n_k} keys, falling and rising"
-    return differs(falling, got, where)
+    rising = across(subject, n_k, Q, K, V)
+    return differs(falling, rising, f"{n_k} keys, falling and rising")
 
 
 @law(
@@ -312,8 +311,7 @@ def rising_scores(subject, n_k, seed):
 def running_means(subject, n, seed):
     if not subject.takes_causal:
         raise NotApplicable("it has no is_causal")
-    if n * n * subject.sizes.heads > MOST:
-        raise NotApplicable(f"{n} queries in many heads take too much memory")
+    expect_memory(subject, n)
     V = np.random.default_rng(seed).standard_normal((n, 2))
     due = V.cumsum(0) / np.arange(1, n + 1)[:, None]
     return differs(due, subject.attend(0 * V, 0 * V, V, is_causal=True), f"{n} tokens")
@@ -371,19 +369,9 @@ def asking(subject, numbers, Q, K, V, *opens):
     ask = partial(unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(mask)) for mask in opens):
-        raise NotApplicable(
-            f"it is not made for {what}: one that hides nothing hides keys"
-        )
+        why = "one that hides nothing hides keys"
+        raise NotApplicable(f"it is not made for {what}: {why}")
     return ask
-
-
-def float_mask_of_encoder(subject, X, bias):
-    """Compare with the reference, where it gives its numbers without a mask."""
-    correct = right(subject)
-    if differs(correct.attend(X, X, X), subject.attend(X, X, X)):
-        raise NotApplicable("its numbers are others, whatever the mask")
-    got = asking(subject, "floats", X, X, X, np.zeros_like(bias))(bias)
-    return differs(correct.attend(X, X, X, bias), got)
 
 
 @law(
@@ -401,12 +389,16 @@ def float_masks_are_added(subject, Q, K, V, mask):
     ones = np.ones_like(mask)
     opens = [0 * ones] + [ones] * (subject.said.mask_true == "hide")
     if subject.kind == "encoder":
-        return float_mask_of_encoder(subject, K, np.resize(mask, (len(K), len(K))))
+        correct, bias = right(subject), np.resize(mask, (len(K), len(K)))
+        if differs(correct.attend(K, K, K), subject.attend(K, K, K)):
+            raise NotApplicable("its numbers are others, whatever the mask")
+        got = asking(subject, "floats", K, K, K, np.zeros_like(bias))(bias)
+        return differs(correct.attend(K, K, K, bias), got)
     ask = asking(subject, "floats", Q, K, V, *opens)
     A = weights_of(subject, Q, K) * np.exp(mask)
     total = A.sum(-1, keepdims=True)
     if not total.all():
-        raise NotApplicable("it is always causal, and then a token sees nothing")
+        raise NotApplicable(SEES_NOTHING)
     return differs(A / total @ V, ask(mask), "a mask of floats")
 
 

@@ -11,10 +11,7 @@ from mha.laws.words import NotApplicable
 
 
 def declared(subject, name) -> Any:
-    for design in subject.designs:
-        if type(design).__name__ == name:
-            return design
-    raise NotApplicable(f"nobody said design=[{name}(…)]")
+    return next(x for x in subject.designs if type(x).__name__ == name)
 
 
 def width(subject):
@@ -30,7 +27,6 @@ def width(subject):
     t=(3, 400),
 )
 def only_distance_counts(subject, t, seed):
-    declared(subject, "rotary")
     Q, K = np.random.default_rng(seed).standard_normal((2, 3, width(subject)))
     ratios = []
     for before in (0, t):
@@ -68,7 +64,6 @@ def window_ends_where_it_says(subject, seed):
     score=(0.0, 3.0, -60.0, 1000.0, -1000.0),
 )
 def sink_takes_its_share(subject, score):
-    declared(subject, "sink")
     Q, K = np.zeros((2, 2, 2))
     Q[:, 0], K[:, 0] = np.sqrt(2), score
     ask = (Q, K, np.ones((2, 2)))
@@ -84,7 +79,6 @@ def sink_takes_its_share(subject, score):
     of="qk_norm",
 )
 def lengths_of_queries_do_not_count(subject, seed):
-    declared(subject, "qk_norm")
     Q, K, V = np.random.default_rng(seed).standard_normal((3, 5, width(subject)))
     # ε, which is added to the mean square, keeps a trace of the length.
     return differs(subject.attend(Q, K, V), subject.attend(3 * Q, K / 2, V), "", 1e-4)
@@ -111,7 +105,6 @@ def scores_stay_below_the_cap(subject):
     of="alibi",
 )
 def distance_costs_the_slope(subject):
-    declared(subject, "alibi")
     zeros, heads = np.zeros((5, 2)), min(2, subject.sizes.heads)
     ask = zeros, zeros, np.eye(5)[:, 3:]
     due, got = (x.attend(*ask, heads=heads)[-1:] for x in (right(subject), subject))

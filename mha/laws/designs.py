@@ -7,9 +7,9 @@ nowhere: what correct attention of the design fails is no mistake.
 import ast
 import functools
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 
@@ -24,6 +24,7 @@ __all__ = [
 Array = np.ndarray
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class Design:
     """A step of attention that a layer changes on purpose.
 
@@ -31,13 +32,11 @@ class Design:
     ``sink("sinks")``; the laws then write numbers of their own into it.
     """
 
-    # Whether positions count; then there are as many queries as keys.
-    ordered: ClassVar[bool] = False
+    ordered = False  # whether positions count; then n_q = n_k
+    implies: ClassVar[Any] = MappingProxyType({})  # words that it says by itself
 
-    @property
-    def implies(self) -> Mapping[str, Any]:
-        """Words that it says by itself."""
-        return {}
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
     @property
     def learned(self) -> dict[str, str]:
@@ -45,35 +44,27 @@ class Design:
         given: dict[str, Any] = vars(self)
         return {x: y for x, y in given.items() if isinstance(y, str) and x != "pairs"}
 
-    def bound(self, read: Callable[[str], Array]) -> "Design":
-        """Return the same with numbers in the place of names."""
-        numbers = {x: read(name) for x, name in self.learned.items()}
-        return replace(self, **numbers)  # type: ignore[type-var]
-
     def confused_with(self) -> list["Design"]:
         """Return what it is easily confused with, for a hint."""
         return []
 
-    # The steps that a design may change, in the order in which they are run.
+    # The steps that a design may change, in the order in which they are run: queries or
+    # keys, (..., n, d); scores, (..., n_q, n_k), hidden ones at -inf; a score without a
+    # value, (..., n_q, 1); and what the heads give, (..., h, n, d).
 
     def read(self, x: Array, role: str) -> Array:
-        """Return the queries or the keys, (..., n, d)."""
         return x
 
     def scores(self, S: Array) -> Array:
-        """Return the scores, (..., n_q, n_k), hidden ones at -inf."""
         return S
 
     def beside(self, S: Array) -> Array | None:
-        """Return a score without a value, (..., n_q, 1)."""
         return None
 
     def after(self, heads: Array, X: Array) -> Array:
-        """Return what the heads give, (..., h, n, d), before they are merged."""
         return heads
 
 
-@dataclass(frozen=True, eq=False)
 class rotary(Design):
     """Queries and keys are turned by their positions, which count from 0.
 
@@ -93,9 +84,8 @@ class rotary(Design):
 
     def read(self, x, role):
         d = self.dims or x.shape[-1]
-        angles = np.arange(x.shape[-2])[:, None] * self.base ** -(
-            np.arange(0, d, 2) / d
-        )
+        speeds = self.base ** -(np.arange(0, d, 2) / d)
+        angles = np.arange(x.shape[-2])[:, None] * speeds
         one, two = slice(0, d // 2), slice(d // 2, d)
         if self.pairs == "neighbours":
             one, two = slice(0, d, 2), slice(1, d, 2)
@@ -110,7 +100,6 @@ class rotary(Design):
         return [replace(self, pairs=pairs), *(replace(self, base=x) for x in bases)]
 
 
-@dataclass(frozen=True, eq=False)
 class grouped(Design):
     """Groups of neighbouring query heads share `n_kv` heads of keys and values."""
 
@@ -121,7 +110,6 @@ class grouped(Design):
         return {"n_kv_heads": self.n_kv}
 
 
-@dataclass(frozen=True, eq=False)
 class window(Design):
     """A token sees itself, the `w` - 1 tokens before it, and as many after it."""
 
@@ -136,7 +124,6 @@ class window(Design):
         return [window(self.w + 1), window(max(1, self.w - 1))]
 
 
-@dataclass(frozen=True, eq=False)
 class sink(Design):
     """One more score, `s`, whose key has no value: one number, or one for each head."""
 
@@ -148,7 +135,6 @@ class sink(Design):
         return np.broadcast_to(s, (*S.shape[:-1], 1))
 
 
-@dataclass(frozen=True, eq=False)
 class qk_norm(Design):
     """Each query and key is divided by its root mean square, times a gain."""
 
@@ -161,7 +147,6 @@ class qk_norm(Design):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps) * gain
 
 
-@dataclass(frozen=True, eq=False)
 class soft_cap(Design):
     """Scores are bent, c tanh(s / c), so that none leaves the range from -c to c."""
 
@@ -171,7 +156,6 @@ class soft_cap(Design):
         return np.where(np.isneginf(S), S, self.c * np.tanh(S / self.c))
 
 
-@dataclass(frozen=True, eq=False)
 class alibi(Design):
     """Scores fall with the distance, by one slope for each head.
 
@@ -190,16 +174,12 @@ class alibi(Design):
         return S - (penalty if S.ndim > 2 else penalty[0])
 
 
-@dataclass(frozen=True, eq=False)
 class final_norm(Design):
     """An encoder ends with one more norm."""
 
-    @property
-    def implies(self):
-        return {"final_norm": True}
+    implies = MappingProxyType({"final_norm": True})
 
 
-@dataclass(frozen=True, eq=False)
 class sigmoid_gate(Design):
     """The heads are multiplied by σ(X Wᵀ + b), a number per column or per head."""
 
@@ -211,7 +191,6 @@ class sigmoid_gate(Design):
         return heads * mha.split_heads(gate, heads.shape[-3])
 
 
-@dataclass(frozen=True, eq=False)
 class top_k(Design):
     """Each query attends to the `k` visible keys of its largest scores only."""
 
@@ -259,13 +238,11 @@ def attends(designs: tuple[Design, ...]) -> zoo.Member:
         return_weights=False, is_causal=False, **biases,
     ):  # fmt: skip
         X_k = X if X_k is None else X_k
-        tokens = {"Q": X, "K": X_k, "V": X_k if X_v is None else X_v}
-        matrices = {"Q": W_Q, "K": W_K, "V": W_V}
-        heads, A = scaled_dot_product_attention(
-            *(mha.split_heads(mha.linear(x, matrices[r], biases.get(f"b_{r}")), n_heads)
-              for r, x in tokens.items()),
-            mask, is_causal=is_causal, return_weights=True,
-        )  # fmt: skip
+        three = (X, W_Q, "Q"), (X_k, W_K, "K"), (X_k if X_v is None else X_v, W_V, "V")
+        wide = (mha.linear(x, W, biases.get(f"b_{role}")) for x, W, role in three)
+        Q, K, V = (mha.split_heads(x, n_heads) for x in wide)
+        options = {"is_causal": is_causal, "return_weights": True}
+        heads, A = scaled_dot_product_attention(Q, K, V, mask, **options)
         for design in designs:
             heads = design.after(heads, X)
         Y = mha.linear(mha.merge_heads(heads), W_O, biases.get("b_O"))
@@ -281,13 +258,6 @@ KNOWN = {x.__name__: x for x in map(globals().get, __all__[1:]) if x}
 def as_designs(given: Any) -> tuple[Design, ...]:
     """Return designs, one or many; a text such as "rotary(500), window(8)" is read.
 
-    Raises
-    ------
-    ValueError
-        If something is no design.
-
-    Examples
-    --------
     >>> as_designs("window(8), grouped(2)")
     (window(w=8), grouped(n_kv=2))
     """
@@ -301,16 +271,12 @@ def as_designs(given: Any) -> tuple[Design, ...]:
 
 
 def _parsed(text):
-    """Return the designs that are called in a text, with plain values only."""
     try:
-        calls = ast.parse(f"[{text}]", mode="eval").body.elts
-        return [
-            KNOWN[call.func.id](
-                *map(ast.literal_eval, call.args),
-                **{x.arg: ast.literal_eval(x.value) for x in call.keywords},
-            )
-            for call in calls
-        ]
+        found, read = [], ast.literal_eval
+        for call in ast.parse(f"[{text}]", mode="eval").body.elts:
+            named = {x.arg: read(x.value) for x in call.keywords}
+            found.append(KNOWN[call.func.id](*map(read, call.args), **named))
+        return found
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
         example = '"rotary(base=10000), grouped(2)"'
         raise ValueError(f"a design must be like {example}, got {text!r}") from error

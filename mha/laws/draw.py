@@ -25,7 +25,6 @@ SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
 
 
 def fitted(size: Size, subject: Any) -> Size:
-    """Return a size that a design can be asked about."""
     return size._replace(n_q=size.n_k, d=4) if subject.ordered else size
 
 
@@ -36,12 +35,10 @@ def numbers(rng: Generator, *shape: int, integers: bool = True) -> Array:
 
 
 def rows(rng: Generator, n: int, size: Size, *leading: int) -> Array:
-    """Return n rows as wide as `size` says."""
     return numbers(rng, *leading, n, size.d, integers=size.integers)
 
 
 def qkv(rng: Generator, size: Size, *leading: int) -> Case:
-    """Return queries, keys and values."""
     n_tokens = {"Q": size.n_q, "K": size.n_k, "V": size.n_k}
     return {name: rows(rng, n, size, *leading) for name, n in n_tokens.items()}
 
@@ -67,11 +64,10 @@ BY_NAME: dict[str, Callable[[Generator, Size], Any]] = {
 
 
 def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
-    """Return cases that draw the arguments of a law by their names.
+    """Return cases that draw the arguments of a law by their names, `also` at the end.
 
-    One called `mask` is drawn; if it may be left out, this is tried first. Lists in
-    `values` are tried one by one, and functions there draw. What has no other argument
-    than a seed is drawn once, and `also` comes last.
+    A `mask` that may be left out is so first. Lists in `values` are tried one by one,
+    functions there draw. What has no other argument than a seed is drawn once.
     """
     meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
     listed = {x: some for x, some in values.items() if not callable(some)}

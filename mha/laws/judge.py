@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha import zoo
-from mha.laws.adapter import as_subject, as_told
+from mha.laws.adapter import as_functions, as_subject, told
 from mha.laws.designs import attends
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
@@ -24,14 +24,11 @@ __all__ = ["Failure", "Law", "law"]
 
 # A wrong version is off by hundredths or more, float32 by less than a millionth.
 TOLERANCE = 1e-5
-# Shrinking must leave a difference that three printed decimals show.
-CLEAR = 0.01
-# More rows than these are not printed.
-ROWS = 12
+CLEAR = 0.01  # what shrinking leaves must be seen in three printed decimals
+ROWS = 12  # more are not printed
 # What was compared, by where: asked of correct attention, it is what is expected.
 COMPARED: dict[str, Any] = {}
-# An example of very many numbers is made smaller only so many times.
-SHRINKS = 2000
+SHRINKS = 2000  # so many times an example is made smaller
 OUT_OF_REACH = {
     ("layer", "attention"): "it has no weight matrices",
     ("layer", "encoder"): "norms stand around its attention: check that alone",
@@ -56,8 +53,7 @@ class Failure(NamedTuple):
         return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
-# What failed, on which inputs, and how.
-Breach = tuple[Subject, Case, Failure]
+Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
 # What correct attention of the design fails too, and how often it is asked again.
 EXCUSED: Any = "broken by design"
 PATIENCE = 5
@@ -67,7 +63,7 @@ PATIENCE = 5
 class Law:
     """State something that is true of correct attention and false of some wrong one.
 
-    Attributes
+    Parameters
     ----------
     slug, name, equation, reason : str
         Name of the law in `mha.laws`, the law as a sentence and a formula, and why.
@@ -75,20 +71,16 @@ class Law:
         ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
         argument it gets the subject, whose `sizes` it may take.
     judge : callable
-        ``judge(subject, **case)`` returns whether the law holds: True or None, else
-        False or a `Failure`. The subject answers ``attend(Q, K, V, mask)``, and a layer
-        also ``layer(X, weights, n_heads, mask)``, an encoder also
-        ``encode(X, layers, mask)``, in NumPy.
-    level : {"attention", "layer", "encoder"}
-        What it needs: softmax(Q Kᵀ / √d_k) V alone, weight matrices, or all around.
-    sees_all, orderless : bool, default False
-        Whether it can be asked only where a token may attend to every other, or where
-        the order of the tokens does not count.
-    correct : bool, default False
-        Whether a report expects what correct attention gives: the judge may compare two
-        answers that are both wrong.
-    of : str
-        The design whose law it is, such as "rotary", where it is asked.
+        ``judge(subject, **case)`` returns True or None where the law holds, else False
+        or a `Failure`. The subject answers ``attend(Q, K, V, mask)`` in NumPy, a
+        layer ``layer(X, weights, n_heads, mask)``, too, and an encoder
+        ``encode(X, layers, mask)``.
+    level, of : str
+        What it needs: "attention" alone, weight matrices of a "layer", or an "encoder";
+        and the one design, such as "rotary", of which it is asked.
+    sees_all, orderless, correct : bool
+        Whether it needs tokens that may attend to all others, or in any order; whether
+        a report expects what correct attention gives, as both answers may be wrong.
 
     Examples
     --------
@@ -120,8 +112,7 @@ class Law:
     def check(self, subject: Any, seed: int = 0) -> Finding:
         """Return what was found when `subject` was put to the test.
 
-        Subject, seed and errors are those of `mha.laws.check`. The finding is true when
-        the law holds; ``finding.holds`` is None when the subject cannot be asked.
+        Subject, seed and errors are those of `mha.laws.check`.
         """
         subject = as_subject(subject)
         finding = Finding(self, True, subject=subject.name, seed=seed)
@@ -148,16 +139,14 @@ class Law:
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
-        """Yield the cases for a subject."""
         fitted = len(inspect.signature(self.cases).parameters) == 2
         yield from self.cases(np.random.default_rng(seed), *[subject][:fitted])
 
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        Where correct attention of the declared design fails too it is `EXCUSED`.
-
-        Raises `NotApplicable`, with the reason, if no case can be asked.
+        It is `EXCUSED` where correct attention of the declared design fails too. Raises
+        `NotApplicable`, with the reason, if no case can be asked.
         """
         seen: list[Any] = [NotApplicable("it was asked nothing")]
         for i, case in enumerate(self.drawn(subject, seed)):
@@ -177,22 +166,19 @@ class Law:
         raise seen[:2][-1]
 
     def _unless_by_design(self, subject, case, failure):
-        """Return the failure, if correct attention of the design passes the case."""
         theirs = self.ask(right(subject), case)
         if not isinstance(theirs, Failure):
-            return failure if theirs is None else theirs
+            return theirs or failure
         if theirs.expected is ANSWER:
             return NotApplicable(f"its design has no answer: {theirs.got}")
         return EXCUSED
 
     def breaks(self, subject: Subject) -> bool:
-        """Whether any case fails."""
         with contextlib.suppress(NotApplicable):
             return self.search(subject) not in (None, EXCUSED)
         return False
 
-    def with_correct(self, subject: Subject, case: Case, failure: Failure) -> Failure:
-        """Return a failure that expects what correct attention gives."""
+    def with_correct(self, subject, case, failure):
         if not self.correct:
             return failure
         COMPARED.clear()
@@ -205,8 +191,7 @@ class Law:
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.
 
-        What is left is a failure of the same kind that three decimals show, and on
-        which correct attention passes: zeros may make a law trivially false.
+        What is left is of the same kind, visible, and passed by correct attention.
         """
         try:
             correct = right(subject)
@@ -230,7 +215,6 @@ class Law:
         return subject, case, failure
 
     def fails(self, subject: Subject, case: Case) -> bool:
-        """Whether a case fails; what cannot be asked does not."""
         return isinstance(self.ask(subject, case), Failure)
 
     def ask(self, subject: Any, case: Case) -> Failure | NotApplicable | None:
@@ -255,7 +239,10 @@ class Law:
 
     def _expect_askable(self, subject, case):
         why = OUT_OF_REACH.get((self.level, subject.kind), "")
-        if self.sees_all and subject.always_causal:
+        designs = {type(design).__name__ for design in subject.designs}
+        if self.of not in {"", "step", *designs}:
+            why = f"nobody said design=[{self.of}(…)]"
+        elif self.sees_all and subject.always_causal:
             why = "it is always causal"
         elif self.orderless and subject.said.positional:
             why = "the order of its tokens counts (positional=True)"
@@ -269,19 +256,17 @@ class Law:
 
 def law(
     name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
-    also: Any = None,
-    level: str = "attention", sees_all: bool = False, orderless: bool = False,
-    correct: bool = False, of: str = "", **values: Any,
+    also: Any = None, **values: Any,
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
     Without `cases` its arguments are drawn by their names, see `mha.laws.draw.by_name`.
     """
+    facts = {x: values.pop(x) for x in [*values] if x in Law.__dataclass_fields__}
 
     def made(judge: Callable[..., object]) -> Law:
         drawn = cases or by_name(judge, sizes, values, also)
-        facts = equation, reason, level, sees_all, orderless, correct, of
-        return Law(judge.__name__, name, drawn, judge, *facts)
+        return Law(judge.__name__, name, drawn, judge, equation, reason, **facts)
 
     return made
 
@@ -290,17 +275,16 @@ def law(
 def _as_told(member, kind, tensors, causal, n_kv_heads):
     part = {"attention": "attention", "encoder_layer": "layer"}.get(kind)
     said = Conventions(causal="built in" if causal else None, n_kv_heads=n_kv_heads)
-    twin = as_told(getattr(member, part) if part else member, said)
-    return twin.but(tensors=tensors)
+    readings = as_functions(getattr(member, part) if part else member)
+    return told(readings[0], said).but(tensors=tensors)
 
 
 def right(subject: Any) -> Subject:
     """Return correct attention, asked as the subject is: what laws compare with."""
     correct = zoo.right_encoder if subject.kind == "encoder" else zoo.right
     correct = attends(subject.designs) if subject.designs else correct
-    exact = {"tensors": False, "cast": None, "direction": None}
-    exact |= {"designs": subject.designs}
-    return in_place_of(subject, correct).but(**exact)
+    twin = in_place_of(subject, correct)
+    return twin.but(tensors=False, cast=None, direction=None, designs=subject.designs)
 
 
 def in_place_of(variant: Any, member: Any) -> Subject:
@@ -316,8 +300,7 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         settings = as_settings(variant.facts)
         if kind == "encoder_layer":
             del settings["final_norm"]
-        if "training" in variant.settings:
-            settings["training"] = variant.settings["training"]
+        settings |= {x: y for x, y in variant.settings.items() if x == "training"}
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
     if variant.other_names is None:
         twin.accepts -= {"X_k", "X_v"}
@@ -325,7 +308,6 @@ def in_place_of(variant: Any, member: Any) -> Subject:
 
 
 def _is_visible(failure, before):
-    """Whether the failure is of the same kind as before, and visible in print."""
     words = [isinstance(x, str) for x in (*failure[:2], *before[:2])]
     if any(words):
         return all(words) and failure == before
@@ -336,9 +318,7 @@ def _is_visible(failure, before):
     return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
 
 
-def differs(
-    expected: Any, got: Any, where: str = "", within: float = TOLERANCE
-) -> Failure | None:
+def differs(expected, got, where="", within=TOLERANCE) -> Failure | None:
     """Return a `Failure` where the two are not equal up to rounding, else None."""
     expected, got = np.asarray(expected), np.asarray(got)
     COMPARED[where] = got
@@ -351,5 +331,4 @@ def differs(
 
 
 def weights_of(subject: Subject, Q: Any, K: Any, mask: Any = None) -> Any:
-    """Return the weights, read off with values that are the unit vectors."""
     return subject.attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask)

@@ -11,8 +11,7 @@ from mha.laws.stack import Drawn
 from mha.laws.subject import FOUR
 from mha.laws.words import NotApplicable
 
-# So many scores may be in memory at once, and no more.
-MOST = 8e7
+MOST = 8e7  # so many scores may be in memory at once
 
 
 def matrices(rng, sizes, names=FOUR, integers=True):
@@ -24,7 +23,6 @@ def matrices(rng, sizes, names=FOUR, integers=True):
 
 
 def weights_for(subject, seed=0):
-    """Return weights of all layers that it has, in its sizes."""
     if subject.kind == "encoder":
         return Drawn(seed, subject.sizes)
     return [matrices(np.random.default_rng(seed), subject.sizes)]
@@ -38,7 +36,6 @@ def tokens_for(subject, X):
 
 
 def run(subject, given, weights, **options):
-    """Return the output for what `tokens_for` and `weights_for` give."""
     if subject.kind == "attention":
         return subject.attend(**given, **options)
     if subject.kind == "encoder":
@@ -130,7 +127,6 @@ def inputs_stay_untouched(subject, X, mask=None):
     for name, x in arrays.items():
         if not np.array_equal(x, before[name]):
             return Failure(before[name], x, f"{name} after the call")
-    return None
 
 
 @law(
@@ -146,8 +142,6 @@ def dtype_is_kept(subject, X, dtype, mask=None):
 
 
 def layers_of(*names, integers=True):
-    """Return cases: tokens, and these matrices of a layer."""
-
     def cases(rng, subject):
         for n in (2, 3):
             X = numbers(rng, n, subject.sizes.width, integers=integers).round(1)
@@ -183,7 +177,6 @@ def head_owns_its_columns(subject, X, **weights):
         alone = subject.attend(*(X @ W[:, own] for W, own in columns))
         if failure := differs(alone, heads[:, block], f"head {r}, alone at first"):
             return failure
-    return None
 
 
 @law(
@@ -210,7 +203,6 @@ def head_moves_its_own_slice(subject, X, **weights):
                 return failure
             if not differs(before, after):
                 return Failure("other numbers in its columns", "no change", where)
-    return None
 
 
 @law(
@@ -232,7 +224,6 @@ def concat_is_a_sum(subject, X, W_O, **weights):
             parts.append(subject.layer(X, only, sizes.heads))
         if failure := differs(sum(parts), Y, f"one block of W_O{muted} each"):
             return failure
-    return None
 
 
 @law(
@@ -295,7 +286,6 @@ def reference_cases(rng, subject):
 
 
 def equals_design(subject, n, loud, seed):
-    """Compare with correct attention of the design, heads and all."""
     sizes, rng = subject.sizes, np.random.default_rng(seed)
     if n * n * sizes.heads > MOST / 8:
         raise NotApplicable(f"{n} tokens take too much memory")
@@ -310,13 +300,10 @@ def equals_design(subject, n, loud, seed):
         three = [rng.standard_normal((*front, n, 4)) for front in fronts]
         given, weights = dict(zip("QKV", three, strict=True)), None
         given["Q"] = loud * given["Q"]
-    due, got = (
-        run(x, given, weights, is_causal=x.always_causal)
-        for x in (right(subject), subject)
-    )
-    where = f"{n} tokens, queries times {loud}"
+    ask = partial(run, given=given, weights=weights)
+    due, got = (ask(x, is_causal=x.always_causal) for x in (right(subject), subject))
     # Angles of many turns, and loud scores, may be in float32.
-    return differs(due, got, where, 1e-3)
+    return differs(due, got, f"{n} tokens, queries times {loud}", 1e-3)
 
 
 @law(

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from mha.laws.stack import Stack
-from mha.laws.subject import PADDING, Broke, Called, Layer, Sizes, Subject
+from mha.laws.subject import (
+    FOUR,
+    PADDING,
+    Broke,
+    Called,
+    Layer,
+    Sizes,
+    Subject,
+    results_in,
+)
 from mha.laws.words import Conventions, NotApplicable
 
 # What the parts are called: by us, by others, and by PyTorch.
@@ -22,45 +31,24 @@ NAMES = {
     "W_1": ("W_1", "linear1"), "W_2": ("W_2", "linear2"),
     "norm_1": ("norm_1", "norm1"), "norm_2": ("norm_2", "norm2"),
 }  # fmt: skip
-FOUR = ("W_Q", "W_K", "W_V", "W_O")
-COUNTS = (
-    "n_heads",
-    "num_heads",
-    "num_attention_heads",
-    "n_head",
-    "nhead",
-    "heads",
-    "h",
-)
-# One matrix for queries, keys and values, in this order.
-FUSED = ("qkv_proj", "qkv", "to_qkv", "Wqkv", "c_attn")
+COUNTS = "n_heads num_heads num_attention_heads n_head nhead heads h".split()
+FUSED = ("qkv_proj", "qkv", "to_qkv", "Wqkv", "c_attn")  # Q, K and V in one matrix
 GIVE = "give laws.check a laws.Adapter that builds and runs it"
 # Where numbers stand: which layer and what, a parameter, and which of its rows.
 Slots = dict[tuple[int, str], tuple[Any, slice]]
 
 
 class Lent:
-    """A module that lends its numbers, and is called as ``run(X, weights, n_heads)``.
+    """A module that lends its numbers, called as ``run(X, weights, n_heads)``."""
 
-    Laws write into copies, and at the end it holds the tensors, the modes and the
-    attributes that it came with.
-    """
-
-    def __init__(
-        self, module: Any, slots: Slots, sizes: Sizes, run: Callable[..., Any],
-        make: Callable[..., "Lent"] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, module, slots, sizes, run, make=None) -> None:
         self.module, self.slots, self.sizes = module, slots, sizes
-        # How it is called, and made in other sizes.
         self.run, self.make = run, make
         self.made: dict[tuple[int, int], Lent] = {}
         self.parameters, self.is_open = list(module.parameters()), False
-        # Other parameters that a design reads; the laws write into them too.
-        self.learned: list[str] = []
+        self.learned: list[str] = []  # parameters that a design reads
 
-    def __call__(
-        self, X: Any, weights: Any, n_heads: int, training: bool = False, **options: Any
-    ) -> Any:
+    def __call__(self, X, weights, n_heads, training=False, **options):
         """Write the weights, set the mode, and call."""
         if (X.shape[-1], n_heads) != self.sizes[:2]:
             other = self.in_other_sizes(X.shape[-1], n_heads)
@@ -72,10 +60,8 @@ class Lent:
             self._become(X.dtype)
             for (i, key), (parameter, rows) in self.slots.items():
                 given = layers[i].get(key) if i < len(layers) else None
-                if given is None:
-                    parameter.data[rows] = float(key.startswith("gain"))
-                else:
-                    parameter.data[rows] = given.detach().t()
+                empty = float(key.startswith("gain"))
+                parameter.data[rows] = empty if given is None else given.detach().t()
             self.module.train(training)
             for part, name, p in self.dropouts:
                 # What is dropped in eval mode too is a mistake, and is to be seen.
@@ -112,7 +98,6 @@ class Lent:
                 vars(part).update(attributes)
 
     def _become(self, dtype):
-        """Hold copies of all numbers, in this dtype."""
         if self.dtype != dtype:
             for t, data, _ in self.numbers:
                 is_float = data.is_floating_point()
@@ -157,7 +142,6 @@ def _dropouts(attributes):
 
 
 def part_of(module: Any, key: str) -> Any:
-    """Return the part of a module, by one of its names, or None."""
     found = (getattr(module, name, None) for name in NAMES[key])
     part: Any = next((x for x in found if x is not None), None)
     if type(part).__name__ == "Sequential":
@@ -179,41 +163,35 @@ def places(module: Any, key: str, i: int, weight: str, bias: str) -> Slots:
 
 
 def attention_places(module: Any, i: int = 0) -> Slots:
-    """Return where the matrices and biases of attention are."""
     if fused := next((x for x in FUSED if hasattr(module, x)), ""):
         slots, part = places(module, "W_O", i, "W_O", "b_O"), getattr(module, fused)
         return slots | _in_three(i, part.weight, part.bias)
     if not hasattr(module, "in_proj_weight"):
         four = (places(module, key, i, key, f"b_{key[-1]}") for key in FOUR)
         return {name: x for found in four for name, x in found.items()}
-    d = module.embed_dim
     if module.in_proj_weight is None:
-        raise TypeError(
-            f"it has kdim={module.kdim} and vdim={module.vdim}, where {d} is due"
-        )
+        got, due = f"kdim={module.kdim} and vdim={module.vdim}", module.embed_dim
+        raise TypeError(f"it has {got}, where {due} is due")
     slots = places(module, "W_O", i, "W_O", "b_O")
     return slots | _in_three(i, module.in_proj_weight, module.in_proj_bias)
 
 
 def _in_three(i, weight, bias):
-    """Return where queries, keys and values are in one matrix and one bias."""
-    slots, d = {}, weight.shape[0] // 3
-    for j, letter in enumerate("QKV"):
-        rows = slice(j * d, (j + 1) * d)
-        slots[i, f"W_{letter}"] = weight, rows
-        if bias is not None:
-            slots[i, f"b_{letter}"] = bias, rows
-    return slots
+    d, both = weight.shape[0] // 3, {"W": weight, "b": bias}
+    return {
+        (i, f"{x}_{letter}"): (parameter, slice(j * d, (j + 1) * d))
+        for j, letter in enumerate("QKV")
+        for x, parameter in both.items()
+        if parameter is not None
+    }
 
 
 def count_heads(module: Any) -> int:
-    """Return how many heads a module says it has, or 0."""
     told = (getattr(module, name, None) for name in COUNTS)
     return next((x for x in told if type(x) is int and x > 0), 0)
 
 
 def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
-    """Return a layer that has four linear layers and a number of heads."""
     slots, heads = attention_places(module), said.n_heads or count_heads(module)
     if not heads:
         name = type(module).__name__
@@ -229,15 +207,12 @@ def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
                 f"heads and d_model = {width}; {GIVE}"
             )
 
-    def remade(**sizes):
-        return lent_layer(make(**sizes), said, run, None)
-
+    remade = make and (lambda **sizes: lent_layer(make(**sizes), said, run, None))
     sizes = Sizes(width, heads, groups)
-    return Lent(module, slots, sizes, run(module) if run else module, make and remade)
+    return Lent(module, slots, sizes, run(module) if run else module, remade)
 
 
 def lent_encoder(module: Any, run: Any) -> Lent:
-    """Return an encoder, or one layer of it, with all its parts."""
     layers = list(getattr(module, "layers", [module]))
     slots: Slots = {}
     for i, layer in enumerate(layers):
@@ -271,38 +246,32 @@ def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
 
 
 class TorchLayer(Layer):
-    """torch.nn.MultiheadAttention, in which it is known what its padding means."""
-
-    padding_name = PADDING
+    padding_name = PADDING  # it is known what True means there
 
 
 def run_attention(module: Any) -> Callable[..., Any]:
     """Return how torch.nn.MultiheadAttention is called: True hides in its masks."""
 
-    def run(X, key=None, value=None, attn_mask=None, key_padding_mask=None, **options):
-        if key_padding_mask is not None:
-            options[PADDING] = ~key_padding_mask
+    def run(X, key=None, value=None, attn_mask=None, **options):
+        if PADDING in options:
+            options[PADDING] = ~options[PADDING]
+        tokens = X, X if key is None else key, X if value is None else value
 
         def attend(Q, K, V, mask):
             return module(Q, K, V, attn_mask=mask, **options)
 
-        tokens = X, X if key is None else key, X if value is None else value
         return _as_torch_reads(module, attend, tokens, attn_mask)
 
     return run
 
 
 def run_encoder(module: Any) -> Callable[..., Any]:
-    """Return how an encoder of torch.nn is called."""
     attention = next(iter(getattr(module, "layers", [module]))).self_attn
     return lambda X, mask=None: _as_torch_reads(attention, module, [X], mask)
 
 
 def _as_torch_reads(attention, run, tokens, mask):
-    """Run a layer of torch.nn: it gets a batch, and a mask that is True where hidden.
-
-    PyTorch takes its fast path only when query, key and value are one object.
-    """
+    """Run a layer of torch.nn: it gets a batch, and a mask that is True if hidden."""
     X, single = tokens[0], tokens[0].ndim == 2
     if mask is not None:
         shape: tuple[int, ...] = X.shape[-2], tokens[-1].shape[-2]
@@ -312,24 +281,21 @@ def _as_torch_reads(attention, run, tokens, mask):
         # Numbers are handed over as they are.
         mask = ~mask if "bool" in str(mask.dtype) else mask
         mask = mask[0] if len(mask) == 1 else mask
+    # PyTorch takes its fast path only when query, key and value are one object.
     laid_out = {id(x): x.unsqueeze(0) if single else x for x in tokens}
     if not attention.batch_first:
         laid_out = {key: x.transpose(0, 1) for key, x in laid_out.items()}
-    result = run(*(laid_out[id(x)] for x in tokens), mask)
-    Y, *weights = result if isinstance(result, tuple) else (result,)
+    Y, *weights = results_in(run(*(laid_out[id(x)] for x in tokens), mask))
     Y = Y if attention.batch_first else Y.transpose(0, 1)
     return Y[0] if single else Y, *weights
 
 
 def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
-    """Return the readings of a module, or say why there is none."""
     torch, target, name = sys.modules["torch"], called.target, called.name
-    for inner in ("_orig_mod", "module"):
-        if list(target._modules) == [inner]:
-            raise TypeError(
-                f"{name} is a wrapper around {type(target._modules[inner]).__name__}; "
-                f"give laws.check what it wraps, layer.{inner}"
-            )
+    for inner, wrapped in target._modules.items():
+        if inner in ("_orig_mod", "module") and len(target._modules) == 1:
+            around = f"{name} is a wrapper around {type(wrapped).__name__}"
+            raise TypeError(f"{around}; give laws.check what it wraps, layer.{inner}")
     if any(torch.nn.parameter.is_lazy(x) or x.is_meta for x in target.parameters()):
         raise TypeError(f"{name} has no numbers yet; call it once before laws.check")
     nn, ours = torch.nn, sys.modules.get("mha.nn")

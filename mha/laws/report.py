@@ -10,27 +10,23 @@ import numpy as np
 
 __all__ = ["Finding", "Report"]
 
-# In the order of the title, with its words.
-VERDICTS = {
+VERDICTS = {  # in the order of the title, with its words
     "holds": "hold", "broken": "broken", "raised": "raised an error",
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
 # So many broken laws are told in full, those first that few mistakes break, and those
-# last that nearly all do.
-IN_FULL = 2
-TELLING = (
+# last, behind all others, that nearly all do.
+IN_FULL, OTHERS = 2, ""
+ORDER = (
     "head_moves_its_own_slice", "batches_and_heads_stay_apart",
     "padding_changes_nothing", "mask_and_causal_both_hide", "future_leaves_past_alone",
     "self_only_mask", "masked_weights_are_zero", "rows_sum_to_one",
-    "scores_keep_unit_variance",
+    "scores_keep_unit_variance", OTHERS, "dtype_is_kept", "running_means",
+    "empty_rows_give_zero", "every_length_alike", "gradients_are_slopes",
+    "equals_reference",
 )  # fmt: skip
-VAGUE = (
-    "dtype_is_kept", "running_means", "empty_rows_give_zero", "every_length_alike",
-    "gradients_are_slopes", "equals_reference",
-)  # fmt: skip
-# What is expected where nothing came that a law could judge.
-ANSWER = "an array"
+ANSWER = "an array"  # expected where nothing came that a law could judge
 
 
 class Raised(str):
@@ -41,18 +37,10 @@ class Raised(str):
 class Finding:
     """What one law found about one subject.
 
-    Attributes
-    ----------
-    law, holds : Law, bool or None
-        Who was asked; None where the subject could not be asked, and `why` says so.
-    example, expected, got : dict, ndarray or str, ndarray or str
-        The smallest input found that breaks the law, what is due on it, and what came.
-    why, setup, shapes, subject : str
-        Where it broke, or why it was not asked; how a layer answered about attention;
-        the shapes in its last call; who was asked.
-    seed, declared, breach : int, bool, tuple
-        What fixes the cases; whether the law was declared broken; what failed first,
-        before it was made smaller: the subject in its mode, the inputs, the failure.
+    `holds` is None where the subject could not be asked, and `why` says so. `example`
+    is the smallest input found that breaks the law, `expected` what is due on it and
+    `got` what came. `setup` is how a layer answered about attention, and `breach` what
+    failed first: the subject in its mode, the inputs and the failure.
     """
 
     law: Any
@@ -110,7 +98,6 @@ class Finding:
 
 
 def _block(head, shown):
-    """Return a head, and below it a column of names and one of what they are."""
     column = max(map(len, shown)) + 6
     lines = [head]
     for name, text in shown.items():
@@ -120,13 +107,11 @@ def _block(head, shown):
 
 
 def _listed(names, by=0):
-    """Return names with commas, in lines that are moved to the right."""
     text = textwrap.fill(", ".join(names), WIDTH - by, break_on_hyphens=False)
     return textwrap.indent(text, " " * by)
 
 
 def _text(value):
-    """Return an array as nested rows with at most three decimals."""
     if not isinstance(value, np.ndarray):
         return str(value)
     if value.ndim > 2 and value.size <= 200:
@@ -158,22 +143,11 @@ def _number(x):
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What all laws found about one subject.
+    """What all laws found about one subject: `findings` has one entry for each law.
 
-    Attributes
-    ----------
-    subject, findings : str, tuple of Finding
-        What was checked, and one finding for each law.
-    search, advise : callable
-        Find the wrong version that gives the same wrong numbers, and what, if it is
-        said, explains what is broken.
-    seed, because : int, str
-        What fixes the cases, and why the declared laws are broken.
-    tried, unread : dict, list of str
-        What the subject was given: {"lengths": …, "batches": …, "dtypes": …}, and
-        arguments that look like a mask and were never handed anything.
-    code : tuple of str and list
-        What stands for the subject in code to paste, and what was said.
+    `tried` is what it was given, {"lengths": …, "batches": …, …}, and `unread`
+    are arguments that look like a mask and were never handed anything. `code` stands
+    for the subject in code to paste, beside what was said.
     """
 
     subject: str
@@ -220,8 +194,8 @@ class Report:
 
     def __repr__(self) -> str:
         told = sorted(self._blocks, key=_rank)
-        parts = [*self._opening(), *(text for _, text in told[:IN_FULL])]
-        parts.append("\n".join(_line(finding) for finding, _ in told[IN_FULL:]))
+        rest = "\n".join(f"✗ {f.law.name}: {f.law.slug}" for f, _ in told[IN_FULL:])
+        parts = [*self._opening(), *(text for _, text in told[:IN_FULL]), rest]
         parts += [self.likely, self.hinted, self._again(told), *self._rest()]
         return "\n\n".join(filter(None, parts))
 
@@ -239,8 +213,7 @@ class Report:
             return ""
         parts = [self.title]
         for verdict in ("broken", "raised"):
-            slugs = [f.law.slug for f in self.broken if f.verdict == verdict]
-            if slugs:
+            if slugs := self._slugs(verdict):
                 parts.append(textwrap.fill(f"{verdict}: {', '.join(slugs)}", ROW))
         parts = ["\n".join(parts), *self._opening()[1:]]
         if not any(f.holds is not None for f in self.findings):
@@ -251,8 +224,10 @@ class Report:
             parts.append("all of it: print(laws.check(...))")
         return "\n\n".join(filter(None, parts))
 
+    def _slugs(self, verdict):
+        return [f.law.slug for f in self.findings if f.verdict == verdict]
+
     def _opening(self):
-        """Return name and counts, and what one must know who sees no broken law."""
         return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
 
     @property
@@ -262,7 +237,6 @@ class Report:
 
     @cached_property
     def _blocks(self):
-        """Pairs of a finding and its block."""
         met: dict[Any, list[Finding]] = {}
         for f in self.broken:
             place = f.why.partition("\n")[0]
@@ -278,11 +252,9 @@ class Report:
         return "\n".join(["hint", *texts]) if texts else ""
 
     def _again(self, told):
-        """Return lines to paste that show the first example again."""
         if not told or self.code is None:
             return ""
-        f = told[0][0]
-        target, words = self.code
+        f, (target, words) = told[0][0], self.code
         case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
         said = "".join(f", {x}" for x in words)
         lines = [f"print(laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said}))"]
@@ -302,24 +274,17 @@ class Report:
         member, laws, inputs = self.likeness
         many = f"{laws} law{'s' * (laws > 1)}"
         same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
-        lines = [member.wrong, f"evidence: {same}"]
-        return "\n    ".join([f"behaves like zoo.{member.name}", *lines])
+        lines = f"behaves like zoo.{member.name}", member.wrong, f"evidence: {same}"
+        return "\n    ".join(lines)
 
     def _rest(self):
-        """Yield what is no failure: declared, not asked, held, tried."""
         reason = f", because {self.because}" * bool(self.because)
-        held, declared = (
-            [f.law.slug for f in self.findings if f.verdict == verdict]
-            for verdict in ("holds", "declared")
-        )
-        if declared:
+        if declared := self._slugs("declared"):
             yield f"~ broken as declared{reason}\n{_listed(declared, 4)}"
-        unasked = [
-            f"{_listed([x], 4)}\n{_listed(y, 8)}" for x, y in self.unasked.items()
-        ]
-        if unasked:
-            yield "\n".join(["– not asked", *unasked])
-        if held:
+        if self.unasked:
+            rows = ((_listed([x], 4), _listed(y, 8)) for x, y in self.unasked.items())
+            yield "\n".join(["– not asked", *(text for row in rows for text in row)])
+        if held := self._slugs("holds"):
             yield f"✓ held\n{_listed(held, 4)}"
         words = {"said": "", "batches": "batches of ", "masks": "masks ", "dtypes": ""}
         tried = [(words[x], self.tried[x]) for x in words if self.tried.get(x)]
@@ -330,7 +295,6 @@ class Report:
 
 
 def _block_of(first, *others):
-    """Return the block of a broken law, or of laws that all met the same error."""
     if first.expected is not ANSWER:
         return repr(first)
     laws = [f.law.slug for f in (first, *others)]
@@ -342,16 +306,9 @@ def _block_of(first, *others):
 
 
 def _rank(block):
-    """Return how telling a broken law is: first what few mistakes break."""
     finding = block[0]
-    slug, at = finding.law.slug, len(TELLING)
-    at = TELLING.index(slug) if slug in TELLING else at
-    at = at + 1 + VAGUE.index(slug) if slug in VAGUE else at
-    return finding.expected is not ANSWER, at
-
-
-def _line(finding):
-    return f"✗ {finding.law.name}: {finding.law.slug}"
+    slug = finding.law.slug if finding.law.slug in ORDER else OTHERS
+    return finding.expected is not ANSWER, ORDER.index(slug)
 
 
 def _code(x):
@@ -360,11 +317,8 @@ def _code(x):
 
 
 def _warning(name):
-    words = "mask_true='attend' or 'hide'"
-    if "bias" in name:
-        words = "mask_true='added'"
-    elif "len" in name:
-        words = "mask_shape='lengths'"
+    words = {"bias": "mask_true='added'", "len": "mask_shape='lengths'"}
+    words = next((words[x] for x in words if x in name), "mask_true='attend' or 'hide'")
     return (
         f"! the argument {name} looks like a mask and was never handed one, so no law "
         f"was asked about it: say {words}, or give a laws.Adapter without it"

@@ -7,15 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mha.encoder import encoder
-from mha.laws.subject import (
-    FOUR,
-    Array,
-    Called,
-    Sizes,
-    Subject,
-    Weights,
-    expect_shape,
-)
+from mha.laws.subject import FOUR, Called, Sizes, Subject, Weights, expect_shape
 from mha.laws.words import NotApplicable
 
 __all__ = ["encoder_weights"]
@@ -23,8 +15,7 @@ __all__ = ["encoder_weights"]
 # No two of 1, √d_k, d_k, √d_model, d_model are equal, or √n for n = 2 or 5 tokens.
 SMALL = Sizes()
 VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
-# What may stay in a layer whose two parts write nothing.
-LOUD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_1", "b_1")
+LOUD = "W_Q W_K W_V b_Q b_K b_V W_1 b_1".split()  # may stay where nothing is written
 
 
 def encoder_weights(
@@ -34,15 +25,8 @@ def encoder_weights(
 
     Parameters
     ----------
-    seed : int
-        Fixes all numbers.
-    n_layers, d_model, d_ff : int
-        The sizes; with d_model = 6, n_heads = 2 fits.
-
-    Returns
-    -------
-    layers : list of dict
-        Matrices, biases and gains.
+    seed, n_layers, d_model, d_ff : int
+        What fixes all numbers, and the sizes; with d_model = 6, n_heads = 2 fits.
 
     Examples
     --------
@@ -87,21 +71,16 @@ class Facts(NamedTuple):
 
 
 class Stack(Subject):
-    """An encoder of one layer, or of many."""
-
     kind = "encoder"
     tried = "tokens of shape (2, 6) and the weights of laws.encoder_weights(0)"
-    # A twin without them gets a value of 0 from every token.
-    reads_values = True
+    reads_values = True  # a twin without them gets a value of 0 from every token
     # The layers of a module, each as a subject; a function runs one alone as well.
     parts: Callable[[], list[Subject]] = list
 
     def __init__(self, called: Called, lead: int = 0, many: bool = False) -> None:
         super().__init__(called, lead)
-        # How many layers a law about the whole runs.
         self.many, self.depth = many, 2 if many else 1
-        # What was found out, by mode; all twins share it.
-        self.known: dict[str, Facts] = {}
+        self.known: dict[str, Facts] = {}  # by mode; all twins share it
         if "norm_first" in self.accepts:
             self.switch = "norm_first", (False, True)
 
@@ -109,11 +88,7 @@ class Stack(Subject):
     def sizes(self):
         return self.own or SMALL._replace(depth=self.depth)
 
-    def encode(
-        self, X: Array, layers: list[Weights], mask: Array | None = None, *,
-        is_causal: bool = False,
-    ) -> Array:  # fmt: skip
-        """Return the tokens after the layers with these weights."""
+    def encode(self, X, layers, mask=None, *, is_causal=False):
         if len(layers) != 1 and not self.many:
             raise NotApplicable("it is one layer")
         more, n_heads = (None,) * self.lead if X.ndim == 2 else (), self.sizes.heads
@@ -126,7 +101,7 @@ class Stack(Subject):
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)]
 
-    def with_places(self, weights: Weights, dtype: Any) -> Weights:
+    def with_places(self, weights, dtype):
         """Return the weights in this dtype, without biases if it has none."""
         return {
             name: W.astype(dtype, copy=False)
@@ -163,25 +138,20 @@ class Stack(Subject):
         return Facts(norm_first=firsts[0], final_norm=lasts[0])
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
-        """Run all of it on tokens, which ask, are asked and answer."""
+        """Run all of it on tokens of its width, which ask, are asked and answer."""
         if not (Q is K is V):
             raise NotApplicable("norms stand around its attention: check that alone")
-        X, layers = self.tokens(Q)
-        return self.encode(X, layers, mask, is_causal=is_causal)
-
-    def tokens(self, X: Array) -> tuple[Array, list[Weights]]:
-        """Return tokens of its width, and weights of all its layers."""
-        drawn = Drawn(0, self.sizes)
+        X, drawn = Q, Drawn(0, self.sizes)
         self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))
         layers = [self.with_places(w, X.dtype) for w in drawn]
         if not self.reads_values:
             deaf = ("W_V", "b_V") if self.takes_bias else ("W_V",)
             layers = [w | {x: 0 * w[x] for x in deaf} for w in layers]
-        return X @ E.round(1).astype(X.dtype), layers
+        X = X @ E.round(1).astype(X.dtype)
+        return self.encode(X, layers, mask, is_causal=is_causal)
 
-    def one_by_one(self, X: Array, layers: list[Weights]) -> Array:
-        """Return what its layers make of the tokens, each called by itself."""
+    def one_by_one(self, X, layers):
         parts: Any = self.parts() or [self] * len(layers)
         for part, weights in zip(parts, layers, strict=True):
             X = part.but(settings=self.settings).encode(X, [weights])
@@ -189,7 +159,6 @@ class Stack(Subject):
 
 
 def as_settings(facts: Facts) -> dict[str, Any]:
-    """Return what `mha.encoder` is told."""
     last = (None, None) if facts.final_norm else None
     return facts._asdict() | {"final_norm": last}
 

@@ -15,7 +15,9 @@ import sysconfig
 import textwrap
 import traceback
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -34,14 +36,12 @@ SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
 ROUNDING = 1e-13
+SEES_NOTHING = "it is always causal, and then a token sees nothing"
 LIBRARIES = {"site-packages", "dist-packages"}
 
 
 class Broke(Exception):
-    """The subject raised, or returned something that is no array.
-
-    It prints shortened; `text` holds all of it, and `where` the file and line.
-    """
+    """The subject raised, or returned no array; `where` is the file and line."""
 
     def __init__(self, text: str, where: str = "") -> None:
         super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
@@ -53,7 +53,6 @@ class WrongShape(Broke):
 
 
 def line_of(error: BaseException) -> str:
-    """Return the deepest line of somebody's own code that led to the error."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         if not frame.filename.startswith(NOT_OWN) and not LIBRARIES & {*path.parts}:
@@ -62,7 +61,6 @@ def line_of(error: BaseException) -> str:
 
 
 def results_in(result: Any) -> list[Any]:
-    """Return the output, and what came with it; a nested list is one output."""
     several = isinstance(result, tuple | list) and bool(result)
     return [*result] if several and not isinstance(result[0], list) else [result]
 
@@ -82,7 +80,6 @@ def as_numbers(x: Any) -> Array | None:
 
 
 def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
-    """Raise `WrongShape` where the output has another shape."""
     if Y.shape != shape:
         raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
 
@@ -101,13 +98,10 @@ def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> 
 
 
 class Called(NamedTuple):
-    """What is called, and what it has a place for."""
-
     target: Any
     name: str
     accepts: frozenset[str] = frozenset()
-    # What has no default value, and so is handed over in every call.
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()  # what has no default value
 
 
 class Sizes(NamedTuple):
@@ -130,47 +124,33 @@ class Subject:
     kind = "attention"
     tried = "Q, K, V of shape (2, 2)"
     said = Conventions()
-    # A function of torch: tensors go in, and an array comes out.
-    tensors = False
+    tensors = False  # a function of torch: tensors go in, and an array comes out
     takes_bias = False
-    # What other tokens are called, for layers that may attend to them.
-    other_names: Any = None
-    # The sizes that a module has; a function takes any.
-    own: Sizes | None = None
+    other_names: Any = None  # what a layer calls the other tokens it may attend to
+    own: Sizes | None = None  # the sizes that a module has; a function takes any
     # What every law must hold with: the name of a switch, and its positions.
     switch: tuple[str, tuple[bool, ...]] | None = None
-    # Backwards goes the sum of Y times this, if anything.
-    direction: Any = None
-    # Whether arguments are handed on without being copied.
-    borrows = False
-    # Floats are handed over in this dtype.
-    cast: str | None = None
-    # A mask of one row stays so, unless it goes through an adapter.
-    spreads = False
-    # What it was made of: the target, what was said, and a factory.
-    source: Any = None
-    # The same, asked one token at a time through its cache.
-    step: Any = None
-    # Whether keys that nobody may attend to go through an argument of their own.
-    splits = False
-    # What a law asks it; layers answer `layer` with numbers, and encoders `encode`.
-    # attend(Q, K, V, mask=None, *, is_causal=False, heads=1)
+    direction: Any = None  # backwards goes the sum of Y times this, if anything
+    borrows = False  # whether arguments are handed on without being copied
+    cast: str | None = None  # the dtype in which floats are handed over
+    spreads = False  # an adapter: masks of one row are spread over all queries
+    source: Any = None  # the target, what was said, and a factory
+    step: Any = None  # the same, asked one token at a time through its cache
+    splits = False  # whether padding goes through an argument of its own
+    # attend(Q, K, V, mask=None, *, is_causal=False, heads=1); layers answer `layer`
+    # with numbers too, and encoders `encode`.
     attend: Callable[..., Array]
 
     def __init__(self, called: Called, lead: int = 0) -> None:
         self.target, self.name, self.accepts, self.needs = called
-        # How many axes it wants in front of the tokens.
-        self.lead = lead
-        # What is handed over in every call.
-        self.settings: Options = {}
+        self.lead = lead  # how many axes it wants in front of the tokens
+        self.settings: Options = {}  # what is handed over in every call
         # What one call gave: weights, and slopes, those of its arguments first.
         self.weights: Array | None = None
         self.slopes: list[Any] = []
         # How it was asked, and what was tried; all twins share both.
         self.log: dict[str, str] = {}
-        self.trace: dict[str, set[Any]] = {
-            name: set() for name in ("lengths", "batches", "masks", "dtypes")
-        }
+        self.trace: dict[str, set[Any]] = defaultdict(set)
 
     @property
     def sizes(self) -> Sizes:
@@ -182,25 +162,23 @@ class Subject:
 
     @functools.cached_property
     def designs(self) -> tuple[Any, ...]:
-        """The designs that change how it attends, with the numbers that it learns."""
-        for design in self.said.bends:
-            if design.learned and not hasattr(self.target, "read"):
-                raise ValueError(f"{design!r} names a parameter, and it has none")
-        return tuple(
-            x.bound(self.target.read) if x.learned else x for x in self.said.bends
-        )
+        bound = []
+        for x in self.said.bends:
+            if x.learned and not hasattr(self.target, "read"):
+                raise ValueError(f"{x!r} names a parameter, and it has none")
+            numbers = {key: self.target.read(name) for key, name in x.learned.items()}
+            bound.append(replace(x, **numbers) if numbers else x)
+        return tuple(bound)
 
     @property
     def ordered(self) -> bool:
-        """Whether the design counts positions, so that n_q = n_k."""
         return any(design.ordered for design in self.designs)
 
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
-        """Change nothing that stays; a module gets its numbers back afterwards."""
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
 
     @property
-    def needs_mask(self) -> bool:
+    def needs_mask(self):
         return any(map(MASK_LIKE.search, self.needs))
 
     @property
@@ -222,7 +200,6 @@ class Subject:
 
     @property
     def why_no_mask(self) -> str:
-        """Why masks are not asked, where `mask_name` is None."""
         if not self.unread_masks:
             return "it takes no mask"
         say = "say mask_true and mask_shape, for example mask_true='hide'"
@@ -258,16 +235,13 @@ class Subject:
 
     def _gives_as_many(self, *shape):
         X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
-        twin = self.but(trace={name: set() for name in self.trace}, log={})
+        twin = self.but(trace=defaultdict(set), log={})
         try:
             return twin.attend(X, X, X, heads=2).shape[:-1] == shape[:-1]
         except (Broke, NotApplicable):
             return False
 
-    def attend_with_weights(
-        self, Q: Array, K: Array, V: Array, mask: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Return the output of one head and the weights that came with it."""
+    def attend_with_weights(self, Q, K, V, mask=None):
         asking = {self.weights_name: True} if self.weights_name else {}
         twin = self.with_settings(**asking).but(weights=None)
         Y, A = twin.attend(Q.copy(), K.copy(), V, mask), twin.weights
@@ -275,12 +249,11 @@ class Subject:
         if A is not None:
             A = A[(0,) * (A.ndim - len(due))][..., : Q.shape[-2], :]
         if A is None or A.shape != due:
-            of = "" if A is None else f" of shape {due}"
+            of = f" of shape {due}" * (A is not None)
             raise NotApplicable(f"it returns no attention weights{of}")
         return Y, A
 
     def backwards(self, ask: Callable[[Self], Array], direction: Array) -> list[Any]:
-        """Return what arrives at each argument when sum(Y * direction) goes back."""
         if not self.tensors:
             raise NotApplicable("its gradients are out of reach")
         if self.cast not in (None, "float64"):
@@ -290,18 +263,15 @@ class Subject:
         return twin.slopes
 
     def but(self, **facts: Any) -> Self:
-        """Return a twin that differs in these attributes."""
         twin = copy.copy(self)
         vars(twin).update(facts)
         return twin
 
     def with_settings(self, **settings: Any) -> Self:
-        """Return a twin that gets these arguments too, in every call."""
         return self.but(settings=self.settings | settings)
 
     @property
     def mode(self) -> str:
-        """How it is run, in words."""
         rest = dict(self.settings)
         training, parts = rest.pop("training", None), []
         if training is not None:
@@ -318,7 +288,6 @@ class Subject:
         return [self.with_settings(**{name: x}) for x in positions]
 
     def all_modes(self) -> list[Self]:
-        """Return the subject in every mode there is."""
         name = self.weights_name if self.kind != "encoder" else None
         return [
             variant.with_settings(**more).but(direction=direction)
@@ -330,7 +299,6 @@ class Subject:
         ]
 
     def trained_and_not(self) -> list[Self]:
-        """Return the subject in train mode and in eval mode."""
         if "training" not in self.accepts:
             raise NotApplicable("it has no train mode and no eval mode")
         if self.switch == ("training", (False,)):
@@ -338,46 +306,35 @@ class Subject:
         return [self.with_settings(training=training) for training in (True, False)]
 
     def scaled(self, weights: Weights, d_k: int) -> Weights:
-        """Return weights with which its scale, if one was said, comes to 1/√d_k."""
         if (factor := self.said.factor(d_k)) == 1:
             return weights
         self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
         asking = {"W_Q", "b_Q"} & weights.keys()
         return weights | {name: weights[name] * factor for name in asking}
 
-    def options(
-        self, X: Array, n_k: int, mask: Any, is_causal: bool, heads: int = 1
-    ) -> Options:
-        """Return the keyword arguments of one call on tokens X and n_k keys."""
-        options: Options = {}
+    def options(self, X, n_k, mask, is_causal, heads=1):
+        options = {}
         batch, n_q = len(X) if X.ndim > 2 else 1, X.shape[-2]
         if mask is None and self.needs_mask:
             mask = np.ones((n_q, n_k), bool)
         if mask is not None:
             if self.mask_name is None:
                 raise NotApplicable(self.why_no_mask)
-            self._expect_something_left(mask, n_q, n_k)
+            if mask.dtype == bool and self.always_causal:
+                shown = np.broadcast_to(mask, (*mask.shape[:-2], n_q, n_k))
+                left = shown & np.tri(n_q, n_k, dtype=bool)
+                if (shown.any(-1) & ~left.any(-1)).any():
+                    raise NotApplicable(SEES_NOTHING)
             options = self._masks(mask, X, (batch, heads, n_q, n_k))
         if is_causal and not self.takes_causal:
             raise NotApplicable("it has no is_causal")
-        if is_causal and not self.always_causal:
-            options["is_causal"] = True
+        options |= {"is_causal": True} if is_causal and not self.always_causal else {}
         self.trace["batches"].add(batch)
         self.trace["lengths"].update((n_q, n_k))
         self.trace["dtypes"].add(self.cast or str(X.dtype))
         return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
 
-    def _expect_something_left(self, mask, *shape):
-        if mask.dtype == bool and self.always_causal:
-            shown = np.broadcast_to(mask, (*mask.shape[:-2], *shape))
-            left = shown & np.tri(*shape, dtype=bool)
-            if (shown.any(-1) & ~left.any(-1)).any():
-                raise NotApplicable(
-                    "it is always causal, and then a token sees nothing"
-                )
-
     def _masks(self, mask, X, sizes):
-        """Return a mask as it is handed over, under its name."""
         mask, axes = mask[:, None] if mask.ndim == 3 else mask, "b1qk"
         if X.ndim < 4:
             axes = {2: "qk", 3: "bqk" if self.kind == "attention" else axes}[X.ndim]
@@ -398,14 +355,12 @@ class Subject:
             return padding
         return padding | {self.mask_name: lay_out(rest, sizes)}
 
-    def note_shapes(self, given: Options, options: Options) -> None:
-        """Keep the shapes of a call for the report."""
+    def note_shapes(self, given, options):
         arrays = (given | options).items()
         parts = (f"{x} {y.shape}" for x, y in arrays if isinstance(y, np.ndarray))
         self.log["shapes"] = ", ".join(parts)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
-        """Call `function`, and return its first result as an array."""
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -425,7 +380,6 @@ class Subject:
         return answer
 
     def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
-        """Call `function`, as it is called underneath."""
         seen: dict[int, Any] = {}
         args, options = each_array([[*args], options], self._handed_over, seen)
         if not self.tensors:
@@ -441,7 +395,10 @@ class Subject:
                     Y.backward(self._backwards_from(Y))
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
-                self.slopes = _slopes(*leaves)
+                asking = [x for x in leaves if getattr(x, "requires_grad", False)]
+                zeros = torch.zeros_like
+                grads = (zeros(x) if x.grad is None else x.grad for x in asking)
+                self.slopes = [*map(as_numbers, grads)]
         return result
 
     def _backwards_from(self, Y):
@@ -452,7 +409,6 @@ class Subject:
         return direction
 
     def _handed_over(self, x):
-        """Return an array as it is handed over: a copy, cast, a tensor."""
         x, is_float = x if self.borrows else x.copy(), x.dtype.kind == "f"
         cast = self.cast if is_float else None
         if cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
@@ -467,17 +423,7 @@ class Subject:
         return tensor.requires_grad_(is_float and self.direction is not None)
 
 
-def _slopes(*leaves):
-    """Return what has arrived at each tensor."""
-    asking = [x for x in leaves if getattr(x, "requires_grad", False)]
-    return [
-        as_numbers(x.new_zeros(x.shape) if x.grad is None else x.grad) for x in asking
-    ]
-
-
 class Attention(Subject):
-    """A function of Q, K and V."""
-
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Attend; `heads` is for layers, which have more than one."""
         try:
@@ -487,10 +433,8 @@ class Attention(Subject):
         except Broke:
             if Q.shape[-1] == V.shape[-1]:
                 raise
-            # Some, such as that of JAX, want values as wide as the keys.
-            parts = [
-                self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)
-            ]
+        # Some, such as that of JAX, want values as wide as the keys.
+        parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)]
         return np.concatenate(parts, -1)[..., : V.shape[-1]]
 
     def _attend_once(self, Q, K, V, mask, is_causal):
@@ -498,12 +442,10 @@ class Attention(Subject):
         if (factor := self.said.factor(Q.shape[-1])) != 1:
             self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
             Q = Q * factor
-        if more > 0:
-            # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
-            front = (slice(None),) * (Q.ndim - 2) + (None,) * more
-            Q, K, V = Q[front], K[front], V[front]
-        groups = self.said.n_kv_heads if more > 0 else None
-        if groups:
+        # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
+        front = (slice(None),) * (Q.ndim - 2) + (None,) * more
+        Q, K, V = (x[front] if more > 0 else x for x in (Q, K, V))
+        if groups := self.said.n_kv_heads if more > 0 else None:
             # All heads alike: two queries share the keys of each group.
             Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
         heads = Q.shape[1] if Q.ndim == 4 else 1
@@ -515,8 +457,6 @@ class Attention(Subject):
 
 
 class Layer(Subject):
-    """A function of tokens, a dict of matrices and the number of heads."""
-
     kind = "layer"
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
@@ -530,8 +470,7 @@ class Layer(Subject):
         for part in parts_of(V, Q):
             if plain:
                 self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
-                three = (Q, K, part)
-                q, *rest = (np.tile(x, heads) if heads > 1 else x for x in three)
+                q, *rest = (np.tile(x, heads) for x in (Q, K, part))
                 weights = dict.fromkeys(FOUR, np.eye(q.shape[-1], dtype=q.dtype))
                 others = {} if same else dict(zip(("X_k", "X_v"), rest, strict=True))
                 options = {"is_causal": is_causal} | others
@@ -583,7 +522,6 @@ class Layer(Subject):
         return Y[..., :n_q, : heads * d]
 
     def _sizes_for(self, Q, heads):
-        """Return sizes with room for Q, K and V."""
         d, groups = Q.shape[-1], self.said.n_kv_heads or 3 * heads
         count = 2 * groups if self.said.n_kv_heads else groups
         while count < max(heads, 3):
@@ -592,25 +530,21 @@ class Layer(Subject):
 
     @property
     def other_names(self) -> Any:
-        """What it calls the tokens that are asked and those that answer, or None."""
         return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
     def layer(
-        self, X: Array, weights: Weights, n_heads: int, mask: Array | None = None, *,
-        X_k: Array | None = None, X_v: Array | None = None, is_causal: bool = False,
-    ) -> Array:  # fmt: skip
-        """Return the output for tokens `X` and these matrices."""
+        self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
+    ):
         others = [] if X_k is None else [X_k, X_k if X_v is None else X_v]
         if others and self.other_names is None:
             raise NotApplicable("it knows self-attention only")
         weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
         more = (None,) * self.lead if X.ndim == 2 else ()
         X, *others = (x[more] for x in (X, *others))
-        n_k = (others or [X])[0].shape[-2]
+        n_k = [X, *others][-1].shape[-2]
         options = self.options(X, n_k, mask, is_causal, n_heads)
         names = self.other_names or ()
-        if self.needs & {*names}:
-            others = others or [X, X]
+        others = others or [X, X] * bool(self.needs & {*names})
         options |= zip(names, others, strict=False)
         self.note_shapes({"X": X, "W_Q": weights["W_Q"]}, options)
         Y = self.call(self.target, X, weights, n_heads, **options)
@@ -619,7 +553,6 @@ class Layer(Subject):
 
 
 def parts_of(V: Array, Q: Array) -> list[Array]:
-    """Return the values cut into parts as wide as Q; the last is filled with 0."""
     if (width := Q.shape[-1]) == V.shape[-1]:
         return [V]
     missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]
@@ -640,10 +573,7 @@ def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
 
 
 def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
-    """Return tokens X and matrices W with X W = table, as far as `width` allows.
-
-    Few tokens are unit vectors. More are read off a singular value decomposition.
-    """
+    """Return tokens X and matrices W with X W = table: unit vectors, or by an SVD."""
     front, widths = tables[0].shape[:-1], [t.shape[-1] for t in tables]
     flat = np.concatenate([t.reshape(-1, t.shape[-1]) for t in tables], 1)
     n, dtype = len(flat), flat.dtype

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from mha import zoo
-from mha.laws import calls, designed, encoders, layers, masks, weights
+from mha.laws import calls, designed, encoders, layers, masks
 from mha.laws.adapter import Adapter, as_subject
-from mha.laws.alike import lookalike
-from mha.laws.hints import hints
+from mha.laws.hints import hints, lookalike
 from mha.laws.judge import Law
 from mha.laws.report import Finding, Report
 from mha.laws.words import Conventions, in_code
@@ -35,24 +34,20 @@ def _laws_in(*modules):
 
 # What must be true of attention, in the order of the book; a new law is found in its
 # module. Then what else a call may ask: batches, other masks, gradients, dtypes.
-ATTENTION, CALLS = _laws_in(weights, masks, layers), _laws_in(calls)
+ATTENTION, CALLS = _laws_in(masks, layers), _laws_in(calls)
 ALL = ATTENTION + CALLS
-# What must be true of all that surrounds attention; asked of encoders only.
-ENCODER = _laws_in(encoders)
-# What must be true of one design each; asked where it is declared.
-DESIGN = _laws_in(designed)
-# What an encoder is asked as a whole, and not about its attention alone.
-WHOLE = (
-    masks.empty_rows_give_zero,
-    masks.future_leaves_past_alone,
-    masks.padding_changes_nothing,
-    masks.self_only_mask,
-    layers.equals_reference,
+ENCODER = _laws_in(encoders)  # of all that surrounds attention
+DESIGN = _laws_in(designed)  # of one design each, where it is declared
+WHOLE = (  # of an encoder as a whole, and not of its attention alone
+    masks.empty_rows_give_zero, masks.future_leaves_past_alone,
+    masks.padding_changes_nothing, masks.self_only_mask, layers.equals_reference,
     *ENCODER,
-)
+)  # fmt: skip
 # The laws without which no other says anything; nothing is called before the first.
-FIRST = calls.calls_do_not_remember, calls.calls_agree
-SILENT = "a call remembers the calls before it", "two calls on the same input differ"
+FIRST = {
+    calls.calls_do_not_remember: "a call remembers the calls before it",
+    calls.calls_agree: "two calls on the same input differ",
+}
 
 
 def check(
@@ -92,10 +87,8 @@ def check(
 
     Raises
     ------
-    TypeError
-        If `subject` is nothing that attends, with what is accepted.
-    ValueError
-        If `only` or `breaks` names no law, or `because` comes without `breaks`.
+    TypeError, ValueError
+        If `subject` is nothing that attends; if a law or a word is not known.
 
     Examples
     --------
@@ -116,28 +109,23 @@ def check(
             f = law.check(subject, seed)
             known[law] = f = replace(f, declared=f.declared or law in declared)
             wrong = f.holds is False and not isinstance(f.expected, str)
-            if law in FIRST and wrong:
-                why = SILENT[FIRST.index(law)]
+            if wrong and (why := FIRST.get(law)):
                 known = {x: Finding(x, None, why=why, seed=seed) for x in asked} | known
                 break
     findings = tuple(known[law] for law in asked)
     tried = {name: sorted(x) for name, x in subject.trace.items()}
     tried["said"] = in_code(subject.said.said())
-    named = partial(lookalike, subject, findings)
-    advise = partial(hints, subject, findings, seed)
     if any(f.declared and f.law not in declared for f in findings):
         because = because or ", ".join(map(repr, subject.said.design))
-    code = code_of(subject), tried["said"]
     return Report(
-        subject.name, findings, named, advise, seed, because, tried,
-        subject.unread_masks, code,
+        subject.name, findings, partial(lookalike, subject, findings),
+        partial(hints, subject, findings, seed), seed, because, tried,
+        subject.unread_masks, (code_of(subject), tried["said"]),
     )  # fmt: skip
 
 
 def code_of(subject: Any) -> str:
-    """Return what stands for a subject in code to paste."""
-    target = subject.source and subject.source[0]
-    if isinstance(target, Adapter):
+    if isinstance((subject.source or [None])[0], Adapter):
         return "adapter"
     named = subject.own is None and subject.name.replace(".", "").isidentifier()
     return subject.name if named else "layer"
@@ -158,24 +146,20 @@ def parametrize(
     """
     import pytest  # not where no test is run
 
-    subject, declared = (
-        as_subject(subject, Conventions(**conventions), make),
-        _chosen(breaks),
-    )
+    subject = as_subject(subject, Conventions(**conventions), make)
+    declared = _chosen(breaks)
 
     def ask(law: Law) -> None:
         __tracebackhide__ = True
-        told: dict[str, Any] = {"breaks": [law], "because": because}
-        told = told if law in declared else {}
+        told: Any = {"breaks": [law], "because": because} if law in declared else {}
         report = check(subject, [law], seed, **told)
         if report.unasked:
             pytest.skip(next(iter(report.unasked)))
         if report.complaint:
             raise AssertionError(report.complaint)
 
-    items = [
-        pytest.param(partial(ask, law), id=law.slug) for law in asked_of(subject, None)
-    ]
+    asked = asked_of(subject, None)
+    items = [pytest.param(partial(ask, law), id=law.slug) for law in asked]
     return pytest.mark.parametrize("ask", items)
 
 
@@ -198,12 +182,11 @@ def assert_lawful(
     subject = as_subject(subject, Conventions(**conventions), make)
     asked = asked_of(subject, None, except_)
     report = check(subject, asked, seed, breaks=breaks, because=because)
-    if complaint := report.complaint:
-        raise AssertionError(complaint)
+    if report.complaint:
+        raise AssertionError(report.complaint)
 
 
 def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
-    """Return the laws to ask of a subject: by default all, and of encoders more."""
     declared = {type(design).__name__ for design in subject.said.design}
     declared |= {"step"} if subject.step else set()
     everything = (*ALL, *(law for law in DESIGN if law.of in declared))
@@ -213,7 +196,6 @@ def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
 
 
 def _chosen(laws):
-    """Return the laws that are named, or are laws."""
     by_slug = {law.slug: law for law in (*ALL, *ENCODER, *DESIGN)}
     laws = [laws] if isinstance(laws, str | Law) else list(laws)
     for name in laws:
@@ -225,15 +207,7 @@ def _chosen(laws):
 
 @dataclass(frozen=True)
 class KillMatrix:
-    """Say which law kills which member; computed, never typed.
-
-    Attributes
-    ----------
-    rows, columns : tuple of str
-        Names of the members, the correct one first, and slugs of the laws.
-    killed : ndarray of bool, shape (len(rows), len(columns))
-        True where the law of the column does not hold for the member of the row.
-    """
+    """Which law (a column, by its slug) kills which member (a row, by its name)."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -251,15 +225,10 @@ class KillMatrix:
 def kill_matrix(
     laws: Iterable[Law] | None = None, members: Iterable[Any] | None = None
 ) -> KillMatrix:
-    """Put every member of the zoo to every law.
+    """Put every member of `mha.zoo.ALL`, or these, to all laws, or to some of your own.
 
-    Parameters
-    ----------
-    laws : iterable of Law, optional
-        Laws of your own; by default those of `ALL`, and for encoders those of `WHOLE`.
-    members : iterable of Member or EncoderMember, optional
-        Whom to judge: those of `mha.zoo.ALL`, or `mha.zoo.ENCODERS`. A mistake that
-        only tensors show is seen where torch is installed.
+    Encoders, such as `mha.zoo.ENCODERS`, are put to those of `WHOLE`. A mistake that
+    only tensors show is seen where torch is installed.
 
     Examples
     --------
@@ -282,7 +251,8 @@ def kill_matrix(
 @functools.cache
 def _is_killed(member, law):
     # What differs from call to call says nothing where two calls are compared.
-    random = law is not FIRST[1] and _is_killed(member, FIRST[1])
+    first = calls.calls_agree
+    random = law is not first and _is_killed(member, first)
     return not random and law.breaks(_subject_of(member))
 
 

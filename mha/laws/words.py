@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mha.laws.designs import Design, as_designs
+from mha.laws.designs import as_designs
 
 __all__ = ["Conventions", "NotApplicable"]
 
@@ -37,19 +37,15 @@ TRUTH = ("True or False", lambda x: type(x) is bool)
 AXES = (
     '"lengths", or b, h, q, k in this order with k last and 1 between, such as "b1qk"'
 )
+SCALE = "a number above 0, or a function of d_k", lambda x: callable(x) or _above(x)
 SHAPE = re.compile("lengths|(?=.{1,4}$)1*b?1*h?1*q?1*k")
-# What each word may be, and whether it is.
-RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {  # what each word may be
     "mask_true": _one_of("attend", "hide", "added"),
     "mask_shape": (AXES, lambda x: SHAPE.fullmatch(str(x))),
     "layout": _one_of("bhnd", "bnhd"),
-    "n_heads": COUNT,
-    "n_kv_heads": COUNT,
+    **dict.fromkeys(("n_heads", "n_kv_heads"), COUNT),
     "positional": TRUTH,
-    "scale": (
-        "a number above 0, or a function of d_k",
-        lambda x: callable(x) or _above(x),
-    ),
+    "scale": SCALE,
     "causal": _one_of("top-left", "bottom-right", "built in"),
     "final_norm": TRUTH,
     "tolerance": ("a number from 0 on", lambda x: x == 0 or _above(x)),
@@ -70,42 +66,27 @@ class Conventions:
 
     Parameters
     ----------
-    design : Design, str, or list of both, optional
+    design : Design, str, or list of both
         What it changes on purpose, such as ``[rotary(500000), window(4096)]`` or
-        "rotary(500000), window(4096)". The laws compare with correct attention of this
-        design, spare it what that breaks too, and ask the laws of the design.
-    mask_true : {"attend", "hide", "added"}, optional
-        What True means in a mask. "added": 0 and -inf are added to the scores. By
-        default "attend", and "added" where the argument is called `attn_bias`. If it
-        is said, `key_padding_mask` (batch, n_k) beside a mask gets padding, too.
-    mask_shape : str, optional
-        The axes of a mask, out of b, h, q, k and 1, for example "qk" or "b1qk"; or
-        "lengths": visible keys are counted, and only padding is asked. By default
-        "qk"; behind a batch "b1qk", in a function of (b, n, d) "bqk"; "lengths" where
-        the argument is called so. Unless it is said, or an adapter is asked, one row
-        that is for all queries has 1 in the place of q.
-    layout : {"bhnd", "bnhd"}, optional
-        The axes that an attention function needs. By default it is tried.
-    n_heads : int, optional
-        How many heads a module has, if no attribute such as `n_heads` tells.
-    n_kv_heads : int, optional
-        Keys and values have this many heads, which groups of queries share. A layer
-        gets W_K and W_V with ``n_kv_heads * d_k`` columns.
-    positional : bool, default False
-        The order of tokens counts. Laws that permute or double them are not asked.
-    scale : float or callable, optional
-        By what scores are multiplied, or a function of d_k. By default 1/√d_k.
-    causal : {"top-left", "bottom-right", "built in"}, optional
-        Where a causal mask begins when n_q ≠ n_k. "built in": no token ever sees a
-        later one, and laws that need more are not asked.
-    final_norm : bool, optional
-        Whether an encoder ends with one more norm. By default it is tried.
-    tolerance : float, optional
-        How far numbers may be off, relative to the largest if that is above 1.
-    dtype : {"float64", "float32", "float16", "bfloat16"}, optional
-        Inputs are cast to it. By default they are float64.
-    device : str, optional
-        Where tensors are put, such as "cuda".
+        "rotary(500000), window(4096)". The laws compare with correct attention of it.
+    mask_true : {"attend", "hide", "added"}
+        What True means in a mask; "added": 0 and -inf are added to the scores. If it is
+        said, `key_padding_mask` (batch, n_k) beside a mask gets padding, too.
+    mask_shape, layout : str
+        The axes of a mask, out of b, h, q, k and 1, such as "b1qk", or "lengths" where
+        visible keys are counted; those of an attention function, "bhnd" or "bnhd".
+    n_heads, n_kv_heads : int
+        How many heads a module has, if no attribute tells; how many keys and values
+        have, which groups of queries share.
+    positional, final_norm : bool
+        Whether the order of tokens counts; whether an encoder ends with one more norm.
+    scale, tolerance : float
+        By what scores are multiplied, or a function of d_k, by default 1/√d_k; how far
+        numbers may be off, relative to the largest if that is above 1.
+    causal : {"top-left", "bottom-right", "built in"}
+        Where a causal mask begins when n_q ≠ n_k; "built in": always.
+    dtype, device : str
+        What inputs are cast to, and where tensors are put, such as "cuda".
 
     Raises
     ------
@@ -139,7 +120,7 @@ class Conventions:
                 raise ValueError(f"{name} must be {rule}, got {given!r}")
 
     @property
-    def bends(self) -> tuple[Design, ...]:
+    def bends(self) -> tuple[Any, ...]:
         """The designs that change how a head attends."""
         return tuple(design for design in self.design if not design.implies)
 
@@ -166,9 +147,7 @@ class Conventions:
         scale = self.scale(d_k) if callable(self.scale) else self.scale
         return 1 / (d_k**0.5 * scale)
 
-    def mask_of(
-        self, mask: Array, sizes: tuple[int, ...], axes: str, dtype: Any
-    ) -> Any:
+    def mask_of(self, mask, sizes, axes, dtype):
         """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k."""
         whole = np.broadcast_to(mask, sizes)
         if axes == "lengths":
@@ -179,8 +158,7 @@ class Conventions:
                 if (whole != first).any():
                     raise NotApplicable(f"its masks have no axis {letter}")
                 whole = first
-        size = dict(zip("bhqk1", (*sizes, 1), strict=True))
-        shape = tuple(size[letter] for letter in axes)
+        shape = tuple((*sizes, 1)["bhqk1".index(letter)] for letter in axes)
         # Who writes into a mask writes into the one of the law, if it may stay one.
         if mask.shape != shape:
             mask = (mask if mask.size == whole.size else whole.copy()).reshape(shape)
@@ -191,7 +169,6 @@ class Conventions:
         return ~mask if self.mask_true == "hide" else mask
 
     def forgives(self, expected: Any, got: Any) -> bool:
-        """Whether a difference is within what was said about tolerance or dtype."""
         if isinstance(expected, str) or np.shape(expected) != np.shape(got):
             return False
         slack = max(self.tolerance or 0.0, 2 * EPS.get(str(self.dtype), 0.0))
@@ -206,7 +183,6 @@ def near(expected: Array, got: Any, within: float, *, equal_nan: bool = False) -
 
 
 def _lengths(whole):
-    """Return how many keys each sequence sees, if these are the first ones."""
     counts = whole.sum(-1)
     padding = np.arange(whole.shape[-1]) < counts[:, :1, :1, None]
     if (whole != padding).any():
@@ -215,7 +191,6 @@ def _lengths(whole):
 
 
 def in_code(words: dict[str, Any]) -> list[str]:
-    """Return words as they are written in a call; designs as one text."""
     if "design" in words:
         words = words | {"design": ", ".join(map(repr, words["design"]))}
     return [f"{name}={x!r}" for name, x in words.items()]

@@ -1,6 +1,5 @@
 """What is right, however it is written: functions, layers and adapters."""
 
-import functools
 import math
 
 import numpy as np
@@ -80,54 +79,6 @@ def without_gradients(Q, K, V):
     return F.scaled_dot_product_attention(Q, K, V)
 
 
-def sequences(Q, K, V, mask=None):
-    """NumPy for (batch, n, d) and nothing else."""
-    _b, _n, _d = Q.shape
-    return hidden_by_where(Q, K, V, mask)
-
-
-def one_by_one(Q, K, V, mask=None):
-    """A loop over the batch, with a mask for each sequence."""
-    masks = [None] * len(Q) if mask is None else mask
-    return np.stack(
-        [hidden_by_where(*given) for given in zip(Q, K, V, masks, strict=True)]
-    )
-
-
-def online(Q, K, V, mask=None, block=4):
-    """Blocks of keys, with a running maximum and a running sum."""
-    n_q, n_k, Q = len(Q), len(K), Q.astype(np.result_type(Q, np.float16))
-    top, total = np.full(n_q, -np.inf, Q.dtype), np.zeros(n_q, Q.dtype)
-    Y = np.zeros((n_q, V.shape[-1]), Q.dtype)
-    for start in range(0, n_k, block):
-        at = slice(start, start + block)
-        S = Q @ K[at].T / math.sqrt(Q.shape[-1])
-        if mask is not None:
-            S = np.where(np.broadcast_to(mask, (n_q, n_k))[:, at], S, -np.inf)
-        new = np.maximum(top, S.max(-1)).astype(Q.dtype)
-        safe = np.where(np.isfinite(new), new, 0)
-        E, shrink = np.exp(S - safe[:, None]), np.exp(top - safe)
-        total, top = total * shrink + E.sum(-1), new
-        Y = Y * shrink[:, None] + E @ V[at]
-    return Y / np.where(total > 0, total, 1)[:, None]
-
-
-def with_every_option(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
-    need_weights=False,
-):  # fmt: skip
-    """PyTorch's signature; the mask is of booleans."""
-    scale = query.size(-1) ** -0.5 if scale is None else scale
-    S = torch.einsum("bhqd,bhkd->bhqk", query * scale, key)
-    if is_causal:
-        S = S.masked_fill(~torch.ones(S.shape[-2:], dtype=torch.bool).tril(), -math.inf)
-    if attn_mask is not None:
-        S = S.masked_fill(~attn_mask, -math.inf)
-    A = torch.nan_to_num(S.softmax(-1))
-    Y = F.dropout(A, dropout_p) @ value
-    return (Y, A) if need_weights else Y
-
-
 def lengths(q, k, v, valid_lens=None):
     """NumPy, (b, n, h, d), padding by lengths."""
     q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
@@ -137,17 +88,11 @@ def lengths(q, k, v, valid_lens=None):
     return hidden_by_where(q, k, v, keep).swapaxes(1, 2)
 
 
-def on_three_axes(Q, K, V):
-    """(batch, n, d) and nothing else."""
-    S = torch.bmm(Q, K.transpose(1, 2)) / K.shape[-1] ** 0.5
-    return torch.bmm(S.softmax(2), V)
-
-
 def always_causal(Q, K, V):
     return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
 
 
-def _cut(X, weights, n_heads):
+def cut_into_heads(X, weights, n_heads):
     """Return Q, K, V with heads as wide as those of Q; K and V may have fewer."""
     d = weights["W_Q"].shape[1] // n_heads
     three = (X @ weights[name] for name in NAMES)
@@ -155,30 +100,20 @@ def _cut(X, weights, n_heads):
 
 
 def grouped_in_numpy(X, weights, n_heads, mask=None, is_causal=False):
-    Q, K, V = _cut(X, weights, n_heads)
+    Q, K, V = cut_into_heads(X, weights, n_heads)
     K, V = (np.repeat(x, n_heads // K.shape[-3], axis=-3) for x in (K, V))
     Y = mha.scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal)
     return mha.merge_heads(Y) @ weights["W_O"]
 
 
 def grouped_in_torch(X, weights, n_heads, mask=None):
-    Q, K, V = _cut(X, weights, n_heads)
+    Q, K, V = cut_into_heads(X, weights, n_heads)
     Y = F.scaled_dot_product_attention(Q, K, V, mask, enable_gqa=True)
     return Y.transpose(1, 2).flatten(2) @ weights["W_O"]
 
 
-grouped_function = functools.partial(F.scaled_dot_product_attention, enable_gqa=True)
-
-
-def refuses_strides(X, weights, n_heads, mask=None):
-    """A layer with `view`, which raises where an array is not contiguous."""
-    X = X.view(-1).view(X.shape)
-    Y = F.scaled_dot_product_attention(*_cut(X, weights, n_heads), mask)
-    return Y.transpose(1, 2).flatten(2) @ weights["W_O"]
-
-
 def causal_layer(X, weights, n_heads):
-    Q, K, V = _cut(X, weights, n_heads)
+    Q, K, V = cut_into_heads(X, weights, n_heads)
     Y = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
     return Y.transpose(1, 2).flatten(2) @ weights["W_O"]
 
@@ -201,20 +136,9 @@ RIGHT = {
     "hidden where True": as_function(hidden_where_true, mask_true="hide"),
     "filled and zeroed": filled_and_zeroed,
     "without gradients": without_gradients,
-    "on three axes": on_three_axes,
-    "sequences": sequences,
-    "one by one": one_by_one,
-    "one by one, as said": as_function(one_by_one, mask_shape="bqk", batch_first=True),
-    "online": online,
-    "with every option": with_every_option,
     "lengths": as_function(lengths, layout="bnhd"),
     "always causal": as_function(always_causal, causal="built in"),
     "causal layer": laws.Adapter(causal_layer, batch_first=True, causal="built in"),
-    "refuses strides": laws.Adapter(refuses_strides, batch_first=True),
     "grouped, NumPy": laws.Adapter(grouped_in_numpy, n_kv_heads=2),
     "grouped, torch": laws.Adapter(grouped_in_torch, batch_first=True, n_kv_heads=2),
-    "grouped function": as_function(
-        lambda Q, K, V, mask=None: grouped_function(Q, K, V, mask), n_kv_heads=3
-    ),
-    "one head of keys": laws.Adapter(grouped_in_numpy, n_kv_heads=1),
 }

@@ -1,11 +1,12 @@
 """Bugs of people who knew the laws from the README only: a row is what must break.
 
 A row is a subject, the words that are said of it, and laws: exactly these are broken,
-or, where a row begins with "…", these are among them. Here these laws alone are asked;
-tests/weekly asks all.
+or, where a row begins with "…", these are among them. Here these laws alone are asked,
+and three others; tests/weekly asks all, and reads the whole reports.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from torch import nn
 
 import mha
 from mha import laws
-from tests.laws.reports import broken
+from tests.laws.reports import breaks, broken
 
 # Functions
 
@@ -28,11 +29,6 @@ def weights(Q, K, mask=None):
 def values_of_all(Q, K, V, mask=None):
     _b, _n, _d = Q.shape
     return np.einsum("bqk,ckd->bqd", weights(Q, K, mask), V)
-
-
-def mask_of_the_first(Q, K, V, mask=None):
-    _b, _n, _d = Q.shape
-    return weights(Q, K, None if mask is None else mask[:1]) @ V
 
 
 def first_length_for_all(Q, K, V, valid_lens=None):
@@ -55,10 +51,10 @@ def mask_of_the_first_keys(Q, K, V, mask=None):
     return weights(Q, K, mask) @ V
 
 
-def causal_in_chunks(Q, K, V, mask=None, is_causal=False):
-    """Chunks of 32 queries get the causal mask of the first 32."""
-    chunks = np.split(np.arange(len(Q)), range(32, len(Q), 32))
-    past = np.tri(32, len(K), dtype=bool)
+def causal_in_chunks(Q, K, V, mask=None, is_causal=False, *, size=32):
+    """Each chunk of queries gets the causal mask of the first."""
+    chunks = np.split(np.arange(len(Q)), range(size, len(Q), size))
+    past = np.tri(size, len(K), dtype=bool)
     rows = []
     for i in chunks:
         seen = np.ones((len(i), len(K)), bool)
@@ -68,14 +64,6 @@ def causal_in_chunks(Q, K, V, mask=None, is_causal=False):
             seen = seen & past[: len(i)]
         rows.append(weights(Q[i], K, seen) @ V)
     return np.concatenate(rows)
-
-
-def opens_empty_rows(Q, K, V, mask=None):
-    if mask is None:
-        return weights(Q, K) @ V
-    empty = ~mask.any(-1)
-    mask[empty] = True
-    return np.where(empty[..., None], 0, weights(Q, K, mask) @ V)
 
 
 def in_the_dtype_of_q(Q, K, V, mask=None):
@@ -173,17 +161,17 @@ def three(X, W_Q, W_K, W_V, n_heads):
     return (cut(X @ W, n_heads) for W in (W_Q, W_K, W_V))
 
 
-def stale_denominator(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """Blocks of 128 keys; the denominator is not rescaled when the maximum grows."""
+def stale_denominator(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, size=128):
+    """Blocks of keys; the denominator is not rescaled when the maximum grows."""
     q, k, v = three(X, W_Q, W_K, W_V, n_heads)
     top, den, num = torch.full(q.shape[:-1], -1e30, dtype=X.dtype), 0.0, 0.0
-    for a in range(0, k.shape[-2], 128):
-        s = q @ k[..., a : a + 128, :].mT / math.sqrt(q.shape[-1])
+    for a in range(0, k.shape[-2], size):
+        s = q @ k[..., a : a + size, :].mT / math.sqrt(q.shape[-1])
         if mask is not None:
-            s = s.masked_fill(~mask[..., a : a + 128], -math.inf)
+            s = s.masked_fill(~mask[..., a : a + size], -math.inf)
         new = torch.maximum(top, s.amax(-1))
         p = torch.exp(s - new[..., None])
-        num = num * torch.exp(top - new)[..., None] + p @ v[..., a : a + 128, :]
+        num = num * torch.exp(top - new)[..., None] + p @ v[..., a : a + size, :]
         den, top = den + p.sum(-1), new
     return merged(num / torch.where(den == 0, 1.0, den)[..., None]) @ W_O
 
@@ -251,21 +239,6 @@ def as_encoder(run):
     return laws.Adapter(run, kind="encoder_layer")
 
 
-class Cross(nn.Module):
-    """Other tokens must be given; a slip projects the values from the keys."""
-
-    def __init__(self, d_model, n_heads, slip=False):
-        super().__init__()
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            setattr(self, name, nn.Linear(d_model, d_model))
-        self.n_heads, self.slip = n_heads, slip
-
-    def forward(self, query, key, value, mask=None):
-        value = key if self.slip else value
-        given = (self.W_Q(query), self.W_K(key), self.W_V(value))
-        return self.W_O(merged(attend(*(cut(x, self.n_heads) for x in given), mask)))
-
-
 def crossing(X, weights, n_heads, key, value, mask=None, slip=False):
     value = key if slip else value
     given = X @ weights["W_Q"], key @ weights["W_K"], value @ weights["W_V"]
@@ -282,12 +255,10 @@ PADDING = {"mask_true": "attend", "mask_shape": "bk"}
 CROSSED = "… rows_sum_to_one output_in_hull"
 ROWS = [
     (values_of_all, {}, "… batches_and_heads_stay_apart"),
-    (mask_of_the_first, {}, "batch_masks_reach_their_own"),
     (first_length_for_all, {}, "… batch_masks_reach_their_own"),
     (length_off_by_one, {}, "… padding_changes_nothing"),
     (mask_of_the_first_keys, {}, "every_length_alike"),
     (causal_in_chunks, {}, "running_means every_length_alike"),
-    (opens_empty_rows, {}, "inputs_stay_untouched"),
     (in_the_dtype_of_q, {}, "every_dtype_gives_the_numbers"),
     (writes_into_keys, {}, "… inputs_stay_untouched"),
     (kept_by_shape({}), {}, "calls_do_not_remember"),
@@ -301,6 +272,8 @@ ROWS = [
     (writes_gains, {}, "… inputs_stay_untouched"),
     (no_final_norm, {"final_norm": True}, "… equals_reference"),
     (stale_denominator, {}, "rising_scores every_length_alike"),
+    (partial(stale_denominator, size=512), {}, "rising_scores"),
+    (partial(causal_in_chunks, size=512), {}, "running_means"),
     (FirstHeadsMask(8, 2), {}, "batch_masks_reach_their_own"),
     (
         masks_of_the_first_two,
@@ -310,27 +283,23 @@ ROWS = [
     (lost_in_half, {}, "every_dtype_gives_the_numbers"),
     (deaf_keys, {"n_kv_heads": 2}, "gradients_are_slopes"),
     (as_encoder(deaf_encoder), {}, "gradients_are_slopes"),
-    (Cross(8, 2, slip=True), {}, CROSSED),
     (laws.Adapter(crossing_from_keys), {}, CROSSED),
 ]
+
+
+OTHERS = ["outputs_follow_tokens", "self_only_mask", "large_scores_stay_exact"]
 
 
 @pytest.mark.parametrize(("subject", "words", "slugs"), ROWS)
 def test_a_bug_breaks_the_laws_of_its_row(subject, words, slugs):
     named = slugs.removeprefix("… ").split()
-    assert {*broken(laws.check(subject, named, **words))} == {*named}
+    # Where two calls differ, no other law says anything.
+    others = OTHERS * (not slugs.startswith(("…", "calls")))
+    assert breaks(subject, named + others, **words) == named
 
 
-@pytest.mark.parametrize(
-    ("right", "words"),
-    [
-        (Cross(8, 2), {}),
-        (laws.Adapter(crossing), {}),
-        (as_encoder(encoder_layer), {}),
-    ],
-)
-def test_the_same_without_the_slip_is_right(right, words):
-    assert broken(laws.check(right, **words)) == []
+def test_the_same_without_the_slip_is_right():
+    assert broken(laws.check(laws.Adapter(crossing))) == []
 
 
 def test_a_wrong_shape_is_told_as_a_wrong_shape():
@@ -345,8 +314,11 @@ def test_what_remembers_is_asked_nothing_else():
     assert "after one of the same shape" in report.broken[0].why
 
 
-def test_nan_is_never_expected():
-    report = laws.check(lost_in_half, dtype="float16")
+FOUR = ["rows_sum_to_one", "self_only_mask", "key_order_is_free", "equals_reference"]
+
+
+def test_nan_is_never_expected(asked=FOUR):
+    report = laws.check(lost_in_half, asked, dtype="float16")
     assert len(report.broken) > 3
     for finding in report.broken:
         assert isinstance(finding.expected, str) or not np.isnan(finding.expected).any()
