@@ -163,8 +163,10 @@ def places(module: Any, key: str, i: int, weight: str, bias: str) -> Slots:
 
 
 def attention_places(module: Any, i: int = 0) -> Slots:
-    if fused := next((x for x in FUSED if hasattr(module, x)), ""):
-        slots, part = places(module, "W_O", i, "W_O", "b_O"), getattr(module, fused)
+    # A method may have such a name too.
+    parts = (getattr(module, name, None) for name in FUSED)
+    if part := next((x for x in parts if hasattr(x, "weight")), None):
+        slots = places(module, "W_O", i, "W_O", "b_O")
         return slots | _in_three(i, part.weight, part.bias)
     if not hasattr(module, "in_proj_weight"):
         four = (places(module, key, i, key, f"b_{key[-1]}") for key in FOUR)

@@ -195,6 +195,7 @@ def test_a_cache_is_asked_token_by_token():
     for step, holds in ((stepwise, True), (forgets, False)):
         adapter = laws.Adapter(run, step=step, causal="built in")
         assert laws.check(adapter, [law]).holds is holds
+        assert laws.check(adapter, [law], design="window(99)").holds is holds
 
 
 @pytest.mark.parametrize(

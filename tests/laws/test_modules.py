@@ -49,6 +49,14 @@ class Attn(nn.Module):
         return F.dropout(Y, self.dropout, self.training)
 
 
+def test_a_method_that_is_called_like_a_fused_matrix_is_none():
+    class Named(Attn):
+        def qkv(self, x):
+            return x
+
+    assert laws.check(Named(), [laws.rows_sum_to_one]).holds
+
+
 class Projections(Attn):
     names = "q_proj k_proj v_proj o_proj".split()
 

@@ -80,7 +80,7 @@ function choose() {
   frame.replaceChildren(drawn[layout]);
   root.dataset.layout = layout;
   ids = Object.keys(data.places[layout].at);
-  if (layout === "narrow" && data.walk) foot.append(steps, told); // near the thumb, and always in sight
+  if (data.walk) foot.append(steps, told); // always in sight
   else tools.prepend(steps), tools.after(told);
   if (cells) { build(); update(); }
 }
