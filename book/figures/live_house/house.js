@@ -80,7 +80,7 @@ function choose() {
   frame.replaceChildren(drawn[layout]);
   root.dataset.layout = layout;
   ids = Object.keys(data.places[layout].at);
-  if (data.walk) foot.append(steps, told); // always in sight
+  if (layout === "narrow" && data.walk) foot.append(steps, told); // near the thumb, and always in sight
   else tools.prepend(steps), tools.after(told);
   if (cells) { build(); update(); }
 }
@@ -237,7 +237,10 @@ function near(node) {
   const { top, bottom } = node.getBoundingClientRect();
   if (top > 60 && bottom < innerHeight - foot.offsetHeight) return;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  node.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+  // not so far that the buttons of the walk go out of sight
+  const room = layout === "narrow" ? Infinity : steps.getBoundingClientRect().top - 8;
+  const down = Math.min((top + bottom - innerHeight) / 2, room);
+  scrollBy({ top: down, behavior: calm ? "auto" : "smooth" });
 }
 
 function damage(id) {
