@@ -153,7 +153,7 @@ class Report:
     subject: str
     findings: tuple[Finding, ...]
     search: Callable[[], Any] = lambda: None
-    advise: Callable[[], list[str]] = list
+    advise: Callable[[], list[str]] = lambda: []
     seed: int = 0
     because: str = ""
     tried: dict[str, Any] = field(default_factory=dict)

@@ -74,8 +74,8 @@ def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "first number is twice its *wanting*" in TEXT
-    assert "second number is its *edible*" in TEXT
+    assert "its *wanting* goes in the place of *animal*, doubled" in TEXT
+    assert "its *edible* goes in the place of *wanting*" in TEXT
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
@@ -86,8 +86,8 @@ def test_the_bugs_that_training_hides_are_the_stored_ones():
     assert len(mistakes) == 10 and {len(runs) for runs in mistakes} == {5}
     assert sorted(map(sorted, mistakes))[:9] == [[0] * 5] * 9
     assert sorted(max(mistakes)) == [0, 0, 0, 1, 1]
-    assert "nine versions made no mistake, and the tenth made two" in TEXT
-    assert f"{5 * LETTERS:,} new letters" in TEXT
+    assert "made no mistake, and those of the tenth made two" in TEXT
+    assert f"{5 * LETTERS:,} letters for each version" in TEXT
     for name in wrong:
         assert any(
             law.check(getattr(zoo, name)).holds is False for law in laws.ATTENTION

@@ -377,14 +377,3 @@ def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
     assert html.startswith(f'<div class="mha-view mha-{name}"') and SAYS in repr(shown)
     assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}
     assert len(html) - len(shown.data) < 60_000
-
-
-def test_a_drawing_at_rest_has_no_colour_and_no_number():
-    marks = []
-    for lit in (True, False):
-        scene = Scene(50, 50, lit)
-        scene.cell(0, 0, 9, 9, "a", "query", 0.5)
-        marks += scene.marks
-    roles = [(mark.fill, mark.alpha) for mark in marks if hasattr(mark, "fill")]
-    assert roles == [("query", 0.5), ("rest", 0.16)]
-    assert [mark.words for mark in marks if hasattr(mark, "words")] == ["a"]
