@@ -148,7 +148,7 @@ def test_the_afternoon_route_is_the_cores_of_chapters_0_to_9():
 
 
 def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter():
-    known = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
+    known = {law.slug for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN)}
     members = {member.name for member in (*zoo.WRONG, *zoo.ENCODERS)}
     for table, names in ((LAWS, known), (BUGS, members)):
         listed = " ".join(table.values()).split()
@@ -160,7 +160,7 @@ def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter(
 
 def test_the_card_of_every_chapter_shows_its_law_and_what_breaks_it():
     opening = extension("opening")
-    for slug in LAWS:
+    for slug in filter(opening.laws_of, LAWS):
         html = opening.card(slug)
         ElementTree.fromstring(html)
         first = opening.laws_of(slug)[0]
