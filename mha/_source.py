@@ -20,11 +20,6 @@ def source(function: Callable[..., Any]) -> str:
     code : str
         The lines as they are in the file, comments included.
 
-    Raises
-    ------
-    TypeError
-        If `function` has no Python source.
-
     Examples
     --------
     >>> from mha import linear

@@ -45,11 +45,6 @@ def chunked_attention(
     Y : ndarray of shape (..., n_q, d_v)
         As in `scaled_dot_product_attention`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As `scaled_dot_product_attention`, and if `block_size` is no integer above 0.
-
     Examples
     --------
     The query scores ln 3 with the first key and 0 with the second, and the keys come

@@ -40,12 +40,6 @@ def layer_norm(
         Without gain and bias each row has mean 0 and variance σ² / (σ² + ε). A row of
         equal numbers becomes `bias`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If `gain` or `bias` does not have one number per feature, there is no feature,
-        `eps` is negative, or an argument does not hold real numbers.
-
     Examples
     --------
     The first row has mean 5 and variance 16, the second mean 30 and variance 100.
@@ -92,12 +86,6 @@ def feed_forward(
     -------
     y : ndarray of shape (..., n, d_model)
         Row ``i`` depends on row ``i`` of `x` only.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit, with both numbers, an argument does not hold real numbers,
-        or `activation` is not known.
 
     Examples
     --------
@@ -155,7 +143,7 @@ def encoder_layer(
         `W_Q`, `W_K`, `W_V`, `W_O` and `b_Q` … `b_O` of `multi_head_attention`, `W_1`,
         `W_2`, `b_1`, `b_2` of `feed_forward`, and `gain_1`, `bias_1`, `gain_2`,
         `bias_2` of the norms of the two. The six matrices must be there. A missing bias
-        counts as 0, a missing gain as 1.
+        counts as 0, a missing gain as 1, and other names are refused.
     n_heads, mask, is_causal, return_weights : optional but `n_heads`
         As in `multi_head_attention`; `mask` broadcasts to (..., n_heads, n, n).
     activation : {"relu", "gelu"}, default "relu"
@@ -172,12 +160,6 @@ def encoder_layer(
         The tokens after one layer, finite even where all keys of a token are masked.
     A : ndarray of shape (..., n_heads, n, n)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `multi_head_attention`, `layer_norm` and `feed_forward`, and if `weights` is
-        not a dict, lacks a matrix, or holds a name that is not in the table.
 
     Examples
     --------
@@ -255,12 +237,6 @@ def encoder(
         The tokens after the last layer, finite as those of `encoder_layer`.
     A : list of ndarray, each of shape (..., n_heads, n, n)
         Only with `return_weights`. One entry for each layer, the first layer first.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `encoder_layer`, and if `layers` is not a sequence of dicts or `final_norm`
-        not a pair.
 
     Examples
     --------

@@ -48,20 +48,6 @@ def mask_of(mask, is_causal, Q, K):
 # name of a step, which would be replaced.
 
 
-def like(step):
-    """Give a door the signature of a step; what it takes besides comes last."""
-
-    def put(door):
-        own = inspect.signature(door).parameters
-        taken = dict(inspect.signature(step).parameters)
-        taken |= {name: own[name] for name in own.keys() & {"training"}}
-        door.__signature__ = inspect.Signature([*taken.values()])
-        return door
-
-    return put
-
-
-@like(mha.scaled_dot_product_attention)
 def attention(Q, K, V, mask=None, *, is_causal=False, **options):
     if min(Q.ndim, K.ndim) > 2 and Q.shape[-3] != K.shape[-3]:
         K, V = share_heads(K, Q.shape[-3]), share_heads(V, Q.shape[-3])
@@ -69,7 +55,6 @@ def attention(Q, K, V, mask=None, *, is_causal=False, **options):
     return mha.scaled_dot_product_attention(Q, K, V, mask, **options)
 
 
-@like(mha.multi_head_attention)
 def multi_head(
     X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, is_causal=False, **options
 ):
@@ -87,14 +72,12 @@ def multi_head(
     )
 
 
-@like(mha.encoder_layer)
 def layer(X, weights, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
     mask = mask_of(mask, is_causal, X, X)
     return mha.encoder_layer(X, weights, n_heads, mask, **options)
 
 
-@like(mha.encoder)
 def stack(X, layers, n_heads, mask=None, *, is_causal=False, training=True, **options):
     train_mode.set(training)
     mask = mask_of(mask, is_causal, X, X)
@@ -102,6 +85,15 @@ def stack(X, layers, n_heads, mask=None, *, is_causal=False, training=True, **op
 
 
 ATTENTION, ENCODER = (multi_head, attention), (stack, layer)
+TRAINING = inspect.signature(layer).parameters["training"]
+for door, like, *more in (
+    (attention, mha.scaled_dot_product_attention),
+    (multi_head, mha.multi_head_attention),
+    (layer, mha.encoder_layer, TRAINING),
+    (stack, mha.encoder, TRAINING),
+):
+    parameters = inspect.signature(like).parameters.values()
+    vars(door)["__signature__"] = inspect.Signature([*parameters, *more])
 
 
 class Member:
@@ -142,14 +134,13 @@ class Member:
     layer: Step
 
     def __init__(
-        self, name: str, steps: Mapping[str, Step],
-        doors: tuple[Step, Step] = ATTENTION, **facts: Any,
-    ) -> None:  # fmt: skip
+        self, name: str, steps: Mapping[str, Step], doors: Any = ATTENTION, **facts: Any
+    ) -> None:
         self.name, self.steps = name, dict(steps)
         vars(self).update(facts, __module__="mha.zoo")
         part: Any
         self._whole, part = (with_steps(door, **steps) for door in doors)
-        self.__signature__ = inspect.signature(doors[0])
+        self.__signature__ = inspect.signature(self._whole)
         part.__self__, part.__name__ = self, doors[1].__name__
         setattr(self, part.__name__, part)
 
