@@ -13,7 +13,7 @@ def source(function: Callable[..., Any]) -> str:
     Parameters
     ----------
     function : function or class
-        Anything that `inspect` can find the source of.
+        Anything with Python source.
 
     Returns
     -------

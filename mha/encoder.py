@@ -146,20 +146,18 @@ def encoder_layer(
         counts as 0, a missing gain as 1, and other names are refused.
     n_heads, mask, is_causal, return_weights : optional but `n_heads`
         As in `multi_head_attention`; `mask` broadcasts to (..., n_heads, n, n).
-    activation : {"relu", "gelu"}, default "relu"
-        Between the two maps of the feed-forward part, see `feed_forward`.
+    activation, eps : optional
+        As in `feed_forward` and `layer_norm`.
     norm_first : bool, default False
         Normalise the input of each part (pre-norm) instead of the sum after it
         (post-norm, as in the paper).
-    eps : float, default 1e-5
-        See `layer_norm`.
 
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
         The tokens after one layer, finite even where all keys of a token are masked.
     A : ndarray of shape (..., n_heads, n, n)
-        Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
+        Only with `return_weights`, as `multi_head_attention` returns them.
 
     Examples
     --------
@@ -218,25 +216,23 @@ def encoder(
     Parameters
     ----------
     X : ndarray of shape (..., n, d_model)
-        The tokens. The encoder adds no positions to them, see
-        `sinusoidal_positional_encoding`.
+        The tokens. The encoder adds no positions to them.
     layers : sequence of dict
-        The weights of each layer, as `encoder_layer` takes them. Without layers `X`
-        is returned unchanged.
+        The weights of each layer, as `encoder_layer` takes them; without layers `X` is
+        returned.
     n_heads, mask, activation, norm_first, eps, is_causal : optional but `n_heads`
-        The same for each layer, see `encoder_layer`.
+        As in `encoder_layer`, the same for each layer.
     final_norm : (gain, bias), optional
-        Normalise once more at the end, as pre-norm stacks do. Either may be None, see
-        `layer_norm`.
+        Normalise once more at the end, as pre-norm stacks do. Either may be None.
     return_weights : bool, default False
-        Return the weights of every head of every layer too.
+        Return the weights too.
 
     Returns
     -------
     Y : ndarray of shape (..., n, d_model)
-        The tokens after the last layer, finite as those of `encoder_layer`.
+        The tokens after the last layer.
     A : list of ndarray, each of shape (..., n_heads, n, n)
-        Only with `return_weights`. One entry for each layer, the first layer first.
+        Only with `return_weights`: the weights of each layer, the first layer first.
 
     Examples
     --------

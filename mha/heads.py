@@ -109,10 +109,8 @@ def multi_head_attention(
     ----------
     X : ndarray of shape (..., n_q, d_model)
         The tokens that attend: they make the queries.
-    W_Q, W_K : ndarray of shape (d_model, n_heads * d_k)
-        Projections to queries and keys; head ``r`` owns column block ``r``.
-    W_V : ndarray of shape (d_model, n_heads * d_v)
-        Projection to values.
+    W_Q, W_K, W_V : ndarray of shape (d_model, n_heads * d_k), of values n_heads * d_v
+        Projections to queries, keys and values; head ``r`` owns column block ``r``.
     W_O : ndarray of shape (n_heads * d_v, d_out)
         Mixes the heads.
     n_heads : int

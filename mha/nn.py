@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from mha import _doors as doors
+from mha.encoder import add_and_norm
 
 try:
     import torch
@@ -211,8 +212,7 @@ class _Layer(nn.Module):
 class MultiHeadAttention(_Layer):
     """Let every token look at the others through several heads, with weights to train.
 
-    Equation: Y = Concat(head_1, …, head_h) W_O with
-    head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
+    Equation: that of `mha.multi_head_attention`
 
     Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`, which stores a matrix
     as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
@@ -306,8 +306,7 @@ class MultiHeadAttention(_Layer):
 class EncoderLayer(_Layer):
     """Let the tokens look at each other, then let each think alone, and train both.
 
-    Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))
+    Equation: that of `mha.encoder_layer`
 
     Its parts are `attention`, a MultiHeadAttention, `W_1` and `W_2`, linear layers out
     to d_ff and back, and `norm_1` and `norm_2`, the norms of the two parts.
@@ -359,25 +358,24 @@ class EncoderLayer(_Layer):
         whose keys are all masked stays finite, and so do its gradients.
         """
         _check("X", X, self.d_model)
-        answer = self.attention(
-            self.norm_1(X) if self.norm_first else X,
-            mask=mask, is_causal=is_causal, return_weights=return_weights,
-        )  # fmt: skip
-        M = self._drop(answer[0] if return_weights else answer)
-        if self.norm_first:
-            Z = X + M
-            Y = Z + self._feed_forward(self.norm_2(Z))
-        else:
-            Z = self.norm_1(X + M)
-            Y = self.norm_2(Z + self._feed_forward(Z))
-        return (Y, answer[1]) if return_weights else Y
+        maps: list[Tensor] = []
 
-    def _feed_forward(self, X: Tensor) -> Tensor:
-        hidden = ACTIVATIONS[self.activation](self.W_1(X))
-        return self._drop(self.W_2(self._drop(hidden)))
+        def drop(x: Tensor) -> Tensor:
+            return F.dropout(x, self.dropout, self.training)
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        def attend(x: Tensor) -> Tensor:
+            options = {"is_causal": is_causal, "return_weights": return_weights}
+            answer = self.attention(x, mask=mask, **options)
+            Y, *A = answer if return_weights else (answer,)
+            maps.extend(A)
+            return drop(Y)
+
+        def feed(x: Tensor) -> Tensor:
+            return drop(self.W_2(drop(ACTIVATIONS[self.activation](self.W_1(x)))))
+
+        norms = self.norm_1, self.norm_2
+        Y = add_and_norm(X, self.norm_first, attend, feed, *norms)
+        return (Y, *maps) if return_weights else Y
 
 
 class Encoder(nn.Module):
@@ -443,12 +441,11 @@ class Encoder(nn.Module):
         They are ``layers``, a list of dicts, and ``final_norm``, (gain, bias) or None.
         """
         layers: Any = self.layers
-        norm, pair = self.final_norm, None
-        if norm is not None:
+        pair = None
+        if (norm := self.final_norm) is not None:
             bias = None if norm.bias is None else _as_ndarray(norm.bias)
             pair = _as_ndarray(norm.weight), bias
-        weights = [layer.numpy_weights() for layer in layers]
-        return {"layers": weights, "final_norm": pair}
+        return {"layers": [x.numpy_weights() for x in layers], "final_norm": pair}
 
 
 # Weights from and to PyTorch's own layers: their names in ours, and ours in theirs
