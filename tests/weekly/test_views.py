@@ -67,7 +67,7 @@ def test_axe_finds_no_barrier_and_nothing_scrolls_sideways(
 @every_figure
 def test_targets_are_large_enough_for_a_finger(show, name):
     figure = show(FIGURES[name](), width=390)
-    nodes = "button, fieldset label, input[type=range], .handle"
+    nodes = "button, label:has([type=radio]), input[type=range], .handle"
     boxes = [
         node.bounding_box()
         for node in figure.root.locator(nodes).all()
