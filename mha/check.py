@@ -144,7 +144,7 @@ class Exercise:
 
     def __post_init__(self) -> None:
         if not self.cases or not all(isinstance(case, tuple) for case in self.cases):
-            raise TypeError("cases must be tuples of inputs; a value has the one case ()")
+            raise TypeError("cases must be tuples of inputs; a value has the one ()")
 
     def __repr__(self) -> str:
         return f"<Exercise: {self.task}>"

@@ -53,7 +53,7 @@ const who = choices("the word that attends", "words", data.query, queries.map((t
   draw();
 });
 for (const node of who.children) // the mouse need not click
-  node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && node.click());
+  node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && node.firstChild.click());
 const bars = keys.map((token) => html("div", {}, html("i"), html("b"), html("span", {}, token)));
 const lines = keys.map(() => svg("path", { fill: "none", stroke: "var(--weight)", "vector-effect": "non-scaling-stroke" }));
 const tall = Math.max(queries.length, keys.length) * ROW;

@@ -156,8 +156,8 @@ class InTorch:
         return self.ones((n, n if m is None else m), dtype=dtype).tril(k)
 
 
-# What stands around the steps in the zoo; a member may replace it like a step. A correct
-# norm never asks for the mode.
+# What stands around the steps in the zoo; a member may replace it like a step. A norm
+# that is correct never asks for the mode.
 train_mode = ContextVar("train_mode", default=True)
 
 
