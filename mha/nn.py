@@ -1,7 +1,7 @@
 """The same steps as PyTorch layers, ready to train.
 
-Names, arguments and the meaning of a mask are those of the NumPy functions: True means
-*may attend*.
+Names, arguments, refusals and the meaning of a mask are those of the NumPy functions:
+True means *may attend*.
 """
 
 import math
@@ -45,8 +45,8 @@ def scaled_dot_product_attention(
     Q, K, V : Tensor of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
         Queries, keys and values. Keys too must be finite where masked.
     mask, is_causal, scale, return_weights : optional
-        As in `mha.scaled_dot_product_attention`; `mask` is a tensor or an array, whose
-        numbers cannot be looked at inside torch.compile, export and vmap.
+        As in `mha.scaled_dot_product_attention`; `mask` is a tensor or an array. Inside
+        torch.compile, export and vmap its numbers cannot be checked.
     dropout_p : float, default 0.0
         Each weight becomes 0 with this probability, and the others are divided by
         ``1 - dropout_p``. A function has no eval mode: pass 0 to switch it off.
@@ -58,11 +58,6 @@ def scaled_dot_product_attention(
         precision is summed in float32.
     A : Tensor of shape (..., n_q, n_k)
         Only with `return_weights`: the weights before dropout, 0 where masked.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit, with both numbers; if a mask holds integers, NaN or +inf.
 
     Examples
     --------
@@ -99,24 +94,16 @@ def _fused(
     Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None,
     is_causal: bool, scale: float, dropout_p: float,
 ) -> Tensor:  # fmt: skip
-    """Return Y by the fused kernel, which is made for (batch, heads, n, d) only."""
+    """Return Y by the fused kernel, which is made for (batch, heads, n, d)."""
     if scale <= 0:
         # The kernel hides the future before it scales, and 0 · -inf is NaN.
         Q, scale = Q * scale, 1.0
-    if bias is not None:
-        if Q.ndim > 4 and bias.ndim > 3:
-            # Axes that are about to be folded into one must be there; others stay 1.
-            bias = bias.expand(*Q.shape[:-3], *bias.shape[-3:])
-        bias = _four_axes(bias)
+    bias = bias if bias is None else torch.atleast_2d(bias)
+    new = (None,) * (4 - Q.ndim)  # none if there are more axes
     Y = F.scaled_dot_product_attention(
-        _four_axes(Q), _four_axes(K), _four_axes(V), bias, dropout_p, bool(is_causal),
-        scale=scale,
-    )  # fmt: skip
+        Q[new], K[new], V[new], bias, dropout_p, bool(is_causal), scale=scale
+    )
     return Y.reshape(*Q.shape[:-1], V.shape[-1])
-
-
-def _four_axes(x: Tensor) -> Tensor:
-    return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x.flatten(0, -4)
 
 
 def _whole_mask(
@@ -486,18 +473,13 @@ def from_torch(module: nn.Module) -> Any:
     ----------
     module : torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder
         With or without bias, ``batch_first`` or not; ours always reads (batch, n, d).
-        Its bool masks say the opposite of ours: True means *hidden* there.
+        Its bool masks say the opposite of ours: True means *hidden* there. What ours
+        has not is refused: ``add_bias_kv``, gelu by tanh, parts that differ in ``eps``.
 
     Returns
     -------
     layer : MultiHeadAttention, EncoderLayer or Encoder
         Same outputs, dtype, device, dropout and train/eval mode; copies of the weights.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `module` is none of the three, or has what ours has not, such as
-        ``add_bias_kv``, gelu by tanh, or parts that differ in ``eps`` or ``dropout``.
 
     Examples
     --------

@@ -70,11 +70,6 @@ def heatmap(
     picture : Picture
         Up to 6 by 6 each cell holds its number. A larger map has a legend.
 
-    Raises
-    ------
-    ValueError
-        If `A` has another shape, names do not fit it, or `alt` is empty.
-
     Examples
     --------
     >>> heatmap(np.eye(2), ["a", "b"], ["a", "b"], alt="Each token looks at itself.")

@@ -44,7 +44,8 @@ def attention(
     Parameters
     ----------
     weights : ndarray or Tensor of shape ([layers,] [heads,] n_q, n_k)
-        Weights of attention, 0 to 1; also a list with one array for each layer.
+        Weights of attention, 0 to 1; also a list with one array for each layer. Of a
+        batch, show one sentence.
     tokens : sequence of str
         The n_q words that attend. They may hold any text; it is escaped.
     keys : sequence of str, optional
@@ -60,11 +61,6 @@ def attention(
     -------
     view : View
         Shows itself as the last line of a cell.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit the words, or a weight is NaN or lies outside 0..1.
 
     Examples
     --------
