@@ -210,7 +210,7 @@ def fit(
                 raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
             x = x.astype(np.float64) if as_floats else x
         shape, more = x.shape, x.ndim - len(symbols)
-        if more < 0 or (more and axes[0] != "."):
+        if more < 0 or (more and not axes.startswith(".")):
             raise ValueError(f"{name} must have shape ({axes}), got {shape}")
         for symbol, n in zip(symbols, shape[more:], strict=True):
             if sizes.setdefault(symbol, n) != n:
@@ -222,7 +222,7 @@ def fit(
                     f"({n_heads})"
                 )
         arrays[name] = x
-        if axes[0] == ".":
+        if axes.startswith("."):
             stacked[name] = x
     if len(stacked) > 1:
         leading = broadcast_leading(stacked)

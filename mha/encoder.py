@@ -105,7 +105,7 @@ def relu(z: Array) -> Array:
 
 
 # From -40, where float64 holds Φ = 0, to 9, where it holds 1.
-POINTS = np.arange(-40 * 32, 9 * 32 + 1) / 32
+POINTS = np.arange(-40, 9.01, 1 / 32)
 BELOW = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in POINTS.tolist()])
 
 
