@@ -392,7 +392,6 @@ less.hidden = more.hidden = tally.hidden = true;
 found = right = forward(state.input);
 measure();
 tell();
-choose();
 new ResizeObserver(choose).observe(root);
 const watch = new IntersectionObserver((seen) => {
   if (!seen.some((entry) => entry.isIntersecting)) return;
