@@ -77,9 +77,9 @@ def _never_looks_ahead(subject):
 
 
 def _explains(words, subject, asked, seed):
-    target, said, make = subject.source
+    target, said = subject.source
     try:
-        twin = as_subject(target, said.joined(Conventions(**words)), make)
+        twin = as_subject(target, said.joined(Conventions(**words)))
     except (TypeError, ValueError):
         return False
     reference = layers.equals_reference

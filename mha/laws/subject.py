@@ -217,7 +217,7 @@ class Subject:
     def takes_causal(self) -> bool:
         return self.always_causal or "is_causal" in self.accepts
 
-    @property
+    @functools.cached_property
     def takes_batches(self) -> bool:
         """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
         made_for_three = self.kind != "attention" or self.lead == 1

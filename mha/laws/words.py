@@ -40,6 +40,7 @@ AXES = (
 SCALE = "a number above 0, or a function of d_k", lambda x: callable(x) or _above(x)
 SHAPE = re.compile("lengths|(?=.{1,4}$)1*b?1*h?1*q?1*k")
 RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {  # what each word may be
+    "design": ('designs, such as "rotary(500000), window(4096)"', lambda x: True),
     "mask_true": _one_of("attend", "hide", "added"),
     "mask_shape": (AXES, lambda x: SHAPE.fullmatch(str(x))),
     "layout": _one_of("bhnd", "bnhd"),
