@@ -6,7 +6,6 @@ nowhere: what correct attention of the design fails is no mistake.
 
 import ast
 import functools
-import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, dataclass_transform
@@ -215,41 +214,37 @@ def attends(designs: tuple[Design, ...]) -> zoo.Member:
     # What bends scores comes first, and what chooses among them last.
     designs = tuple(sorted(designs, key=lambda design: isinstance(design, top_k)))
 
-    def scaled_dot_product_attention(
-        Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-    ):
-        scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else scale
+    def dot_product_scores(Q, K):
         for design in designs:
             Q, K = design.read(Q, "Q"), design.read(K, "K")
-        S = Q @ K.swapaxes(-1, -2) * scale
-        seen = np.tri(*S.shape[-2:], dtype=bool) if is_causal else np.True_
-        if mask is not None and mask.dtype != bool:
-            S, mask = S + np.where(np.isneginf(mask), 0, mask), ~np.isneginf(mask)
-        seen = seen if mask is None else seen & mask
-        S = np.where(seen, S, -np.inf)
+        return Q @ K.swapaxes(-1, -2)
+
+    def masked_softmax(S, mask=None, axis=-1):
+        if mask is not None:
+            added = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
+            S = S + added
         for design in designs:
             S = design.scores(S)
         beside = [x for x in (design.beside(S) for design in designs) if x is not None]
-        A = mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
-        return (A @ V, A) if return_weights else A @ V
+        return mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
+
+    steps: Any = {f.__name__: f for f in (dot_product_scores, masked_softmax)}
+    inner = zoo.with_steps(mha.multi_head_attention, **steps)
 
     def multi_head_attention(
-        X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
-        return_weights=False, is_causal=False, **biases,
-    ):  # fmt: skip
-        X_k = X if X_k is None else X_k
-        three = (X, W_Q, "Q"), (X_k, W_K, "K"), (X_k if X_v is None else X_v, W_V, "V")
-        wide = (mha.linear(x, W, biases.get(f"b_{role}")) for x, W, role in three)
-        Q, K, V = (mha.split_heads(x, n_heads) for x in wide)
-        options = {"is_causal": is_causal, "return_weights": True}
-        heads, A = scaled_dot_product_attention(Q, K, V, mask, **options)
+        X, W_Q, *, W_O, n_heads, b_O=None, return_weights=False, **options
+    ):
+        options |= {"W_O": np.eye(len(W_O)), "n_heads": n_heads}
+        Y, A = inner(X, W_Q, return_weights=True, **options)
+        heads = mha.split_heads(Y, n_heads)
         for design in designs:
             heads = design.after(heads, X)
-        Y = mha.linear(mha.merge_heads(heads), W_O, biases.get("b_O"))
+        Y = mha.linear(mha.merge_heads(heads), W_O, b_O)
         return (Y, A) if return_weights else Y
 
-    steps = (scaled_dot_product_attention, multi_head_attention)
-    return zoo.Member("right", {f.__name__: f for f in steps})
+    if any(type(design).after is not Design.after for design in designs):
+        steps["multi_head_attention"] = multi_head_attention
+    return zoo.Member("right", steps)
 
 
 KNOWN = {x.__name__: x for x in map(globals().get, __all__[1:]) if x}
