@@ -288,6 +288,7 @@ def across(subject, n, Q, K, V, **options):
     "scores that rise from 0 to 4 over n_k keys, or fall, give the same output",
     "what was summed before a new maximum must shrink with it",
     orderless=True,
+    places=True,
     # The last one reaches a second block of any size up to 512.
     n_k=(2, 65, 257, 521),
 )
@@ -368,7 +369,7 @@ def asking(subject, numbers, Q, K, V, *opens):
     ask = partial(unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
     if any(differs(plain, ask(mask)) for mask in opens):
-        why = "one that hides nothing hides keys"
+        why = "one that hides nothing hides keys, so hand over booleans only"
         raise NotApplicable(f"it is not made for {what}: {why}")
     return ask
 
@@ -462,6 +463,7 @@ def calls_do_not_remember(subject, Q, K, V, mask=None):
     "scores c + ln 3 and c give weights 3/4 and 1/4 for c = ±100, ±700",
     "softmax depends on differences of scores, and what they share cancels",
     orderless=True,
+    places=True,
     offset=(100, -100, 700),
     correct=True,
 )

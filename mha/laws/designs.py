@@ -32,10 +32,16 @@ class Design:
     """
 
     ordered = False  # whether positions count; then n_q = n_k
+    moves = False  # whether a score is another than that of query and key
     implies: ClassVar[Any] = MappingProxyType({})  # words that it says by itself
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, eq=False)(cls)
+        dataclass(frozen=True, eq=False, repr=False)(cls)
+
+    def __repr__(self) -> str:
+        given = ((x, ... if np.ndim(y) else y) for x, y in vars(self).items())
+        named = ", ".join(f"{x}={'…' if y is ... else repr(y)}" for x, y in given)
+        return f"{type(self).__name__}({named})"
 
     @property
     def learned(self) -> dict[str, str]:
@@ -74,7 +80,7 @@ class rotary(Design):
     base: float = 10000.0
     pairs: str = "halves"
     dims: int | None = None
-    ordered = True
+    ordered = moves = True
 
     def __post_init__(self) -> None:
         if self.pairs not in ("halves", "neighbours"):
@@ -140,6 +146,7 @@ class qk_norm(Design):
     gain_q: Any = 1.0
     gain_k: Any = 1.0
     eps: float = 1e-6
+    moves = True
 
     def read(self, x, role):
         gain = self.gain_q if role == "Q" else self.gain_k
@@ -162,7 +169,7 @@ class alibi(Design):
     """
 
     slopes: Any = None
-    ordered = True
+    ordered = moves = True
 
     def scores(self, S):
         h = S.shape[-3] if S.ndim > 2 else 1
@@ -260,6 +267,10 @@ def as_designs(given: Any) -> tuple[Design, ...]:
     for x in given if isinstance(given, list | tuple) else [given]:
         found += _parsed(x) if isinstance(x, str) else [x]
     for x in found:
+        if x in KNOWN.values():
+            raise ValueError(
+                f"a design must be called, as in {x.__name__}(…), got {x!r}"
+            )
         if not isinstance(x, Design):
             raise ValueError(f"a design must be one of {', '.join(KNOWN)}, got {x!r}")
     return tuple(found)
@@ -269,9 +280,13 @@ def _parsed(text):
     try:
         found, read = [], ast.literal_eval
         for call in ast.parse(f"[{text}]", mode="eval").body.elts:
+            if not isinstance(call, ast.Call):
+                raise SyntaxError(f"write {ast.unparse(call)}(), with its arguments")
             named = {x.arg: read(x.value) for x in call.keywords}
             found.append(KNOWN[call.func.id](*map(read, call.args), **named))
         return found
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
         example = '"rotary(base=10000), grouped(2)"'
-        raise ValueError(f"a design must be like {example}, got {text!r}") from error
+        why = f"no design is called {error}" if type(error) is KeyError else error
+        got = f"got {text!r}: {why}".replace(".__init__()", "")
+        raise ValueError(f"a design must be like {example}, {got}") from error

@@ -53,6 +53,10 @@ class Failure(NamedTuple):
         return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
+class Unanswered(NotApplicable):
+    """Its answers differ on an input for which its design has none."""
+
+
 Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
 # What correct attention of the design fails too, and how often it is asked again.
 EXCUSED: Any = "broken by design"
@@ -78,9 +82,10 @@ class Law:
     level, of : str
         What it needs: "attention" alone, weight matrices of a "layer", or an "encoder";
         and the one design, such as "rotary", of which it is asked.
-    sees_all, orderless, correct : bool
-        Whether it needs tokens that may attend to all others, or in any order; whether
-        a report expects what correct attention gives, as both answers may be wrong.
+    sees_all, orderless, places, correct : bool
+        Whether it needs tokens that may attend to all others, or in any order, or
+        scores of its own; whether a report expects what correct attention gives, as
+        both answers may be wrong.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class Law:
     level: str = "attention"
     sees_all: bool = False
     orderless: bool = False
+    places: bool = False
     correct: bool = False
     of: str = ""
 
@@ -161,6 +167,9 @@ class Law:
                 break
         if EXCUSED in seen:
             return EXCUSED
+        for answer in seen:
+            if isinstance(answer, Unanswered):
+                raise answer
         if None in seen:
             return None
         raise seen[:2][-1]
@@ -172,7 +181,11 @@ class Law:
         if not isinstance(theirs, Failure):
             return theirs or failure
         if theirs.expected is ANSWER:
-            return NotApplicable(f"its design has no answer: {theirs.got}")
+            why = f"its design has no answer: {theirs.got}"
+            # What differs from itself, where nothing is due, does not hold.
+            return NotApplicable(why) if failure.expected is ANSWER else Unanswered(why)
+        if self.places and any(design.moves for design in subject.designs):
+            return NotApplicable(f"{subject.designs[0]!r} gives it other scores")
         return EXCUSED
 
     def breaks(self, subject: Subject) -> bool:

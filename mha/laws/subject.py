@@ -488,12 +488,13 @@ class Layer(Subject):
             raise NotApplicable(f"its heads have {sizes.d_k} columns")
         if heads > sizes.heads:
             raise NotApplicable(f"it has {sizes.heads} heads")
+        # The scale is that of a whole head.
+        times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
         self.log["attend"] = (
-            f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
+            f"its matrices hold {times}Q, K and V, the same for {sizes.heads} heads of "
             f"{sizes.d_k} columns,\nand its tokens are the rows of I"
         )
-        # The scale is that of a whole head.
-        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype) if d < sizes.d_k else Q
+        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
         others = {}
         if same or self.other_names is None:
             Q, mask = filled_up(Q, n_k, mask)
