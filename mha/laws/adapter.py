@@ -22,6 +22,7 @@ from mha.laws.subject import (
     Layer,
     Subject,
     WrongShape,
+    quiet,
     results_in,
 )
 from mha.laws.words import BY_NAME, MASK_NAMES, Conventions, NotApplicable
@@ -135,7 +136,8 @@ def as_subject(target: Any, said: Conventions | None = None) -> Subject:
     if isinstance(target, Subject):
         return target
     said = said or Conventions()
-    found = _found(target, said)
+    with quiet():
+        found = _found(target, said)
     found.source = target, said
     return found
 

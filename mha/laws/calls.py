@@ -29,11 +29,6 @@ def unless_refused(what, call, *args, **options):
         raise NotApplicable(f"it refuses {what}: {error}") from error
 
 
-def reads_others(subject):
-    other = subject.kind == "attention" or subject.other_names is not None
-    return other and not subject.ordered
-
-
 def part_by_part(subject, Q, K, V, mask=None):
     """Compare each head of each sequence with the same alone; a layer makes heads."""
     if not subject.takes_batches:
@@ -141,7 +136,7 @@ def mask_and_causal_both_hide(subject, Q, K, V, mask):
     sizes=(Size(1, 3, 2), Size(2, 5, 2)),
 )
 def causal_corner(subject, Q, K):
-    if not reads_others(subject):
+    if not subject.reads_others:
         ordered = "its design counts positions, and then n_q = n_k"
         raise NotApplicable(ordered if subject.ordered else SELF_ONLY)
     left = {"top-left": [0], "bottom-right": [1]}.get(subject.said.causal, [0, 1])
@@ -253,7 +248,7 @@ def all_silent(subject, V):
 )
 def silent_query_takes_the_mean(subject, n_k, seed):
     V = np.random.default_rng(seed).standard_normal((n_k, 2))
-    if reads_others(subject) and not subject.always_causal:
+    if subject.reads_others and not subject.always_causal:
         Y = subject.attend(np.zeros((1, 2)), V[::-1], V)
         return differs(V.mean(0, keepdims=True), Y, f"1 query, {n_k} keys")
     if n_k == LONG:
@@ -277,7 +272,7 @@ def expect_memory(subject, n):
 
 def across(subject, n, Q, K, V, **options):
     """Return what the last query gets, which is asked alone where that is possible."""
-    if reads_others(subject) and not subject.always_causal:
+    if subject.reads_others and not subject.always_causal:
         return subject.attend(Q[:1], K, V, **options)
     expect_memory(subject, n)
     return subject.attend(Q, K, V, **options)[-1:]
@@ -340,7 +335,7 @@ def at_length(subject, keys, n, seed, hides):
     rng, kind, q = np.random.default_rng(seed), np.arange(n) % 2, np.array([[1.0, 2.0]])
     kind[-1], V = 2, rng.standard_normal((n, 2))
     three = subject.attend(q.repeat(3, 0), keys, np.eye(3))
-    alone = not hides and n > 129 and reads_others(subject)
+    alone = not hides and n > 129 and subject.reads_others
     n_q = 1 if alone and not subject.always_causal else n
     causal = subject.always_causal or hides.startswith("is")
     seen, options = np.ones((n_q, n), bool), {}

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from mha.laws.designs import attends
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
 from mha.laws.stack import as_settings
-from mha.laws.subject import Broke, Subject
+from mha.laws.subject import Broke, Subject, quiet
 from mha.laws.words import Conventions, NotApplicable, near
 
 __all__ = ["Failure", "Law", "law"]
@@ -137,11 +136,13 @@ class Law:
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
         places = failure.where, "" if everywhere else variant.mode
-        shapes = variant.log.pop("shapes", "")
+        given = variant.log.pop("given", {}).items()
+        arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
-            setup="\n".join(variant.log.values()), shapes=shapes, breach=found,
+            setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
+            breach=found,
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
@@ -237,8 +238,7 @@ class Law:
         subject = as_subject(subject)
         try:
             self._expect_askable(subject, case)
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 verdict = self.judge(subject, **case)
         except NotApplicable as why:
             return why

@@ -97,7 +97,7 @@ class Stack(Subject):
         layers = [self.scaled(weights, self.sizes.d_k) for weights in layers]
         options = self.options(X[more], X.shape[-2], mask, is_causal, n_heads)
         given = layers if self.many else layers[0]
-        self.note_shapes({"X": X[more]}, options)
+        self.log["given"] = {"X": X[more]} | options
         Y = self.call(self.target, X[more], given, n_heads, **options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)]

@@ -178,6 +178,9 @@ class Conventions:
 
 def near(expected: Array, got: Any, within: float, *, equal_nan: bool = False) -> bool:
     """Whether two arrays of one shape differ by no more, relative to a size above 1."""
+    # Most are nearer than that, and then no size is asked for.
+    if (abs(got - expected) <= within).all():
+        return True
     finite = np.abs(expected[np.isfinite(expected)])
     atol = within * max(1.0, finite.max(initial=0.0))
     return np.allclose(got, expected, rtol=0, atol=atol, equal_nan=equal_nan)
