@@ -150,18 +150,17 @@ class Conventions:
 
     def mask_of(self, mask, sizes, axes, dtype):
         """Return a mask as it is handed over; `sizes` are b, h, n_q, n_k."""
-        whole = np.broadcast_to(mask, sizes)
         if axes == "lengths":
-            return _lengths(whole)
-        for axis, letter in enumerate("bhqk"):
-            if letter not in axes:
-                first = whole.take([0], axis)
-                if (whole != first).any():
-                    raise NotApplicable(f"its masks have no axis {letter}")
-                whole = first
+            return _lengths(np.broadcast_to(mask, sizes))
         shape = tuple((*sizes, 1)["bhqk1".index(letter)] for letter in axes)
         # Who writes into a mask writes into the one of the law, if it may stay one.
         if mask.shape != shape:
+            whole = np.broadcast_to(mask, sizes)
+            for axis, letter in enumerate("bhqk"):
+                first = whole.take([0], axis) if letter not in axes else whole
+                if (whole != first).any():
+                    raise NotApplicable(f"its masks have no axis {letter}")
+                whole = first
             mask = (mask if mask.size == whole.size else whole.copy()).reshape(shape)
         if mask.dtype != bool:
             return mask
