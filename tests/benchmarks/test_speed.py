@@ -146,7 +146,7 @@ def test_at_2048_tokens_our_encoder_layer_costs_what_torchs_costs(
 
 @pytest.mark.parametrize("activation, at_most", [("relu", 2.5), ("gelu", 6.0)])
 def test_the_numpy_layer_keeps_within_sight_of_torchs(benchmark, activation, at_most):
-    """NumPy has no error function, so gelu calls Python's for each hidden feature."""
+    """gelu reads the error function, which NumPy does not have, from a table."""
     torch.manual_seed(0)
     layer, X = EncoderLayer(256, 8, 1024, activation=activation), torch.randn(128, 256)
     weights, tokens = layer.numpy_weights(), X.numpy()
