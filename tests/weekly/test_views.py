@@ -28,7 +28,7 @@ every_figure = pytest.mark.parametrize("name", FIGURES)
 @every_figure
 def test_targets_are_large_enough_for_a_finger(show, name):
     figure = show(FIGURES[name](), width=390)
-    nodes = "button, fieldset label, input[type=range], .handle"
+    nodes = "button, label:has([type=radio]), input[type=range], .handle"
     boxes = [
         node.bounding_box()
         for node in figure.root.locator(nodes).all()
