@@ -1,7 +1,6 @@
 """The live house: every number explains itself, can be changed, and breaks laws."""
 
 import re
-import time
 from functools import cache
 
 import pytest
@@ -11,6 +10,7 @@ pytest.importorskip("matplotlib")
 import figures
 from tests.browser.looks import barriers
 from tests.browser.test_figures import PAGE
+from tests.pace import slowness
 
 PRESS = """(key) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key, bubbles: true }))"""
@@ -221,14 +221,6 @@ def test_the_whole_can_be_used_with_the_keyboard_alone(show):
     assert len({stop.split(",")[0] for stop in stops}) > 10
 
 
-def pace():
-    """Return how many times longer than usual this machine takes today, at least 1."""
-    total, began = 0, time.process_time()
-    for i in range(3_000_000):
-        total += i * i % 7
-    return max(1, (time.process_time() - began) / 0.45)
-
-
 def test_a_script_takes_a_few_milliseconds(show):
     house = show()
     house.root.get_by_role("button", name="all steps").click()
@@ -247,7 +239,7 @@ def test_a_script_takes_a_few_milliseconds(show):
         return 1000 * (spent() - before)
 
     times = [change(k) for k in range(61)]
-    assert sorted(times)[30] < FAST * pace()
+    assert sorted(times)[30] < FAST * slowness()
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
