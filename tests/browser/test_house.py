@@ -114,7 +114,7 @@ TASKS = {  # of each part: where to go, and what to press there
     "overview": [("Kt", 0, 1, ["2", "Enter", "ArrowDown", "1"])],
     "scores": [("Kt", 1, 1, "5")],
     "softmax": [("S", 2, 3, "+")],
-    "scale": [("A", 0, 0, ["Tab", " "])],
+    "scale": [("S", 0, 0, ["Shift+Tab", "Shift+Tab", " "])],
     "attention": [("X", 2, 2, "0")],
     "mask": [("mask", i, j, " ") for i in range(3) for j in range(i + 1, 4)],
     "output": [("W_O", 2, 2, "1")],
@@ -146,7 +146,7 @@ def test_mask_scale_and_head_are_changed_and_explained(show):
     house.cell("mask", 2, 0).click()
     assert house.cell("M", 2, 0).get_attribute("aria-label").endswith("hidden")
     assert house.cell("A", 2, 0).get_attribute("class").strip() == "hidden"
-    house.root.get_by_role("button", name="divide by √d_k").click()
+    house.root.get_by_role("button", name="divide by √d").click()
     house.cell("T", 2, 0).hover()
     assert house.says.endswith("= 5, not divided.")
     house.root.get_by_role("radio", name="2", exact=True).check()

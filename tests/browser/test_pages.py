@@ -87,8 +87,11 @@ def test_a_chapter_begins_with_title_promise_minutes_needs_and_its_question(open
 
 
 def test_the_law_of_every_chapter_is_a_card_that_says_what_breaks_it(html):
-    """A card of the build ends in what a law expected and got, others are quoted."""
-    for slug in LAWS:
+    """A card of the build ends in what a law expected and got, others are quoted.
+
+    The laws of 16 and 17 are about caches and designs, of which the zoo has no member.
+    """
+    for slug in LAWS.keys() - {"long", "since_2017"}:
         page = (html / f"book/{chapter_number(slug):02}_{slug}.html").read_text("utf-8")
         found = re.search(r'<(\w+) class="law-card">(.+?)</\1>', page, re.S)
         shown = re.search(r"expected .+, got .+\.", found[2])
