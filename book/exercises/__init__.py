@@ -45,7 +45,8 @@ class Exercise(mha.check.Exercise):
     def _solved(self) -> tuple[str, str] | None:
         """Return the chapter whose exercise this is, and its name there."""
         for slug in CHAPTERS:
-            for name, one in vars(sys.modules.get(f"exercises.{slug}", ())).items():
+            module = sys.modules.get(f"exercises.{slug}")
+            for name, one in vars(module).items() if module else ():
                 if getattr(one, "right", None) is self.right:
                     return slug, name
         return None
@@ -126,18 +127,17 @@ class Law(Exercise):
         changes = changes if changed else ""
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
+        name = getattr(version, "name", getattr(version, "__name__", ""))
         rounded = self._outcome(law, (_rounded(version),), ())
         if wanted[k] and same(rounded, self._wanted[k]):
-            name = version.__name__
             return f"your law is False of {name} only by rounding: use np.allclose"
         if len({*found}) == 1:
-            return f"your law is {found[0]} of every version, wrong or right{changes}"
+            asks = "" if found[k] else ": what should be equal, but for rounding?"
+            return f"your law is {found[k]} of every version{changes}{asks}"
         does = (inspect.getdoc(version) or "").split("\n")[0]
         does = f" ({does})" if does and found[k] else ""
-        should = (
-            "which should break it" if found[k] else "which keeps it: a false alarm"
-        )
-        return f"your law is {found[k]} of {version.__name__}, {should}{does}{changes}"
+        should = "should break it" if found[k] else "keeps it: a false alarm"
+        return f"your law is {found[k]} of {name}, which {should}{does}{changes}"
 
     def _calls(self, law: Any, right: Any) -> tuple[Any, list[list[bytes]]]:
         """Return the names of inputs, and those with which a law calls a version."""

@@ -11,13 +11,15 @@ import functools
 import itertools
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 from mha.check import same
 
-ENOUGH = 12  # bits that have to agree: a few hundred programs are tried
+ENOUGH = 16  # bits that have to agree, for about a thousand programs are tried
+FEW = 4  # inputs, of which each pair is changed, and each scaled by each size
 
 # What may stand in the place of an input or a result x, a and b being two of its axes.
 BOOLEANS = "~x", "x | True", "x & False"
@@ -71,11 +73,12 @@ def slip_in(exercise, place, outcomes, wanted):
     first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
     if sum(map(_bits, outcomes)) < ENOUGH or not _bits(outcomes[first]):
         return None
-    for text, program in programs(exercise, solution_of(*place) if place else None):
-        one = exercise._outcome(program, exercise.cases[first], ())
-        if same(one, outcomes[first]):
-            if all(map(same, exercise._outcomes(program), outcomes)):
-                return text
+    with warnings.catch_warnings(action="ignore"):
+        for text, program in programs(exercise, solution_of(*place) if place else None):
+            one = exercise._outcome(program, exercise.cases[first], ())
+            if same(one, outcomes[first]):
+                if all(map(same, exercise._outcomes(program), outcomes)):
+                    return text
     return None
 
 
@@ -88,7 +91,9 @@ def _bits(outcome):
     if outcome.dtype.kind == "b":
         return outcome.size * (outcome.ndim > 0)
     numbers = np.unique(outcome[np.isfinite(outcome)])
-    return sum(16 if x % 1 else 1 + min(abs(x), 3) for x in numbers.tolist())
+    return sum(
+        16 if x % 1 else np.log2(1.5 + min(abs(x), 99)) for x in numbers.tolist()
+    )
 
 
 def programs(exercise, solution):
@@ -117,13 +122,17 @@ def _of_one(name, x, names, case):
     """Return what may stand in the place of x, an input or a result."""
     if isinstance(x, bool):
         return [f"not {name}", "True", "False"]
-    if not isinstance(x, int | float | np.ndarray | np.number):
+    if not _is_number(x):
         return []
     forms = _forms(BOOLEANS if np.asarray(x).dtype == bool else NUMBERS, name, 0)
     if isinstance(x, np.ndarray):
         forms += _forms(ARRAYS, name, x.ndim)
     sizes = sizes_of(names, case)
     return forms + [f.replace("x", name, 1).format(s=s) for f in SIZES for s in sizes]
+
+
+def _is_number(x):
+    return isinstance(x, int | float | np.ndarray | np.number)
 
 
 def sizes_of(names, case):
@@ -139,14 +148,16 @@ def sizes_of(names, case):
 
 def _of_inputs(given):
     """Yield what stands for which inputs, as pairs."""
-    forms = {n: _of_one(n, x, given, given.values()) for n, x in given.items()}
+    sizes = given if len(given) <= FEW else {}
+    forms = {n: _of_one(n, x, sizes, sizes.values()) for n, x in given.items()}
     for a, b in itertools.permutations(given, 2):
         yield [(b, a)]
     yield from ([(n, form)] for n in forms for form in forms[n])
     for a, b in itertools.combinations(given, 2):
         yield [(a, b), (b, a)]
         both = zip(forms[a], forms[b], strict=False)
-        yield from ([(a, f), (b, g)] for f, g in both if g == re.sub(rf"\b{a}\b", b, f))
+        if len(given) <= FEW:
+            yield from ([(a, f), (b, g)] for f, g in both if f == g.replace(b, a))
 
 
 def _of_results(result, names, case):
@@ -168,6 +179,8 @@ def _with(right, names, places):
     def program(*given):
         space = dict(zip(names, given, strict=True))
         new = {k: eval(one, {"np": np}, space) for k, one in code}
+        if not all(np.isfinite(x).all() for x in new.values() if _is_number(x)):
+            raise ValueError  # of which LAPACK would print that it is illegal
         return right(*(new.get(k, x) for k, x in enumerate(given)))
 
     return program

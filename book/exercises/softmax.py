@@ -18,7 +18,7 @@ score_for_half = Exercise(
         + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "
         "which is 3": 2 + np.log(3),
-        "the old score of food is gone: the total of the others has three words": np.log(
+        "the old score of food is gone: the others are three words": np.log(
             3 * np.exp(3) + np.exp(2)
         ),
         "this is only the distance to the other scores: "
