@@ -87,16 +87,28 @@ def _single(x: Any) -> Any:
 
 
 def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
-    """Return on which inputs an answer is right and on which not, if a size tells."""
+    """Return what sizes have to do with where an answer is right and where not."""
+    shapes = [getattr(x, "shape", ()) for x in outcomes]
+    wanted = [getattr(x, "shape", ()) for x in exercise._wanted]
+    for axis in range(-min(map(len, shapes)), 0):
+        ours, theirs = ({x[axis] for x in many} for many in (shapes, wanted))
+        if len(ours) == 1 < len(theirs):
+            text = f"axis {axis} of your result has the length {ours.pop()} every time"
+            return f"{text}: where does this number come from?"
     right = [*map(same, outcomes, exercise._wanted)]
-    facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
-    for name in facts[0] if any(right) else ():
+    facts = [_facts(exercise._names(), case) for case in exercise.cases]
+    for name in facts[0] if sum(right) > 1 else ():
         pairs = [*zip((fact.get(name) for fact in facts), right, strict=True)]
         good, bad = ({x for x, ok in pairs if ok is which} for which in (True, False))
         if len(good) == 1 and not good & bad:
             others = " or ".join(map(str, sorted(bad)))
             return f"right where {name} is {good.pop()}, and wrong where it is {others}"
     return None
+
+
+def _facts(names: Any, case: tuple[Any, ...]) -> dict[str, int]:
+    axes = {f"{n}.ndim": np.ndim(x) for n, x in zip(names, case, strict=False)}
+    return axes | sizes_of(names, case)
 
 
 class Law(Exercise):
@@ -134,7 +146,7 @@ class Law(Exercise):
         if len({*found}) == 1:
             asks = "" if found[k] else ": what should be equal, but for rounding?"
             return f"your law is {found[k]} of every version{changes}{asks}"
-        does = (inspect.getdoc(version) or "").split("\n")[0]
+        does = getattr(version, "wrong", inspect.getdoc(version) or "").split("\n")[0]
         does = f" ({does})" if does and found[k] else ""
         should = "should break it" if found[k] else "keeps it: a false alarm"
         return f"your law is {found[k]} of {name}, which {should}{does}{changes}"

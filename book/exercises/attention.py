@@ -44,8 +44,6 @@ attend = Exercise(
         *("softmax_over_queries", "no_max_subtraction"),
     )
     | {
-        "you divide by the root of the width of a value; use the width of a "
-        "key": lambda Q, K, V: softmax(Q @ K.T / V.shape[-1] ** 0.5) @ V,
         "in Q @ K the rows of Q meet the columns of K, but a key is a row of "
         "K": lambda Q, K, V: softmax(Q @ K / K.shape[-1] ** 0.5) @ V,
         "you use the scores as weights: "
@@ -55,8 +53,6 @@ attend = Exercise(
         "one maximum for all rows turns a row of low scores into 0/0": lambda Q, K, V: (
             _powers(Q, K, None) / _powers(Q, K, None).sum(-1, keepdims=True) @ V
         ),
-        "your weights sum to 1 over the whole table of scores, not in each "
-        "row": lambda Q, K, V: softmax(_scaled(Q, K).ravel()).reshape(len(Q), -1) @ V,
         "the sums of the rows do not line up with the rows: keep the axis of the sum "
         "with keepdims=True": lambda Q, K, V: _powers(Q, K) / _powers(Q, K).sum(-1) @ V,
     },
@@ -114,13 +110,6 @@ self_attention = Exercise(
         "up?": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=len(q) ** -0.5),
         "the projections are right, but the scores are not divided by "
         "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
-        "you average the tokens themselves: W_V has not been used": lambda X, q, k, v: (
-            attention(X @ q, X @ k, X)
-        ),
-        "W_Q makes the queries and W_K the keys; yours are "
-        "exchanged": lambda X, q, k, v: attention(X @ k, X @ q, X @ v),
-        "W_K makes the keys and W_V the values; yours are "
-        "exchanged": lambda X, q, k, v: attention(X @ q, X @ v, X @ k),
         "you multiply by the transposes; W_Q is (d_model, d_k) here, so X @ W_Q fits "
         "(PyTorch stores the "
         "transposes)": lambda X, q, k, v: attention(X @ q.T, X @ k.T, X @ v.T),

@@ -40,8 +40,6 @@ scores = Exercise(
     mistakes={
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
-        "your rows belong to the keys: "
-        "give each query a row and each key a column": lambda Q, K: K @ Q.T,
         "you average the products of the positions: add them up instead": lambda Q, K: (
             Q @ K.T / Q.shape[-1]
         ),
@@ -50,8 +48,6 @@ scores = Exercise(
         ),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
-        "all rows are equal: `[[0] * n] * m` holds one list m times, so make a new "
-        "list for each row": lambda Q, K: np.tile((Q @ K.T)[-1], (len(Q), 1)),
         "you add up `len(K)` products: the number of positions is the width, "
         "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
         "the first position is missing: Python counts from 0, so use "
@@ -112,19 +108,10 @@ cosine = Exercise(
     mistakes={
         "a vector of zeros has length 0, and 0/0 is NaN: "
         "divide it by 1 instead": lambda Q, K: _whole(Q) @ _whole(K).T,
-        "this is the dot product: divide it by both lengths": lambda Q, K: Q @ K.T,
-        "you divide by the lengths of the queries only: "
-        "divide by those of the keys too": lambda Q, K: _unit(Q) @ K.T,
-        "you divide by the lengths of the keys only: "
-        "divide by those of the queries too": lambda Q, K: Q @ _unit(K).T,
         "np.linalg.norm without an axis measures the whole matrix: give each row its "
         "own length": lambda Q, K: Q @ K.T / (np.linalg.norm(Q) * np.linalg.norm(K)),
         "you divide by the lengths of the columns: the vectors are the rows, "
         "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
-        "the lengths of the rows do not line up with the rows: keep the axis with "
-        "`keepdims=True`": (
-            lambda Q, K: Q / _not_zero(_lengths(Q)) @ (K / _not_zero(_lengths(K))).T
-        ),
     },
     reread=_EQUATION,
     praise="your cosines are correct, and a vector of zeros gives 0.",
@@ -147,9 +134,6 @@ best_unit_key = Exercise(
         "you divide by `len(q)`, which counts the numbers of q: "
         "the length is the root of the sum of their squares": lambda q: q / len(q),
         "the sum of absolute values is not the length": lambda q: q / np.abs(q).sum(),
-        "you divide by q · q, the squared length: take its square root": lambda q: (
-            q / (q @ q)
-        ),
     },
     reread=_EQUATION,
     praise="the cosine is largest in the direction of q itself, where it is 1.",

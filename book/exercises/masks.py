@@ -92,7 +92,6 @@ safe_masked_softmax = Exercise(
         "in an empty row your total is 0, and 0 divided by 0 is NaN; and exp of a "
         f"large score overflows, so subtract the largest score as in "
         f"{chapter('softmax')}": lambda S, mask: _shares(np.exp(S) * mask),
-        "these are the weights without a mask": lambda S, mask: softmax(S),
     },
     reread=section("masks", "Break it"),
     praise="exact zeros, also in empty rows, and no score is too large or too low.",
@@ -124,8 +123,6 @@ batch_mask = Exercise(
     cases=((np.array([1, 2]),), (np.array([3]),), (np.array([2, 4, 1]),)),
     observe=_booleans,
     mistakes={
-        "a query may attend to a key if both masks allow it; in yours one is "
-        "enough": lambda lengths: _past(lengths) | _words(lengths),
         "you hide the rows of the padding; hide its columns, so that no query attends "
         "to it": lambda lengths: _past(lengths) & _words(lengths).swapaxes(-1, -2),
         "the padding stands in front, so the last tokens of a row are "
@@ -135,9 +132,6 @@ batch_mask = Exercise(
         ),
         "the padding is hidden, but later tokens are not": lambda lengths: (
             _words(lengths) & (_past(lengths) | True)
-        ),
-        "later tokens are hidden, but the padding is not": lambda lengths: (
-            _past(lengths) & (_words(lengths) | True)
         ),
         "these are the later tokens: np.triu keeps the upper triangle, and np.tril "
         "keeps the lower one": lambda lengths: _past(lengths).T & _words(lengths),
@@ -174,8 +168,6 @@ last_rows_mask = Exercise(
         "not fewer": lambda n_q, n_k: _tri(n_q, n_k, n_q - n_k),
         "these are the token itself and later ones; it should be itself and earlier "
         "ones (np.tril, not np.triu)": lambda n_q, n_k: ~_tri(n_q, n_k, n_k - n_q - 1),
-        "with one query all is True, but of several queries only the last may attend "
-        "to all keys": lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool),
         "if there are more queries than keys, n_k - n_q is negative, and the first "
         "queries may attend to "
         "nothing": lambda n_q, n_k: _tri(n_q, n_k, max(n_k - n_q, 0)),

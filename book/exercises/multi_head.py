@@ -152,9 +152,6 @@ many_heads = Exercise(
         "the root of the width of one head": zoo.scale_sqrt_n,
         "your scores are divided by d_k: by d_k without the root, or by √d_k twice, "
         "because the package's attention divides too": zoo.scale_by_d_k,
-        "W_K makes the keys and W_V the values; yours are exchanged": _layer(
-            lambda q, k, v: (q, v, k)
-        ),
         "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; "
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
         "you multiply by the transpose of W_O; its rows belong to the columns of the "
@@ -274,9 +271,6 @@ matrices_of_torch = Exercise(
         "other": lambda w: tuple(w[r::3].T for r in range(3)),
         "you cut the columns; each matrix has all columns and a third of the "
         "rows": lambda w: _thirds(w, axis=1),
-        "W_K and W_V are exchanged: from the top it is W_Q, W_K, W_V": lambda w: (
-            _ordered(w, 0, 2, 1)
-        ),
     },
     reread=section("multi_head", "In practice"),
     praise="with these three, our function gives what PyTorch's layer gives.",

@@ -35,23 +35,17 @@ encode_positions = Exercise(
     forbidden=(sinusoidal_positional_encoding,),
     cases=((2, 2), (3, 4), (5, 6), (7, 12), (1, 8)),
     mistakes={
+        "the even columns, from 0 on, hold the sines": _waves(np.cos, np.sin),
         "all sines come first and all cosines after them: some libraries do so, "
         "but in our table they alternate": _in_halves,
-        "the first position is 0, where all hands point straight up": _waves(start=1),
         "sine and cosine of a pair belong to one hand and share its frequency": _waves(
             exponent=lambda i, d: np.arange(d) / d
         ),
         "your slow hands are too fast: the exponent grows by 2 / d_model from pair to "
         "pair": _waves(exponent=lambda i, d: i / d),
-        "the even columns, from 0 on, hold the sines": _waves(np.cos, np.sin),
-        "the frequency falls from pair to pair: divide by the power of 10000": _waves(
-            exponent=lambda i, d: -2 * i / d
-        ),
         "your slow hands are too fast: the base of the powers is 10000": _waves(
             exponent=lambda i, d: 1.5 * i / d
         ),
-        "the odd columns hold cosines; "
-        "with sines alone a hand has no direction": _waves(np.sin, np.sin),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
         "your last hand has exactly the speed 1/10000, as in some libraries; here it "
@@ -115,16 +109,9 @@ turn_by = Exercise(
         "a rotation has one minus: check cos(a + b) = cos a cos b - sin a sin b": _turn(
             minus=1
         ),
-        "every pair of columns turns at its own frequency": _turn(
-            exponent=lambda i, d: 0
-        ),
-        "your matrix does not depend on k as it should": _turn(steps=lambda k: 1),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
         "the frequency of pair i is 10000 to the power -2i / d_model": _turn(
             exponent=lambda i, d: i / d
-        ),
-        "later pairs turn more slowly: the exponent has a minus": _turn(
-            exponent=lambda i, d: -2 * i / d
         ),
     },
     reread=_EQUATION,
@@ -164,6 +151,8 @@ position_ids = Exercise(
     right=lambda mask: np.where(mask, _count(mask), 0),
     cases=_MASKS,
     mistakes={
+        "you count from sentence to sentence: which axis holds the "
+        "words?": lambda mask: np.where(mask, _count(mask, axis=0), 0),
         "your first real word is not always at position 0: padding in front of it was "
         "counted too": lambda mask: np.where(mask, np.arange(mask.shape[-1]), 0),
         "the first real token of a row has position 0": lambda mask: np.where(
@@ -172,8 +161,6 @@ position_ids = Exercise(
         "cumsum counts from 1 and goes on counting at padding: subtract 1, "
         "and give padding a 0": lambda mask: _count(mask) + 1,
         "the real tokens are right; padding should have position 0": _count,
-        "you count from sentence to sentence: which axis holds the "
-        "words?": lambda mask: np.where(mask, _count(mask, axis=0), 0),
         "every sentence starts at 0 again, but a cumsum without an axis goes "
         "on": lambda mask: np.where(mask, _count(mask, axis=None), 0),
         "padding may also be between words, and is not counted there "

@@ -76,28 +76,17 @@ rotate = Exercise(
     right=_rotating(),
     cases=_cases(),
     mistakes={
-        "you rotate clockwise: the minus belongs to the first column of the pair, "
-        "c·a − s·b": _rotating(sign=-1),
         "you pair column 1 with the first column of the second half; "
         "here the pairs are neighbours": _rotating(halves=True),
-        "every pair has a speed of its own; yours all have the speed 1": _rotating(
-            lambda m, d: 0 * m
-        ),
         "you use the number of the row; the positions are given, and they may begin "
         "anywhere "
         "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
-        "position 0 is not rotated; you add 1 to every position": lambda x, t: (
-            _rotating()(x, t + 1)
-        ),
         "your slow pairs are too fast: "
         "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
         "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
         "already": _rotating(lambda m, d: 4 * m / d),
         "the first pair is m = 1, with the speed 1; yours are all one pair further": (
             _rotating(lambda m, d: 2 * (m + 1) / d)
-        ),
-        "later pairs rotate more slowly: the exponent has a minus": _rotating(
-            lambda m, d: -2 * m / d
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
@@ -124,14 +113,11 @@ share_heads = Exercise(
         (*random_arrays((2, 3, 2, 7), seed=4), 9),
     ),
     mistakes={
+        "you repeat along axis 0, which belongs to a batch if there is "
+        "one": lambda K, n_heads: np.repeat(K, n_heads // len(K), axis=0),
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
-        "all query heads get the first key head; each group has its "
-        "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
-        "you average the key heads; a group gets one of them as it is": (
-            lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3)
-        ),
     },
     reread=_BREAK,
     praise="the heads of a group stand side by side, so each key head is repeated.",

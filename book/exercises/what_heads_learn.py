@@ -92,17 +92,12 @@ effective_keys = Exercise(
         (_weights((2, 3, 5, 5), 0),),
     ),
     mistakes={
-        "that is the entropy; equal weights on two keys should give 2": _entropy,
         "that is the entropy in bits; "
         "equal weights on two keys should give 2": lambda A: _entropy(A) / np.log(2),
-        "a minus is missing, because the logarithm of a weight is negative; "
-        "you have 1 divided by the number of keys": lambda A: np.exp(-_entropy(A)),
         "a weight of 0 should add nothing to the entropy, "
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
         "you summed along the queries; a row has the weights of one query, "
         "so sum along the last axis": lambda A: np.exp(_entropy(A, -2)),
-        "your logarithm has base 2 and your exponential base e: use one base for "
-        "both of them": lambda A: np.exp(_entropy(A) / np.log(2)),
         "you counted every key with a weight above 0, however small; a key with little "
         "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "
@@ -151,9 +146,6 @@ drop_twin = Exercise(
         ),
         "you changed columns of W_O; a head owns rows, and all heads share the "
         "columns": lambda W_O, *numbers: _merged()(W_O.T, *numbers).T,
-        "you silenced head `keep`; head `drop` should be silent": _merged(
-            lambda a, b: (0, a + b)
-        ),
         "you added the block of head `drop` to the other one, "
         "but head `drop` must then be silent": _merged(lambda a, b: (a + b, b)),
         "you changed one row per head; a head owns len(W_O) // n_heads rows": _merged(
