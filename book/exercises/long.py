@@ -73,8 +73,10 @@ def _sum(a, Y_a, b, Y_b):
     return a[:, None] * Y_a + b[:, None] * Y_b
 
 
-def _not_zero(total):
-    return np.where(total == 0, 1, total)
+def _unshifted(Y_a, lse_a, Y_b, lse_b):
+    a, b = np.exp(lse_a), np.exp(lse_b)
+    total = np.where(a + b == 0, 1, a + b)
+    return _sum(a, Y_a, b, Y_b) / total[:, None], np.log(a + b)
 
 
 def _shifted(Y_a, lse_a, Y_b, lse_b, top):
@@ -144,12 +146,8 @@ merge_outputs = Exercise(
         "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
             _shifted(A, a, B, b, top=0 * a)
         ),
-        "e¹⁰⁰⁰ overflows, also where you replace a sum of 0: subtract from both lse the "
-        "larger one first": lambda A, a, B, b: (
-            _sum(np.exp(a), A, np.exp(b), B)
-            / _not_zero(np.exp(a) + np.exp(b))[:, None],
-            np.log(np.exp(a) + np.exp(b)),
-        ),
+        "e¹⁰⁰⁰ overflows, also where a sum of 0 is replaced: subtract from both lse the "
+        "larger one first": _unshifted,
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(
