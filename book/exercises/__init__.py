@@ -3,7 +3,8 @@
 A notebook says ``from exercises import masks as check``, which works because a
 notebook runs in its own folder; then ``check.causal_row(answer)`` prints what is to be
 said of the answer. A module holds its chapter's exercises. A row of `mistakes` is what
-is said to a slip, and after it the slip itself: a wrong program, or a wrong value.
+is said to a slip, and after it the slip itself: a wrong program, or a wrong value. A
+slip that is one change of a right program needs no row: `families` makes such changes.
 """
 
 import dataclasses
@@ -117,10 +118,10 @@ class Law(Exercise):
     def judge(self, answer: Any) -> mha.check.Verdict:
         """Return the `Verdict`, which names the version that is judged wrongly."""
         verdict = super().judge(answer)
-        found = self._outcomes(answer)
-        if verdict.status != "not yet" or not all(map(_is_bool, found)):
+        if verdict.passed or verdict.mistake and "may be" not in verdict.text:
             return verdict
-        if verdict.mistake and "may be" not in verdict.text:
+        found = self._outcomes(answer)
+        if not all(isinstance(x, np.ndarray) and x.dtype == bool for x in found):
             return verdict
         said = self._said(answer, [*map(bool, found)])
         text = "\n".join([said, *verdict.text.splitlines()[1:]])
@@ -129,10 +130,11 @@ class Law(Exercise):
     def _said(self, law: Any, found: list[bool]) -> str:
         """Return what is said to a law that finds this of the versions."""
         wanted = [*map(bool, self._wanted)]
-        names, calls = self._calls(law, self.cases[wanted.index(True)][0])
+        calls = self._calls(law, self.cases[wanted.index(True)][0])
         if not calls:
             return "your law never calls the function that it is given"
-        changed = [n for n, *x in zip(names, *calls, strict=False) if len({*x}) > 1]
+        names = dict.fromkeys(name for call in calls for name in call)
+        changed = [n for n in names if len({call.get(n) for call in calls}) > 1]
         if len(calls) > 1 and not changed:
             return "your law calls its function with the same inputs each time"
         changes = f"; from call to call it changes {' and '.join(changed)}"
@@ -151,21 +153,25 @@ class Law(Exercise):
         should = "should break it" if found[k] else "keeps it: a false alarm"
         return f"your law is {found[k]} of {name}, which {should}{does}{changes}"
 
-    def _calls(self, law: Any, right: Any) -> tuple[Any, list[list[bytes]]]:
-        """Return the names of inputs, and those with which a law calls a version."""
-        calls = []
+    def _calls(self, law: Any, right: Any) -> list[dict[str, bytes]]:
+        """Return the inputs with which a law calls a version that keeps it."""
+        calls: list[dict[str, bytes]] = []
 
         @functools.wraps(right)
         def listening(*given: Any, **options: Any) -> Any:
-            calls.append([*map(pickle.dumps, (*given, *options.values()))])
+            inputs = inspect.signature(right).bind(*given, **options).arguments
+            calls.append({name: _as_bytes(x) for name, x in inputs.items()})
             return right(*given, **options)
 
         self._outcome(law, (listening,), ())
-        return inspect.signature(right).parameters, calls
+        return calls
 
 
-def _is_bool(outcome: Any) -> bool:
-    return isinstance(outcome, np.ndarray) and outcome.dtype == bool
+def _as_bytes(x: Any) -> bytes:
+    try:
+        return pickle.dumps(x)
+    except Exception:  # what a law hands over may be anything
+        return repr(x).encode()
 
 
 def _rounded(version: Callable[..., Any]) -> Callable[..., Any]:

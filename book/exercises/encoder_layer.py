@@ -23,7 +23,7 @@ length_after_norm = Exercise(
 )
 
 
-def _over(axes, ddof=0, centre=True, root=lambda v, eps: np.sqrt(v + eps), affine=None):
+def _over(axes, ddof=0, centre=True, root=lambda v, eps: np.sqrt(v + eps)):
     """Return a norm whose mean and variance run over `axes`, right or wrong."""
 
     def norm(x, gain, bias, eps):
@@ -32,8 +32,7 @@ def _over(axes, ddof=0, centre=True, root=lambda v, eps: np.sqrt(v + eps), affin
         count = middle.size / middle.sum(along).size - ddof
         given = middle if centre else x
         variance = (given**2).sum(along, keepdims=True) / count
-        y = given / root(variance, eps)
-        return affine(y, gain, bias) if affine else y * gain + bias
+        return given / root(variance, eps) * gain + bias
 
     return norm
 

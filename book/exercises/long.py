@@ -146,7 +146,7 @@ merge_outputs = Exercise(
         "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
             _shifted(A, a, B, b, top=0 * a)
         ),
-        "e¹⁰⁰⁰ overflows, also where a sum of 0 is replaced: subtract from both lse the "
+        "e¹⁰⁰⁰ overflows, even if a sum of 0 is replaced: subtract from both lse the "
         "larger one first": _unshifted,
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),

@@ -9,7 +9,7 @@ from mha.positions import sinusoidal_positional_encoding
 _EQUATION = section("positions", "The equation")
 
 
-def _waves(even=np.sin, odd=np.cos, start=0, exponent=lambda i, d: 2 * i / d):
+def _waves(even=np.sin, odd=np.cos, exponent=lambda i, d: 2 * i / d):
     """Return a table of positions, or one with something wrong about it.
 
     `exponent` maps the pair of a column and the width to the exponent of 10000.
@@ -17,7 +17,7 @@ def _waves(even=np.sin, odd=np.cos, start=0, exponent=lambda i, d: 2 * i / d):
 
     def encode_positions(n, d_model):
         pair = np.arange(d_model) // 2
-        angle = (np.arange(n) + start)[:, None] / 10000.0 ** exponent(pair, d_model)
+        angle = np.arange(n)[:, None] / 10000.0 ** exponent(pair, d_model)
         P = even(angle)
         P[:, 1::2] = odd(angle[:, 1::2])
         return P
@@ -82,16 +82,14 @@ likeness_of_positions = Exercise(
 )
 
 
-def _turn(
-    sine=1, minus=-1, steps=lambda k: k, exponent=lambda i, d: 2 * i / d, halves=False
-):
+def _turn(sine=1, minus=-1, exponent=lambda i, d: 2 * i / d, halves=False):
     """Return a function that makes R_k, or something like it."""
 
     def turn_by(k, d_model):
         R = np.zeros((d_model, d_model))
         for i in range(d_model // 2):
             pair = [i, i + d_model // 2] if halves else [2 * i, 2 * i + 1]
-            angle = steps(k) / 10000.0 ** exponent(i, d_model)
+            angle = k / 10000.0 ** exponent(i, d_model)
             cos, sin = np.cos(angle), sine * np.sin(angle)
             R[np.ix_(pair, pair)] = [[cos, minus * sin], [sin, cos]]
         return R

@@ -36,13 +36,13 @@ def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
     return np.asarray(positions)[:, None] / 10000.0 ** exponent(np.arange(d // 2), d)
 
 
-def _rotating(exponent=lambda m, d: 2 * m / d, sign=1, halves=False, overwrite=False):
+def _rotating(exponent=lambda m, d: 2 * m / d, halves=False, overwrite=False):
     """Return a function that rotates pairs of columns, right or in a wrong way."""
 
     def rotate(x, positions):
         d = x.shape[-1]
         angles = _angles(positions, d, exponent)
-        c, s = np.cos(angles), sign * np.sin(angles)
+        c, s = np.cos(angles), np.sin(angles)
         one, other = np.s_[:, 0::2], np.s_[:, 1::2]
         if halves:
             one, other = np.s_[:, : d // 2], np.s_[:, d // 2 :]

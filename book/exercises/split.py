@@ -48,11 +48,6 @@ head_and_column = Exercise(
 )
 
 
-def _cut(x, n_heads):
-    """Cut the columns of each token, and leave the heads behind the tokens."""
-    return x.reshape(*x.shape[:-1], n_heads, -1)
-
-
 def _one_sequence_only(x, n_heads):
     n, d_model = x.shape
     return x.reshape(n, n_heads, d_model // n_heads).transpose(1, 0, 2)
