@@ -65,16 +65,14 @@ def not_allowed(source):
     return f"uses {found[0]}" if found else ""
 
 
-class Guard:
+RUNNING = []  # the file whose laws run
+
+
+def guard(event, given):
     """Refuse, while a law runs, what reaches out of its process."""
-
-    on = False
-
-    def __call__(self, event, given):
-        """Be called by Python before each event that it audits."""
-        inside = event == "open" and str(given[0]).startswith(np.__path__[0])
-        if self.on and event.startswith(OUTSIDE) and not inside:
-            raise PermissionError(f"a law may not use {event}")
+    inside = event == "open" and str(given[0]).startswith(np.__path__[0])
+    if RUNNING and event.startswith(OUTSIDE) and not inside:
+        raise PermissionError(f"a law may not use {event}")
 
 
 def tried(orders):
@@ -86,9 +84,9 @@ def tried(orders):
     right = [subject for subject in subjects() if subject.right]
     for subject in (*versions, *right):
         subject(*np.ones((3, 1, 1)))  # it imports what it needs
-    guard, space = Guard(), {}
+    space = {}
     sys.addaudithook(guard)
-    guard.on = True
+    RUNNING.append(path)
     try:
         exec(compile(source, path, "exec"), space)
         laws = list(space["my_laws"])
@@ -99,7 +97,7 @@ def tried(orders):
 
         detected, alarms = (sum(map(is_broken, some)) for some in (versions, right))
     finally:
-        guard.on = False
+        RUNNING.clear()
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
         "laws": len(laws),

@@ -118,7 +118,7 @@ class Law(Exercise):
     def judge(self, answer: Any) -> mha.check.Verdict:
         """Return the `Verdict`, which names the version that is judged wrongly."""
         verdict = super().judge(answer)
-        if verdict.passed or verdict.mistake and "may be" not in verdict.text:
+        if verdict.passed or (verdict.mistake and "may be" not in verdict.text):
             return verdict
         found = self._outcomes(answer)
         if not all(isinstance(x, np.ndarray) and x.dtype == bool for x in found):

@@ -44,15 +44,10 @@ attend = Exercise(
         *("softmax_over_queries", "no_max_subtraction"),
     )
     | {
-        "in Q @ K the rows of Q meet the columns of K, but a key is a row of "
-        "K": lambda Q, K, V: softmax(Q @ K / K.shape[-1] ** 0.5) @ V,
         "you use the scores as weights: "
         "which step turns scores into weights?": lambda Q, K, V: _scaled(Q, K) @ V,
         "the exponentials do not sum to 1 yet: "
         "divide each row by its sum": lambda Q, K, V: _powers(Q, K) @ V,
-        "one maximum for all rows turns a row of low scores into 0/0": lambda Q, K, V: (
-            _powers(Q, K, None) / _powers(Q, K, None).sum(-1, keepdims=True) @ V
-        ),
         "the sums of the rows do not line up with the rows: keep the axis of the sum "
         "with keepdims=True": lambda Q, K, V: _powers(Q, K) / _powers(Q, K).sum(-1) @ V,
     },
@@ -104,8 +99,6 @@ self_attention = Exercise(
         random_arrays((5, 7), (7, 2), (7, 2), (7, 3), seed=3),
     ),
     mistakes={
-        "your keys are made with W_Q; a word should be found by something other than "
-        "what it looks for": lambda X, q, k, v: attention(X @ q, X @ q, X @ v),
         "you divide by √d_model, the width of X; how many products does a score add "
         "up?": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=len(q) ** -0.5),
         "the projections are right, but the scores are not divided by "

@@ -40,9 +40,6 @@ scores = Exercise(
     mistakes={
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
-        "you average the products of the positions: add them up instead": lambda Q, K: (
-            Q @ K.T / Q.shape[-1]
-        ),
         "this is the cosine: do not divide the score by the lengths": lambda Q, K: (
             cosine_similarity(Q, K)
         ),
@@ -108,10 +105,6 @@ cosine = Exercise(
     mistakes={
         "a vector of zeros has length 0, and 0/0 is NaN: "
         "divide it by 1 instead": lambda Q, K: _whole(Q) @ _whole(K).T,
-        "np.linalg.norm without an axis measures the whole matrix: give each row its "
-        "own length": lambda Q, K: Q @ K.T / (np.linalg.norm(Q) * np.linalg.norm(K)),
-        "you divide by the lengths of the columns: the vectors are the rows, "
-        "so use the last axis, not axis 0": lambda Q, K: _unit(Q, 0) @ _unit(K, 0).T,
     },
     reread=_EQUATION,
     praise="your cosines are correct, and a vector of zeros gives 0.",

@@ -73,9 +73,6 @@ detour = Exercise(
         "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
         "the remainder says which part of its token a row becomes, "
         "not which token": lambda n, h: n - 1 - _slots(n, h) % h,
-        "a token is made of n_heads rows, not of n": lambda n, h: (
-            n - 1 - _slots(n, h) // n
-        ),
         "number the rows of head 2 on from those of head 1": lambda n, h: np.tile(
             n - 1 - np.arange(n) // h, (h, 1)
         ),

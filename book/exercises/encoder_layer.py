@@ -23,13 +23,13 @@ length_after_norm = Exercise(
 )
 
 
-def _over(axes, ddof=0, centre=True, root=lambda v, eps: np.sqrt(v + eps)):
+def _over(axes, centre=True, root=lambda v, eps: np.sqrt(v + eps)):
     """Return a norm whose mean and variance run over `axes`, right or wrong."""
 
     def norm(x, gain, bias, eps):
         along = tuple(range(x.ndim))[axes] if isinstance(axes, slice) else axes
         middle = x - x.mean(along, keepdims=True)
-        count = middle.size / middle.sum(along).size - ddof
+        count = middle.size / middle.sum(along).size
         given = middle if centre else x
         variance = (given**2).sum(along, keepdims=True) / count
         return given / root(variance, eps) * gain + bias
@@ -60,8 +60,6 @@ normalise_tokens = Exercise(
         "all tokens of a sentence share one mean; each should have its own": _over(
             (-2, -1)
         ),
-        "divide the squares by the number of features, not by one less, "
-        "as torch.var and torch.std do by default": _over(-1, ddof=1),
         "eps is added to the variance, under the root, and not to the root": _over(
             -1, root=lambda v, eps: np.sqrt(v) + eps
         ),
@@ -245,13 +243,8 @@ wire_layer = Exercise(
     ),
     mistakes=_in_either_order()
     | {
-        "norm_first has no effect: your layer is always post-norm": _wired(
-            _post, _post
-        ),
         "norm_first has no effect: "
         "with norm_first=False each norm comes after a sum": _wired(_pre, _pre),
-        "the two orders are exchanged: norm_first=True means that each part gets "
-        "normalised tokens": _wired(_pre, _post),
     },
     reread=section("encoder_layer", "The equation"),
     praise="two parts, two residual connections and two norms, in both orders.",

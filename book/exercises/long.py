@@ -49,8 +49,6 @@ cache_bytes = Exercise(
     cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
     # n tokens, L layers, h query heads and k key heads of width d, b bytes a number
     mistakes={
-        "the query heads of a group share one key head and one value head: count "
-        "n_kv_heads of each": lambda n, L, h, k, d, b: 2 * L * h * n * d * b,
         "queries are not stored: each is needed in the step of its own token "
         "only": lambda n, L, h, k, d, b: L * (2 * k + h) * n * d * b,
         "the time grows with n², but the cache has one key per token: "

@@ -157,17 +157,12 @@ last_rows_mask = Exercise(
         "n_k - n_q tokens come before it": lambda n_q, n_k: _tri(n_q, n_k, 0),
         "these are the first rows of the square mask; "
         "return the last ones": lambda n_q, n_k: causal_mask(n_k)[:n_q],
-        "the last query is the last token and may attend to itself": lambda n_q, n_k: (
-            _tri(n_q, n_k, n_k - n_q - 1)
-        ),
         "the last query but one may not attend to the last token": lambda n_q, n_k: (
             _tri(n_q, n_k, n_k - n_q + 1)
         ),
         "the diagonal is shifted the wrong way: with more keys than queries, each "
         "query may attend to more keys, "
         "not fewer": lambda n_q, n_k: _tri(n_q, n_k, n_q - n_k),
-        "these are the token itself and later ones; it should be itself and earlier "
-        "ones (np.tril, not np.triu)": lambda n_q, n_k: ~_tri(n_q, n_k, n_k - n_q - 1),
         "if there are more queries than keys, n_k - n_q is negative, and the first "
         "queries may attend to "
         "nothing": lambda n_q, n_k: _tri(n_q, n_k, max(n_k - n_q, 0)),

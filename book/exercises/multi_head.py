@@ -77,14 +77,13 @@ def _layer(
     split=split_heads,
     attend=scaled_dot_product_attention,
     merge=merge_heads,
-    output=lambda concat, W_O: concat @ W_O,
 ):
     """Return multi-head attention with one of its steps replaced."""
 
     def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
         roles = matrices(W_Q, W_K, W_V)
         Q, K, V = (split(project(X, W), n_heads) for W in roles)
-        return output(merge(attend(Q, K, V, mask)), W_O)
+        return merge(attend(Q, K, V, mask)) @ W_O
 
     return answer
 
@@ -154,12 +153,6 @@ many_heads = Exercise(
         "because the package's attention divides too": zoo.scale_by_d_k,
         "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; "
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
-        "you multiply by the transpose of W_O; its rows belong to the columns of the "
-        "concatenation, so it is @ W_O": _layer(output=lambda Z, W: Z @ W.T),
-        "you compute one head as wide as all of them; cut Q, K and V into n_heads "
-        "heads before the scores": lambda X, q, k, v, W_O, h, mask: (
-            multi_head_attention(X, q, k, v, W_O, 1, mask)
-        ),
         "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
         "so it still gets a weight: set it to −∞": zoo.mask_zero_score,
         "a hidden score is only 1 lower than without the mask, as happens when you add "

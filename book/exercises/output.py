@@ -36,17 +36,10 @@ sum_of_heads = Exercise(
         random_arrays((2, 3, 5, 2), (6, 7), seed=1),
     ),
     mistakes={
-        "you average the heads first, so every block of W_O meets the same average: "
-        "first each head times its own block, then the sum": lambda heads, W_O: (
-            _messages(0 * heads + heads.mean(-3, keepdims=True), W_O).sum(-3)
-        ),
         "every head is multiplied by the first block; each has a block of its "
         "own": lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[:d]).sum(
             -3
         ),
-        "you take the blocks from the columns of W_O, or from its transpose; the block "
-        "of a head is d_v rows of "
-        "W_O": lambda heads, W_O: _messages(heads, W_O, _columns).sum(-3),
         "you take every h-th row of W_O; the d_v rows of one head are neighbours": (
             lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[r::h]).sum(-3)
         ),
@@ -118,8 +111,6 @@ fold_value_bias = Exercise(
         "stand?": lambda b_V, W_O, b_O: b_O + W_O @ b_V,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
-        "b_V is missing: the weights of a row sum to 1, "
-        "so every head output gets all of it": lambda b_V, W_O, b_O: b_O,
     },
     reread=section("output", "Deeper: does the bias of the values do anything?"),
     praise="one bias instead of two, and the layer gives the same output.",

@@ -153,9 +153,6 @@ position_ids = Exercise(
         "words?": lambda mask: np.where(mask, _count(mask, axis=0), 0),
         "your first real word is not always at position 0: padding in front of it was "
         "counted too": lambda mask: np.where(mask, np.arange(mask.shape[-1]), 0),
-        "the first real token of a row has position 0": lambda mask: np.where(
-            mask, _count(mask) + 1, 0
-        ),
         "cumsum counts from 1 and goes on counting at padding: subtract 1, "
         "and give padding a 0": lambda mask: _count(mask) + 1,
         "the real tokens are right; padding should have position 0": _count,

@@ -173,9 +173,6 @@ softmax_jacobian = Exercise(
         ),
         "you subtract the products from np.eye(n): multiply that by the weights "
         "first": lambda s: np.eye(s.shape[-1]) - _products(softmax(s), softmax(s)),
-        "the weights sum to 1, so the slopes of each column must sum to 0": lambda s: (
-            _diagonal(softmax(s)) + _products(softmax(s), softmax(s))
-        ),
         "right for one row of scores, but not for axes in front, which np.diag and "
         "np.outer do not take, for example": lambda s: (
             np.diag(softmax(s)) - np.outer(softmax(s), softmax(s))

@@ -81,9 +81,6 @@ to_heads = Exercise(
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
-        "every head has the columns of the first: start head r at column r · d_k": (
-            lambda x, n: np.stack([x[..., : x.shape[-1] // n]] * n, axis=-3)
-        ),
         "this works for one sequence; name the last axes by −1, −2, −3, "
         "so that a batch may stand in front": _one_sequence_only,
     },

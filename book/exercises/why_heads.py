@@ -76,8 +76,6 @@ rebuild = Exercise(
         ),
         "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
         "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
-        "these contents belong to the old outputs: fit with these two, and use the new "
-        "outputs only for the guess": lambda x, y, new: new @ _fit(new, y),
         "you fit a matrix that turns contents into outputs; exchange the two arguments "
         "of the fit, because the guess goes from outputs to "
         "contents": lambda x, y, new: new @ _fit(y, x),
