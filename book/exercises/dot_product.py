@@ -27,11 +27,6 @@ def _stop_early(Q, K, rows, columns):
     return S
 
 
-def _over(Q, K, positions):
-    """Return loops that add up these positions, or run out of them."""
-    return np.sum([np.outer(Q[:, a], K[:, a]) for a in positions], axis=0)
-
-
 scores = Exercise(
     task="the scores of every query with every key",
     right=lambda Q, K: dot_product_scores(Q, K),
@@ -45,10 +40,6 @@ scores = Exercise(
         ),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
-        "you add up `len(K)` products: the number of positions is the width, "
-        "`Q.shape[1]`": lambda Q, K: _over(Q, K, range(len(K))),
-        "the first position is missing: Python counts from 0, so use "
-        "`range(Q.shape[1])`": lambda Q, K: _over(Q, K, range(1, Q.shape[1])),
         "only the first pair has a score: "
         "move `return` out of both loops": lambda Q, K: _stop_early(Q, K, 1, 1),
     },
@@ -103,6 +94,9 @@ cosine = Exercise(
         (np.arange(6.0).reshape(2, 3) - 2, np.arange(15.0).reshape(5, 3) - 7),
     ),
     mistakes={
+        "a number that is added to each length changes every cosine": lambda Q, K: (
+            Q @ K.T / ((_lengths(Q) + 1)[:, None] * (_lengths(K) + 1))
+        ),
         "a vector of zeros has length 0, and 0/0 is NaN: "
         "divide it by 1 instead": lambda Q, K: _whole(Q) @ _whole(K).T,
     },
@@ -122,8 +116,6 @@ best_unit_key = Exercise(
         "your key looks at one number of q only, but the others add to the score "
         "too": lambda q: np.eye(len(q))[np.argmax(np.abs(q))],
         "the direction is right: now give the key length 1": lambda q: q.copy(),
-        "all numbers of your key are of equal size: larger numbers of q need larger "
-        "numbers in the key": lambda q: np.sign(q) / np.sqrt((q != 0).sum()),
         "you divide by `len(q)`, which counts the numbers of q: "
         "the length is the root of the sum of their squares": lambda q: q / len(q),
         "the sum of absolute values is not the length": lambda q: q / np.abs(q).sum(),

@@ -69,6 +69,8 @@ detour = Exercise(
     right=lambda n, n_heads: n - 1 - _slots(n, n_heads) // n_heads,
     cases=((2, 2), (6, 3), (12, 4), (5, 2)),
     mistakes={
+        "this is the token in which each row ends; "
+        "that token needs its mirror": lambda n, h: _slots(n, h) // h,
         "correct attention would do this, but here row i of a head does not end in "
         "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
         "the remainder says which part of its token a row becomes, "

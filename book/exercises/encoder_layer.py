@@ -53,6 +53,8 @@ normalise_tokens = Exercise(
         _norm_case(2, 3, 5, eps=0.5, seed=1),
     ),
     mistakes={
+        "gain multiplies the bias too: multiply first, then "
+        "add": lambda x, gain, bias, eps: gain * (layer_norm(x, eps=eps) + bias),
         "you average each feature along axis 0; "
         "a token must be normalised by its own numbers alone": _over(0),
         "you average over batch and tokens, which is batch norm: "

@@ -11,6 +11,7 @@ import functools
 import itertools
 import json
 import re
+import time
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import numpy as np
 from mha.check import same
 
 ENOUGH = 16  # bits that have to agree, for about a thousand programs are tried
+SECONDS = 5  # of searching, at most
 FEW = 4  # inputs, of which each pair is changed, and each scaled by each size
 
 # What may stand in the place of an input or a result x, a and b being two of its axes.
@@ -73,8 +75,11 @@ def slip_in(exercise, place, outcomes, wanted):
     first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
     if sum(map(_bits, outcomes)) < ENOUGH or not _bits(outcomes[first]):
         return None
+    end = time.process_time() + SECONDS
     with warnings.catch_warnings(action="ignore"):
         for text, program in programs(exercise, solution_of(*place) if place else None):
+            if time.process_time() > end:
+                return None
             one = exercise._outcome(program, exercise.cases[first], ())
             if same(one, outcomes[first]):
                 if all(map(same, exercise._outcomes(program), outcomes)):
@@ -98,7 +103,7 @@ def programs(exercise, solution):
     """Yield what is said to a slip, and a program that makes it."""
     names, case = exercise._names(), exercise.cases[-1]
     for result in _of_results(exercise.right(*case), names, case):
-        text = f"with Y for the right result, you return `{result}`"
+        text = f"with Y for what a right answer returns, you return `{result}`"
         yield text, _returning(exercise.right, names, result)
     for places in _of_inputs(dict(zip(names, case, strict=True))):
         text = ", and ".join(f"`{new}` in the place of {old}" for old, new in places)
@@ -234,5 +239,6 @@ def _of_solution(source, space):
                 except Exception:  # not a program
                     continue
                 said = words.format(new=chosen[0].expand(new).strip(), old=old.strip())
+                said += " in one place" if len(chosen) < len(places) else ""
                 text = f"you get what our solution gives with {said}"
                 yield text, scope[head[4:].partition("(")[0]]

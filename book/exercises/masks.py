@@ -72,6 +72,10 @@ safe_masked_softmax = Exercise(
         run=lambda member: member.steps["masked_softmax"],
     )
     | {
+        "an empty row gets the softmax of all its scores; it should be "
+        "zeros": lambda S, mask: _filled(
+            S, mask | ~mask.any(-1, keepdims=True), -np.inf
+        ),
         "in an empty row the total is 0, and 0 divided by 0 is NaN": lambda S, mask: (
             _filled(S, mask, -np.inf)
         ),

@@ -12,7 +12,6 @@ from mha import zoo
 from mha.attention import scaled_dot_product_attention
 from mha.check import Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
-from mha.softmax import softmax
 
 
 def _numbers(answer):
@@ -92,11 +91,6 @@ def _interleaved(x, n_heads):
     return np.moveaxis(x.reshape(len(x), -1, n_heads), -1, 0)
 
 
-def _mask_added(Q, K, V, mask):
-    S = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5
-    return softmax(S if mask is None else S + mask) @ V
-
-
 def _one_width(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     for W in (W_Q, W_K, W_V):
         W.reshape(len(W), n_heads, X.shape[1] // n_heads)
@@ -155,8 +149,6 @@ many_heads = Exercise(
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
         "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
         "so it still gets a weight: set it to −∞": zoo.mask_zero_score,
-        "a hidden score is only 1 lower than without the mask, as happens when you add "
-        "the mask to the scores: set it to −∞": _layer(attend=_mask_added),
         "you hide the future in every case; the given mask decides, and None hides "
         "nothing": lambda X, q, k, v, W_O, h, mask: multi_head_attention(
             X, q, k, v, W_O, h, is_causal=True

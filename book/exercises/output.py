@@ -36,6 +36,10 @@ sum_of_heads = Exercise(
         random_arrays((2, 3, 5, 2), (6, 7), seed=1),
     ),
     mistakes={
+        "you add up heads and blocks before you multiply, so each head meets the blocks "
+        "of all": lambda heads, W_O: (
+            heads.sum(-3) @ W_O.reshape(heads.shape[-3], -1, W_O.shape[1]).sum(0)
+        ),
         "every head is multiplied by the first block; each has a block of its "
         "own": lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[:d]).sum(
             -3
@@ -76,6 +80,11 @@ count_parameters = Exercise(
         (512, 8, 64, 64, True),
     ),
     mistakes={
+        "W_O has h·d_v rows, and you count d_model": lambda d, h, k, v, b: (
+            _count(d, h, k, v, b) + d * d - h * v * d
+        ),
+        "the bias of W_O has d_model numbers, one for each of its "
+        "columns": lambda d, h, k, v, b: _count(d, h, k, v, b) + b * (h * v - d),
         "you count W_Q, W_K and W_V; W_O and its bias count "
         "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
         "you give each bias d_model numbers; a bias has one for each column of its "

@@ -48,9 +48,6 @@ encode_positions = Exercise(
         ),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
-        "your last hand has exactly the speed 1/10000, as in some libraries; here it "
-        "is a little faster, because the exponent "
-        "grows by 2 / d_model": _waves(exponent=lambda i, d: i / max(d // 2 - 1, 1)),
     },
     reread=_EQUATION,
     praise="each row is a set of clock hands, from fast to slow.",
@@ -102,6 +99,8 @@ turn_by = Exercise(
     right=_turn(),
     cases=((0, 2), (1, 2), (2, 4), (-1, 4), (3, 6), (7, 8)),
     mistakes={
+        "right for k of 0 or more; a loop over range(k) does nothing for a negative "
+        "k": lambda k, d: _turn()(max(k, 0), d),
         "yours goes k steps back: in P[t] @ R, P[t] is on the left, and that decides "
         "where the minus stands": _turn(sine=-1),
         "a rotation has one minus: check cos(a + b) = cos a cos b - sin a sin b": _turn(

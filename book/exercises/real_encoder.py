@@ -67,6 +67,13 @@ sentence_vectors = Exercise(
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
     mistakes={
+        "the mean of vectors of length 1 is shorter than 1: divide it by its length, and "
+        "leave the tokens as they are": lambda Y, mask: (
+            _total(_to_length_1(Y), mask) / mask.sum(1)[:, None]
+        ),
+        "you take the largest number of each column; take the mean": lambda Y, mask: (
+            _to_length_1(np.where(mask[..., None], Y, -np.inf).max(1))
+        ),
         "rows of padding took part: only rows where the mask is True are "
         "real": lambda Y, mask: _to_length_1(Y.mean(1)),
         "you multiplied by the mask, and 0 times NaN is NaN: padding may hold "

@@ -149,6 +149,13 @@ def first_row_alone(Q, K, V):
     return Y
 
 
+def all_but_the_first_row(Q, K, V):
+    """Give a window to every query but the first."""
+    Y = window_of_3(Q, K, V)
+    Y[0] = scaled_dot_product_attention(Q, K, V)[0]
+    return Y
+
+
 def fading(Q, K, V):
     """Lower the scores of far keys, without hiding them."""
     distance = abs(np.arange(len(Q))[:, None] - np.arange(len(K)))
@@ -179,6 +186,7 @@ far_keys_law = Law(
         window_of_4,
         fading,
         first_row_alone,
+        all_but_the_first_row,
         only_backwards,
         only_forwards,
     ),

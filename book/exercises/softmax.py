@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, member, number, section
+from exercises import Exercise, Law, each, member, named, number, section
+from mha.attention import scaled_dot_product_attention
 from mha.softmax import softmax
 
 score_for_half = Exercise(
@@ -11,6 +12,7 @@ score_for_half = Exercise(
     cases=((),),
     observe=number,
     mistakes={
+        "three other words share the rest, and this counts four": 3 + np.log(4),
         "with four equal scores each word gets a quarter": 3.0,
         "9 is the sum of the other three scores, but the softmax adds up exponentials, "
         "not scores": 9.0,
@@ -120,6 +122,17 @@ def _weights(attend, n_q=5, n_k=7):
     return attend(Q, K, V, return_weights=True)[1]
 
 
+def _spoilt(name, rows):
+    """Return attention that halves the weights in some rows."""
+
+    def attend(Q, K, V, return_weights=False):
+        Y, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
+        A[rows], Y[rows] = A[rows] / 2, Y[rows] / 2
+        return (Y, A) if return_weights else Y
+
+    return named(name, attend)
+
+
 rows_law = Law(
     task="a law that a softmax over the queries breaks",
     right=lambda attend: np.allclose(_weights(attend).sum(-1), 1),
@@ -129,6 +142,8 @@ rows_law = Law(
         member("right in float32"),
         member("no_scale"),
         member("scale_after_softmax"),
+        _spoilt("halves_the_first_row", np.s_[:1]),
+        _spoilt("halves_all_rows_but_the_first", np.s_[1:]),
     ),
     mistakes={
         "you sum over the queries, but the weights of each query should sum to 1 over "

@@ -68,6 +68,8 @@ rebuild = Exercise(
         _outputs([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], seed=2),
     ),
     mistakes={
+        "you fit how contents make outputs, and transpose that; fit how outputs make "
+        "contents": lambda x, y, new: new @ _fit(y, x).T,
         "this is the matrix of the readout; "
         "now multiply the new outputs by it": lambda x, y, new: _fit(x, y),
         "you fit how contents make outputs, and invert that; "
