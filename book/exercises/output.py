@@ -36,8 +36,8 @@ sum_of_heads = Exercise(
         random_arrays((2, 3, 5, 2), (6, 7), seed=1),
     ),
     mistakes={
-        "you add up heads and blocks before you multiply, so each head meets the blocks "
-        "of all": lambda heads, W_O: (
+        "you add up heads and blocks before you multiply, so each head meets all "
+        "blocks": lambda heads, W_O: (
             heads.sum(-3) @ W_O.reshape(heads.shape[-3], -1, W_O.shape[1]).sum(0)
         ),
         "every head is multiplied by the first block; each has a block of its "

@@ -67,8 +67,8 @@ sentence_vectors = Exercise(
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
     mistakes={
-        "the mean of vectors of length 1 is shorter than 1: divide it by its length, and "
-        "leave the tokens as they are": lambda Y, mask: (
+        "the mean of vectors of length 1 is shorter than 1: divide it by its length, "
+        "and leave the tokens as they are": lambda Y, mask: (
             _total(_to_length_1(Y), mask) / mask.sum(1)[:, None]
         ),
         "you take the largest number of each column; take the mean": lambda Y, mask: (
