@@ -97,7 +97,8 @@ def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
         for name in facts[0]:
             if ours == [fact.get(name) for fact in facts]:
                 return f"{axis} of your result is always as long as {name} says"
-        if len({*ours}) == 1 < len({*theirs}):
+        by_chance = all(ours[0] in fact.values() for fact in facts)
+        if len({*ours}) == 1 < len({*theirs}) and not by_chance:
             text = f"{axis} of your result has the length {ours[0]} every time"
             return f"{text}: where does this number come from?"
     right = [*map(same, outcomes, exercise._wanted)]
@@ -145,11 +146,15 @@ class Law(Exercise):
         if not calls:
             return "your law never calls the function that it is given"
         names = dict.fromkeys(name for call in calls for name in call)
-        how = {name: _change([call.get(name) for call in calls]) for name in names}
-        if len(calls) > 1 and not any(how.values()):
+        how: dict[str, list[str]] = {}
+        for name in names:
+            what = _change([call.get(name) for call in calls])
+            how.setdefault(what, []).append(name)
+        how.pop("", None)
+        if len(calls) > 1 and not how:
             return "your law calls its function with the same inputs each time"
-        changed = " and ".join(f"{name} {what}" for name, what in how.items() if what)
-        changes = f"; from call to call it gives {changed}" if changed else ""
+        changed = [f"{' and '.join(some)} {what}" for what, some in how.items()]
+        changes = f"; from call to call: {', '.join(changed)}" if changed else ""
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
         name = getattr(version, "name", getattr(version, "__name__", ""))
@@ -182,10 +187,10 @@ def _change(given: list[Any]) -> str:
     if all(same(x, given[0]) for x in given):
         return ""
     if len({np.shape(x) for x in given}) > 1:
-        return "another shape"
+        return "in another shape"
     if all(same(np.sort(x, None), np.sort(given[0], None)) for x in given):
-        return "another order"
-    return "other numbers"
+        return "in another order"
+    return "with other numbers"
 
 
 class _Loose(np.ndarray):

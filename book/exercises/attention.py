@@ -111,8 +111,6 @@ self_attention = Exercise(
         "X": lambda X, q, k, v: attention(q @ X, k @ X, v @ X),
         "you score the tokens as they are: "
         "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
-        "these are the attention weights; the weighted average of the values is "
-        "missing": lambda X, q, k, v: softmax(_scaled(X @ q, X @ k)),
     },
     reread=section("attention", "By hand"),
     praise="three jobs, three matrices, one attention.",

@@ -94,6 +94,9 @@ cosine = Exercise(
         (np.arange(6.0).reshape(2, 3) - 2, np.arange(15.0).reshape(5, 3) - 7),
     ),
     mistakes={
+        "a key of zeros still has length 0; the queries are right": lambda Q, K: (
+            _unit(Q) @ _whole(K).T
+        ),
         "a number that is added to each length changes every cosine": lambda Q, K: (
             Q @ K.T / ((_lengths(Q) + 1)[:, None] * (_lengths(K) + 1))
         ),
@@ -113,6 +116,9 @@ best_unit_key = Exercise(
         (np.array([1.0, -2.0, 3.0, 0.0, 1.0]),),
     ),
     mistakes={
+        "your key lies along one axis; the best one has the direction of q": lambda q: (
+            np.sign(q) * np.eye(len(q))[np.abs(q).argmax()]
+        ),
         "your key looks at one number of q only, but the others add to the score "
         "too": lambda q: np.eye(len(q))[np.argmax(np.abs(q))],
         "the direction is right: now give the key length 1": lambda q: q.copy(),

@@ -50,8 +50,6 @@ mirror_queries = Exercise(
         ),
         "this puts the weight where its score belongs; "
         "the softmax comes later": _mirrored,
-        "the mirror of i is n - 1 - i, counted from 0; yours is one "
-        "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
         "these are the weights themselves, but a softmax is still to come": _asked_for,
     },
     reread=section("encoder", "By hand"),
@@ -75,9 +73,6 @@ detour = Exercise(
         "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
         "the remainder says which part of its token a row becomes, "
         "not which token": lambda n, h: n - 1 - _slots(n, h) % h,
-        "number the rows of head 2 on from those of head 1": lambda n, h: np.tile(
-            n - 1 - np.arange(n) // h, (h, 1)
-        ),
         "a token may get its first rows from one head and its last from the next, when "
         "n is not a multiple of "
         "n_heads": lambda n, h: n - 1 - np.arange(n) // h - n // h * np.c_[:h],

@@ -55,8 +55,6 @@ normalise_tokens = Exercise(
     mistakes={
         "gain multiplies the bias too: multiply first, then "
         "add": lambda x, gain, bias, eps: gain * (layer_norm(x, eps=eps) + bias),
-        "you average each feature along axis 0; "
-        "a token must be normalised by its own numbers alone": _over(0),
         "you average over batch and tokens, which is batch norm: "
         "then one sentence changes another": _over(slice(-1)),
         "all tokens of a sentence share one mean; each should have its own": _over(
@@ -97,8 +95,6 @@ layer_parameters = Exercise(
         "each of the six matrices has a bias, one number per column": lambda d, f: (
             4 * d * d + 2 * d * f + 4 * d
         ),
-        "attention has four matrices; the one that mixes the heads is "
-        "missing": lambda d, f: _attention(d) - d * d - d + _feed(d, f) + 4 * d,
         "d_ff is given; 4 d_model is only the usual choice": lambda d, f: (
             12 * d * d + 13 * d
         ),
@@ -198,18 +194,6 @@ _SLIPS = {
     "the last sum is not normalised: the next layer does that at its start": (
         None,
         lambda X, a, f, m, n: n(_pre(X, a, f, m, n)),
-    ),
-    "norm_1 is used twice: norm_2 has a gain and bias of its own": (
-        lambda X, a, f, m, n: _post(X, a, f, m, m),
-        lambda X, a, f, m, n: _pre(X, a, f, m, m),
-    ),
-    "norm_1 belongs to attend and norm_2 to feed: yours are exchanged": (
-        lambda X, a, f, m, n: _post(X, a, f, n, m),
-        lambda X, a, f, m, n: _pre(X, a, f, n, m),
-    ),
-    "attend comes first, and feed works on its result": (
-        lambda X, a, f, m, n: _post(X, f, a, m, n),
-        lambda X, a, f, m, n: _pre(X, f, a, m, n),
     ),
     "your layer stops after attention: feed is missing": (
         lambda X, a, f, m, n: m(X + a(X)),

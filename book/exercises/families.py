@@ -20,7 +20,7 @@ import numpy as np
 from mha.check import same
 
 ENOUGH = 16  # bits that have to agree, for about a thousand programs are tried
-SECONDS = 5  # of searching, at most
+SECONDS = 3  # of searching, at most
 FEW = 4  # inputs, of which each pair is changed, and each scaled by each size
 
 # What may stand in the place of an input or a result x, a and b being two of its axes.
@@ -37,7 +37,14 @@ ARRAYS = (
     *("x.swapaxes({a}, {b})", "x.swapaxes({a}, {b}).reshape(x.shape)"),
 )
 RESULTS = (
-    *("x.T", "x.ravel()", "x.reshape(len(x), -1)", "x > 0", "np.round(x)"),
+    *(
+        "np.moveaxis(x, {a}, 0)",
+        "x.T",
+        "x.ravel()",
+        "x.reshape(len(x), -1)",
+        "x > 0",
+        "np.round(x)",
+    ),
     *("x.take(0, {a})", "x.take(-1, {a})", "x.sum({a})", "x.mean({a})", "x.max({a})"),
     *("x.sum({a}, keepdims=True)", "x.mean({a}, keepdims=True)", "np.cumsum(x, {a})"),
     *("x / x.sum({a}, keepdims=True)", "x / x.sum()", "np.tril(x)", "np.triu(x)"),

@@ -141,6 +141,8 @@ merge_outputs = Exercise(
         f"keys should get zeros, as in {chapter('masks')}": _with_weights(
             lambda a, b, lse: (np.exp(a - lse), np.exp(b - lse))
         ),
+        "-∞ - (-∞) is NaN where both machines are empty: subtract another number "
+        "there": lambda A, a, B, b: _shifted(A, a, B, b, top=np.maximum(a, b)),
         "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
             _shifted(A, a, B, b, top=0 * a)
         ),

@@ -132,8 +132,6 @@ many_heads = Exercise(
         "your split reshapes without a swap, which cuts heads across the tokens: "
         "reshape to (n, heads, d_k), "
         "then swap the first two axes": zoo.split_without_transpose,
-        "your merge reshapes without a swap: "
-        "swap heads and tokens back before the reshape": zoo.merge_without_transpose,
         "each token attends over its own heads, because the heads stand where the "
         "tokens should: swap the two axes": _layer(
             split=lambda x, h: x.reshape(len(x), h, -1),

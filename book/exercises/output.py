@@ -115,9 +115,6 @@ fold_value_bias = Exercise(
     mistakes={
         "b_V is added to the values, before W_O; "
         "multiply it by W_O before you add": lambda b_V, W_O, b_O: b_O + b_V,
-        "you multiply W_O from the left, or its transpose; a bias is a row like every "
-        "token: on which side of W_O does it "
-        "stand?": lambda b_V, W_O, b_O: b_O + W_O @ b_V,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
     },

@@ -79,7 +79,7 @@ likeness_of_positions = Exercise(
 )
 
 
-def _turn(sine=1, minus=-1, exponent=lambda i, d: 2 * i / d, halves=False):
+def _turn(sine=1, exponent=lambda i, d: 2 * i / d, halves=False):
     """Return a function that makes R_k, or something like it."""
 
     def turn_by(k, d_model):
@@ -88,7 +88,7 @@ def _turn(sine=1, minus=-1, exponent=lambda i, d: 2 * i / d, halves=False):
             pair = [i, i + d_model // 2] if halves else [2 * i, 2 * i + 1]
             angle = k / 10000.0 ** exponent(i, d_model)
             cos, sin = np.cos(angle), sine * np.sin(angle)
-            R[np.ix_(pair, pair)] = [[cos, minus * sin], [sin, cos]]
+            R[np.ix_(pair, pair)] = [[cos, -sin], [sin, cos]]
         return R
 
     return turn_by
@@ -103,9 +103,6 @@ turn_by = Exercise(
         "k": lambda k, d: _turn()(max(k, 0), d),
         "yours goes k steps back: in P[t] @ R, P[t] is on the left, and that decides "
         "where the minus stands": _turn(sine=-1),
-        "a rotation has one minus: check cos(a + b) = cos a cos b - sin a sin b": _turn(
-            minus=1
-        ),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
         "the frequency of pair i is 10000 to the power -2i / d_model": _turn(
             exponent=lambda i, d: i / d

@@ -77,8 +77,6 @@ scaled_scores = Exercise(
         "the divisor is the root of d_k; you divide by d_k itself": lambda Q, K: (
             _scores(Q, K) / Q.shape[-1]
         ),
-        "you multiply by √d_k, which makes the scores larger: "
-        "divide by it": lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         "correct for two axes only: swap the last two axes of K and leave the others, "
         "which K.T does not": lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
         "Q.shape[1] is the width only if Q has two axes: "

@@ -183,9 +183,6 @@ softmax_jacobian = Exercise(
     mistakes={
         "raising one score lowers the other weights: the numbers beside the diagonal "
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
-        "these are the products p_j p_m: subtract them from diag(p)": lambda s: (
-            _products(softmax(s), softmax(s))
-        ),
         "you subtract the products from np.eye(n): multiply that by the weights "
         "first": lambda s: np.eye(s.shape[-1]) - _products(softmax(s), softmax(s)),
         "right for one row of scores, but not for axes in front, which np.diag and "

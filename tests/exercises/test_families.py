@@ -87,7 +87,7 @@ Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
         (
             attention.key_order_law,
             lambda attend: np.allclose(attend(Q, K, V), attend(Q, K[::-1], V)),
-            "False of every version; from call to call it changes K:",
+            "of every version, right or wrong; from call to call: K in another order",
         ),
         (
             since_2017.far_keys_law,
