@@ -99,8 +99,6 @@ self_attention = Exercise(
         random_arrays((5, 7), (7, 2), (7, 2), (7, 3), seed=3),
     ),
     mistakes={
-        "you divide by √d_model, the width of X; how many products does a score add "
-        "up?": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=len(q) ** -0.5),
         "the projections are right, but the scores are not divided by "
         "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
         "you multiply by the transposes; W_Q is (d_model, d_k) here, so X @ W_Q fits "

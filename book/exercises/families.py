@@ -230,8 +230,8 @@ def _of_solution(source, space):
     head, _, body = source.partition("\n")
     inputs = re.findall(r"\w+", head)[2:]
     sizes = [f"{name}.shape[{a}]" for name in inputs for a in range(-3, 0)]
-    steps = [(rf"\b{name}\b", [*inputs, "None"], _INSTEAD) for name in inputs]
-    steps += [(r"\w+\.shape\[-?\d\]", sizes, _INSTEAD), *STEPS]
+    steps = [(r"\w+\.shape\[-?\d\]", sizes, _INSTEAD), *STEPS]
+    steps += [(rf"\b{name}\b", [*inputs, "None"], _INSTEAD) for name in inputs]
     for pattern, instead, words in steps:
         found = [*re.finditer(pattern, body)]
         for new, old in itertools.product(instead, dict.fromkeys(f[0] for f in found)):

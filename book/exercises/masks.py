@@ -161,9 +161,6 @@ last_rows_mask = Exercise(
         "n_k - n_q tokens come before it": lambda n_q, n_k: _tri(n_q, n_k, 0),
         "these are the first rows of the square mask; "
         "return the last ones": lambda n_q, n_k: causal_mask(n_k)[:n_q],
-        "the last query but one may not attend to the last token": lambda n_q, n_k: (
-            _tri(n_q, n_k, n_k - n_q + 1)
-        ),
         "the diagonal is shifted the wrong way: with more keys than queries, each "
         "query may attend to more keys, "
         "not fewer": lambda n_q, n_k: _tri(n_q, n_k, n_q - n_k),

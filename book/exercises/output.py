@@ -113,8 +113,6 @@ fold_value_bias = Exercise(
         random_arrays((6,), (6, 5), (5,), seed=3),
     ),
     mistakes={
-        "b_V is added to the values, before W_O; "
-        "multiply it by W_O before you add": lambda b_V, W_O, b_O: b_O + b_V,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
     },

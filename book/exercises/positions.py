@@ -43,9 +43,6 @@ encode_positions = Exercise(
         ),
         "your slow hands are too fast: the exponent grows by 2 / d_model from pair to "
         "pair": _waves(exponent=lambda i, d: i / d),
-        "your slow hands are too fast: the base of the powers is 10000": _waves(
-            exponent=lambda i, d: 1.5 * i / d
-        ),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
     },

@@ -121,15 +121,8 @@ previous_score = Exercise(
         "that is the diagonal, the weight of a word on itself": lambda A, lengths: (
             _given(A, lengths, to=0).mean(0)
         ),
-        "you counted the row of [SEP], the last real token, which is not a "
-        "word": lambda A, lengths: _given(A, lengths, lambda n: range(1, n)).mean(0),
         "row 0 has no token before it, and column -1 is the last "
         "column": lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
-        "rows of padding took part: sentence b has only lengths[b] real tokens": (
-            lambda A, lengths: _given(
-                A, [A.shape[-1]] * len(lengths), lambda n: range(1, n - 1)
-            ).mean(0)
-        ),
         "you averaged the means of the sentences; "
         "here every word counts the same": _mean_of_means,
         "you counted the rows of [CLS] and [SEP], "

@@ -149,9 +149,6 @@ scale_for_variance = Exercise(
     mistakes={
         "you count one of the two vectors, but q and k both have this "
         "variance": lambda variance, d_k: 1 / math.sqrt(variance * d_k),
-        "a product has the variance σ⁴, but the factor multiplies the scores, whose "
-        "typical size is the root of their "
-        "variance": lambda variance, d_k: 1 / (variance**2 * math.sqrt(d_k)),
     },
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
