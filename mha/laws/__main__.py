@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mha import laws
-from mha.laws.trial import asked_of
 from mha.laws.words import RULES, Conventions
 
 LAWFUL, BROKEN, COULD_NOT_RUN = 0, 1, 2
 NUMBERS = {"n_heads": int, "n_kv_heads": int, "scale": float, "tolerance": float}
-WORDS = [field.name for field in dataclasses.fields(Conventions)]
 EPILOG = """\
 examples:
   python -m mha.laws path/to/layers.py:attention --mask-true hide
@@ -32,23 +30,26 @@ class CouldNotRun(Exception):
     """What was named cannot be checked."""
 
 
+def slugs(text: str) -> list[str]:
+    return [slug.strip() for slug in text.split(",")]
+
+
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m mha.laws", description="Ask the laws of what attends.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    add = parser.add_argument
+    add, some = parser.add_argument, {"metavar": "LAW,LAW", "type": slugs}
     add("target", nargs="?", help="package.module:name or path/to/file.py:name")
     made = "makes what is checked, out of `it`, which was named, and of `laws`"
     add("--factory", metavar="EXPRESSION", help=made)
     add("--list", action="store_true", help="print all laws, and check nothing")
     add("--seed", type=int, default=0, help="fixes the inputs that are tried")
-    add("--only", metavar="LAW,LAW", help="ask these laws alone")
-    add("--except", metavar="LAW,LAW", help="leave these out")
-    add("--breaks", metavar="LAW,LAW", help="laws that the design breaks on purpose")
-    add("--design", help='what is changed on purpose: "rotary(500000), window(4096)"')
-    add("--because", default="", metavar="DESIGN", help="the design, in words")
-    for name in (x for x in WORDS if x != "design"):
+    add("--only", help="ask these laws alone", **some)
+    add("--except", dest="except_", help="leave these out", **some)
+    add("--breaks", help="laws that the design breaks on purpose", **some)
+    add("--because", metavar="DESIGN", help="the design, in words")
+    for name in (field.name for field in dataclasses.fields(Conventions)):
         option, rule = f"--{name.replace('_', '-')}", RULES.get(name, [None])[0]
         if rule == "True or False":
             add(option, action="store_true", default=None)
@@ -85,44 +86,28 @@ def _names_in(home):
     return runpy.run_path(home)
 
 
-def _attempt(what, function, *args, **options):
+def _attempt(what, function, *args):
     try:
-        return function(*args, **options)
+        return function(*args)
     except Exception as error:
         raise CouldNotRun(f"cannot {what}: {type(error).__name__}: {error}") from error
 
 
-def judge(options: dict[str, Any]) -> laws.Report:
-    target = find(options["target"], options["factory"])
-    said = {name: options[name] for name in WORDS if options[name] is not None}
-    only, without, breaks = (
-        x and [slug.strip() for slug in x.split(",")]
-        for x in (options["only"], options["except"], options["breaks"])
-    )
-    given = {"seed": options["seed"], "because": options["because"]}
-    try:
-        subject = laws.as_subject(target, Conventions(**said))
-        asked = asked_of(subject, only, without or ())
-        report = laws.check(subject, asked, breaks=breaks or (), **given)
-    except Exception as error:
-        raise CouldNotRun(str(error)) from error
-    if not any(f.holds is not None for f in report.findings):
-        raise CouldNotRun(f"no law could be asked of {report.subject}")
-    return report
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments()
-    options = vars(parser.parse_args(argv))
-    if options["list"]:
+    given = {x: y for x, y in vars(parser.parse_args(argv)).items() if y is not None}
+    if given.pop("list"):
         for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN):
             print(f"  {law.slug}\n      {law.name}")
         return LAWFUL
-    if options["target"] is None:
+    if "target" not in given:
         parser.error("say what to check, or --list; --help shows examples")
     try:
-        report = judge(options)
-    except CouldNotRun as error:
+        target = find(given.pop("target"), given.pop("factory", None))
+        report = laws.check(target, **given)
+        if not any(f.holds is not None for f in report.findings):
+            raise CouldNotRun(f"no law could be asked of {report.subject}")
+    except Exception as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
     print(report)

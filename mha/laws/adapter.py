@@ -22,6 +22,7 @@ from mha.laws.subject import (
     Layer,
     Subject,
     WrongShape,
+    quiet,
     results_in,
 )
 from mha.laws.words import BY_NAME, MASK_NAMES, Conventions, NotApplicable
@@ -130,21 +131,18 @@ def swapped(function, axes, count):
     return call
 
 
-def as_subject(
-    target: Any, said: Conventions | None = None, make: Callable[..., Any] | None = None
-) -> Subject:
+def as_subject(target: Any, said: Conventions | None = None) -> Subject:
     """Return the subject behind `target`, or say what would have been accepted."""
     if isinstance(target, Subject):
         return target
-    if target is None and make is not None:
-        target = make(d_model=8, n_heads=2)
     said = said or Conventions()
-    found = _found(target, said, make)
-    found.source = target, said, make
+    with quiet():
+        found = _found(target, said)
+    found.source = target, said
     return found
 
 
-def _found(target, said, make):
+def _found(target, said):
     torch = sys.modules.get("torch")
     if isinstance(target, Adapter):
         found = _first_that_runs([_as_adapted(target)], target.joined(said))
@@ -161,7 +159,7 @@ def _found(target, said, make):
         found = _first_that_runs(as_functions(target), said)
         return _with_mask_among(found) if _parameters(target)[1] else found
     called = _called(target, target.forward)
-    found = module.as_module(called, said, make)
+    found = module.as_module(called, said)
     return _first_that_runs(found, found[0].said)
 
 

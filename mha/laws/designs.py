@@ -6,7 +6,6 @@ nowhere: what correct attention of the design fails is no mistake.
 
 import ast
 import functools
-import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, dataclass_transform
@@ -33,10 +32,16 @@ class Design:
     """
 
     ordered = False  # whether positions count; then n_q = n_k
+    moves = False  # whether a score is another than that of query and key
     implies: ClassVar[Any] = MappingProxyType({})  # words that it says by itself
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, eq=False)(cls)
+        dataclass(frozen=True, eq=False, repr=False)(cls)
+
+    def __repr__(self) -> str:
+        given = ((x, ... if np.ndim(y) else y) for x, y in vars(self).items())
+        named = ", ".join(f"{x}={'…' if y is ... else repr(y)}" for x, y in given)
+        return f"{type(self).__name__}({named})"
 
     @property
     def learned(self) -> dict[str, str]:
@@ -75,7 +80,7 @@ class rotary(Design):
     base: float = 10000.0
     pairs: str = "halves"
     dims: int | None = None
-    ordered = True
+    ordered = moves = True
 
     def __post_init__(self) -> None:
         if self.pairs not in ("halves", "neighbours"):
@@ -141,6 +146,7 @@ class qk_norm(Design):
     gain_q: Any = 1.0
     gain_k: Any = 1.0
     eps: float = 1e-6
+    moves = True
 
     def read(self, x, role):
         gain = self.gain_q if role == "Q" else self.gain_k
@@ -163,7 +169,7 @@ class alibi(Design):
     """
 
     slopes: Any = None
-    ordered = True
+    ordered = moves = True
 
     def scores(self, S):
         h = S.shape[-3] if S.ndim > 2 else 1
@@ -215,41 +221,37 @@ def attends(designs: tuple[Design, ...]) -> zoo.Member:
     # What bends scores comes first, and what chooses among them last.
     designs = tuple(sorted(designs, key=lambda design: isinstance(design, top_k)))
 
-    def scaled_dot_product_attention(
-        Q, K, V, mask=None, *, is_causal=False, scale=None, return_weights=False
-    ):
-        scale = 1 / math.sqrt(Q.shape[-1]) if scale is None else scale
+    def dot_product_scores(Q, K):
         for design in designs:
             Q, K = design.read(Q, "Q"), design.read(K, "K")
-        S = Q @ K.swapaxes(-1, -2) * scale
-        seen = np.tri(*S.shape[-2:], dtype=bool) if is_causal else np.True_
-        if mask is not None and mask.dtype != bool:
-            S, mask = S + np.where(np.isneginf(mask), 0, mask), ~np.isneginf(mask)
-        seen = seen if mask is None else seen & mask
-        S = np.where(seen, S, -np.inf)
+        return Q @ K.swapaxes(-1, -2)
+
+    def masked_softmax(S, mask=None, axis=-1):
+        if mask is not None:
+            added = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
+            S = S + added
         for design in designs:
             S = design.scores(S)
         beside = [x for x in (design.beside(S) for design in designs) if x is not None]
-        A = mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
-        return (A @ V, A) if return_weights else A @ V
+        return mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
+
+    steps: Any = {f.__name__: f for f in (dot_product_scores, masked_softmax)}
+    inner = zoo.with_steps(mha.multi_head_attention, **steps)
 
     def multi_head_attention(
-        X, W_Q, W_K, W_V, W_O, n_heads, mask=None, *, X_k=None, X_v=None,
-        return_weights=False, is_causal=False, **biases,
-    ):  # fmt: skip
-        X_k = X if X_k is None else X_k
-        three = (X, W_Q, "Q"), (X_k, W_K, "K"), (X_k if X_v is None else X_v, W_V, "V")
-        wide = (mha.linear(x, W, biases.get(f"b_{role}")) for x, W, role in three)
-        Q, K, V = (mha.split_heads(x, n_heads) for x in wide)
-        options = {"is_causal": is_causal, "return_weights": True}
-        heads, A = scaled_dot_product_attention(Q, K, V, mask, **options)
+        X, W_Q, *, W_O, n_heads, b_O=None, return_weights=False, **options
+    ):
+        options |= {"W_O": np.eye(len(W_O)), "n_heads": n_heads}
+        Y, A = inner(X, W_Q, return_weights=True, **options)
+        heads = mha.split_heads(Y, n_heads)
         for design in designs:
             heads = design.after(heads, X)
-        Y = mha.linear(mha.merge_heads(heads), W_O, biases.get("b_O"))
+        Y = mha.linear(mha.merge_heads(heads), W_O, b_O)
         return (Y, A) if return_weights else Y
 
-    steps = (scaled_dot_product_attention, multi_head_attention)
-    return zoo.Member("right", {f.__name__: f for f in steps})
+    if any(type(design).after is not Design.after for design in designs):
+        steps["multi_head_attention"] = multi_head_attention
+    return zoo.Member("right", steps)
 
 
 KNOWN = {x.__name__: x for x in map(globals().get, __all__[1:]) if x}
@@ -265,6 +267,10 @@ def as_designs(given: Any) -> tuple[Design, ...]:
     for x in given if isinstance(given, list | tuple) else [given]:
         found += _parsed(x) if isinstance(x, str) else [x]
     for x in found:
+        if x in KNOWN.values():
+            raise ValueError(
+                f"a design must be called, as in {x.__name__}(…), got {x!r}"
+            )
         if not isinstance(x, Design):
             raise ValueError(f"a design must be one of {', '.join(KNOWN)}, got {x!r}")
     return tuple(found)
@@ -274,9 +280,13 @@ def _parsed(text):
     try:
         found, read = [], ast.literal_eval
         for call in ast.parse(f"[{text}]", mode="eval").body.elts:
+            if not isinstance(call, ast.Call):
+                raise SyntaxError(f"write {ast.unparse(call)}(), with its arguments")
             named = {x.arg: read(x.value) for x in call.keywords}
             found.append(KNOWN[call.func.id](*map(read, call.args), **named))
         return found
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError) as error:
         example = '"rotary(base=10000), grouped(2)"'
-        raise ValueError(f"a design must be like {example}, got {text!r}") from error
+        why = f"no design is called {error}" if type(error) is KeyError else error
+        got = f"got {text!r}: {why}".replace(".__init__()", "")
+        raise ValueError(f"a design must be like {example}, {got}") from error

@@ -55,8 +55,8 @@ def training_mode_changes_nothing(subject, X, layers):
 def silent_parts_pass_the_input_on(subject, X, layers):
     layers = silenced(layers)
     due, where = right(subject).encode(X, layers), "W_O, W_2 and biases 0: the token "
-    passes = subject.facts.norm_first and not subject.facts.final_norm
-    where += "itself is due" if passes else "normalised"
+    where += "itself" if subject.facts.norm_first else "normalised"
+    where += ", and then the final norm" * subject.facts.final_norm
     return differs(due, subject.encode(X, layers), where)
 
 
@@ -94,6 +94,8 @@ def tokens_meet_in_attention_only(subject, X, layers):
 def post_norm_normalises_rows(subject, X, layers):
     if subject.facts.norm_first and not subject.facts.final_norm:
         raise NotApplicable("pre-norm ends with a sum")
+    if not subject.facts.known:
+        raise NotApplicable("it equals no encoder, so where its norms are is not known")
     one = np.ones(subject.sizes.width)
     plain = {f"gain_{i}": one for i in (1, 2)} | {f"bias_{i}": 0 * one for i in (1, 2)}
     Y = subject.encode(X, [w | plain for w in layers])
@@ -102,7 +104,8 @@ def post_norm_normalises_rows(subject, X, layers):
     # ε keeps the variance a little below 1.
     if np.allclose(got, lawful, atol=0.02):
         return None
-    return Failure(lawful, got, "mean and variance of each row")
+    last = ", after the final norm" * subject.facts.final_norm
+    return Failure(lawful, got, "mean and variance of each row" + last)
 
 
 @encoder_law(

@@ -13,7 +13,7 @@ from mha.laws.adapter import as_subject
 from mha.laws.designs import alibi, qk_norm, rotary, sink
 from mha.laws.judge import Failure, differs, in_place_of
 from mha.laws.report import Finding
-from mha.laws.subject import Broke, Subject
+from mha.laws.subject import Broke, Subject, quiet
 from mha.laws.words import Conventions, NotApplicable, in_code, near
 
 # What a layer may be without its author's saying so.
@@ -37,7 +37,7 @@ def hints(subject: Subject, findings: Any, seed: int) -> list[str]:
     found = [FLOATS] * (bool(floats) and not subject.tensors)
     asked = [f.law for f in broken if f not in floats and not f.declared]
     said: list[dict[str, Any]] = []
-    with contextlib.suppress(Broke, NotApplicable):
+    with quiet(), contextlib.suppress(Broke, NotApplicable):
         raised = any(f.verdict == "raised" for f in broken)
         for words in _candidates(subject, raised) if asked else ():
             if any(some.items() <= words.items() for some in said):
@@ -77,9 +77,9 @@ def _never_looks_ahead(subject):
 
 
 def _explains(words, subject, asked, seed):
-    target, said, make = subject.source
+    target, said = subject.source
     try:
-        twin = as_subject(target, said.joined(Conventions(**words)), make)
+        twin = as_subject(target, said.joined(Conventions(**words)))
     except (TypeError, ValueError):
         return False
     reference = layers.equals_reference

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from mha.laws.designs import attends
 from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
 from mha.laws.stack import as_settings
-from mha.laws.subject import Broke, Subject
+from mha.laws.subject import Broke, Subject, quiet
 from mha.laws.words import Conventions, NotApplicable, near
 
 __all__ = ["Failure", "Law", "law"]
@@ -53,6 +52,10 @@ class Failure(NamedTuple):
         return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
+class Unanswered(NotApplicable):
+    """Its answers differ on an input for which its design has none."""
+
+
 Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
 # What correct attention of the design fails too, and how often it is asked again.
 EXCUSED: Any = "broken by design"
@@ -78,9 +81,10 @@ class Law:
     level, of : str
         What it needs: "attention" alone, weight matrices of a "layer", or an "encoder";
         and the one design, such as "rotary", of which it is asked.
-    sees_all, orderless, correct : bool
-        Whether it needs tokens that may attend to all others, or in any order; whether
-        a report expects what correct attention gives, as both answers may be wrong.
+    sees_all, orderless, places, correct : bool
+        Whether it needs tokens that may attend to all others, or in any order, or
+        scores of its own; whether a report expects what correct attention gives, as
+        both answers may be wrong.
 
     Examples
     --------
@@ -102,6 +106,7 @@ class Law:
     level: str = "attention"
     sees_all: bool = False
     orderless: bool = False
+    places: bool = False
     correct: bool = False
     of: str = ""
 
@@ -131,11 +136,13 @@ class Law:
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
         places = failure.where, "" if everywhere else variant.mode
-        shapes = variant.log.pop("shapes", "")
+        given = variant.log.pop("given", {}).items()
+        arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
             got=failure.got, why="\n".join(filter(None, places)),
-            setup="\n".join(variant.log.values()), shapes=shapes, breach=found,
+            setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
+            breach=found,
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
@@ -161,6 +168,9 @@ class Law:
                 break
         if EXCUSED in seen:
             return EXCUSED
+        for answer in seen:
+            if isinstance(answer, Unanswered):
+                raise answer
         if None in seen:
             return None
         raise seen[:2][-1]
@@ -172,7 +182,11 @@ class Law:
         if not isinstance(theirs, Failure):
             return theirs or failure
         if theirs.expected is ANSWER:
-            return NotApplicable(f"its design has no answer: {theirs.got}")
+            why = f"its design has no answer: {theirs.got}"
+            # What differs from itself, where nothing is due, does not hold.
+            return NotApplicable(why) if failure.expected is ANSWER else Unanswered(why)
+        if self.places and any(design.moves for design in subject.designs):
+            return NotApplicable(f"{subject.designs[0]!r} gives it other scores")
         return EXCUSED
 
     def breaks(self, subject: Subject) -> bool:
@@ -224,8 +238,7 @@ class Law:
         subject = as_subject(subject)
         try:
             self._expect_askable(subject, case)
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 verdict = self.judge(subject, **case)
         except NotApplicable as why:
             return why

@@ -1,17 +1,19 @@
 """The laws of attention as a whole, and of many heads. Some need weight matrices."""
 
+import itertools
 from functools import partial
 
 import numpy as np
 
 from mha.laws.draw import SIZES, Size, fitted, numbers, open_mask, qkv
-from mha.laws.judge import Failure, differs, law, right
+from mha.laws.judge import TOLERANCE, Failure, differs, law, right
 from mha.laws.masks import among_tokens, last_sees_nothing, past, tokens_under
 from mha.laws.stack import Drawn
 from mha.laws.subject import FOUR
 from mha.laws.words import NotApplicable
 
 MOST = 8e7  # so many scores may be in memory at once
+WIDE = 64  # wider layers have too many weights to try them
 
 
 def matrices(rng, sizes, names=FOUR, integers=True):
@@ -226,29 +228,43 @@ def concat_is_a_sum(subject, X, W_O, **weights):
             return failure
 
 
+def head_counts(rng, subject):
+    for n_heads in (subject.own.heads,) if subject.own else (1, 2):
+        yield {"n_heads": n_heads, "seed": int(rng.integers(1000))}
+
+
 @law(
     "4 d² weights matter, whatever the number of heads",
     "#{w : ∂Y/∂w ≠ 0} = 4 d_model² for every h",
     "more heads cut the same four matrices into narrower blocks",
     level="layer",
-    n_heads=(1, 2),
+    cases=head_counts,
 )
 def parameters_ignore_heads(subject, n_heads, seed):
     if subject.said.n_kv_heads:
         raise NotApplicable("heads that share keys have fewer weights")
-    rng = np.random.default_rng(seed)
-    X, used = rng.standard_normal((3, 6)), 0
+    rng, d = np.random.default_rng(seed), subject.own.width if subject.own else 6
+    if d > WIDE:
+        raise NotApplicable(f"{4 * d * d} weights are too many to try")
+    # Sequence i has numbers in column i only, so it shows row i of W_Q, W_K and W_V.
+    X = np.eye(d)[:, None] * rng.uniform(0.5, 1.5, (d, 3, 1))
     # Small numbers: where one key has the whole weight, no query can move it.
-    weights = {name: rng.standard_normal((6, 6)) / 3 for name in FOUR}
-    Y = subject.layer(X, weights, n_heads)
-    for name in FOUR:
-        for index in np.ndindex(6, 6):
-            changed = weights[name].copy()
-            changed[index] += 1
-            after = subject.layer(X, weights | {name: changed}, n_heads)
-            used += differs(Y, after) is not None
-    where = f"weights with {n_heads} head{'s' * (n_heads > 1)}, d_model = 6"
-    return None if used == 4 * 6**2 else Failure(f"{4 * 6**2}", f"{used}", where)
+    signs = rng.choice([-1, 1], (4, d, d))
+    weights = dict(zip(FOUR, signs * rng.uniform(0.25, 0.75, (4, d, d)), strict=True))
+
+    def ask(weights):
+        if subject.takes_batch:
+            return subject.layer(X, weights, n_heads)
+        return np.stack([subject.layer(x, weights, n_heads) for x in X])
+
+    Y, used = ask(weights), 0
+    for name, i in itertools.product(FOUR, range(d)):
+        changed = weights[name].copy()
+        changed[(i,) if name == "W_O" else (slice(None), i)] += 1
+        moved = abs(ask(weights | {name: changed}) - Y) > TOLERANCE
+        used += moved.any((0, 1) if name == "W_O" else (1, 2)).sum()
+    where = f"weights with {n_heads} head{'s' * (n_heads > 1)}, d_model = {d}"
+    return None if used == 4 * d * d else Failure(f"{4 * d * d}", f"{used}", where)
 
 
 def design_cases(rng, subject):

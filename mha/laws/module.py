@@ -41,18 +41,15 @@ Slots = dict[tuple[int, str], tuple[Any, slice]]
 class Lent:
     """A module that lends its numbers, called as ``run(X, weights, n_heads)``."""
 
-    def __init__(self, module, slots, sizes, run, make=None) -> None:
-        self.module, self.slots, self.sizes = module, slots, sizes
-        self.run, self.make = run, make
-        self.made: dict[tuple[int, int], Lent] = {}
+    def __init__(self, module, slots, sizes, run) -> None:
+        self.module, self.slots, self.sizes, self.run = module, slots, sizes, run
         self.parameters, self.is_open = list(module.parameters()), False
         self.learned: list[str] = []  # parameters that a design reads
 
     def __call__(self, X, weights, n_heads, training=False, **options):
         """Write the weights, set the mode, and call."""
         if (X.shape[-1], n_heads) != self.sizes[:2]:
-            other = self.in_other_sizes(X.shape[-1], n_heads)
-            return other(X, weights, n_heads, training, **options)
+            raise NotApplicable("it has other sizes")
         layers = weights if isinstance(weights, list) else [weights]
         if len(layers) != self.sizes.depth:
             raise NotApplicable(f"it has {self.sizes.depth} layers")
@@ -119,21 +116,6 @@ class Lent:
             return rng.uniform(0.3, 1.5, shape)
         return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
-    def in_other_sizes(self, width: int, n_heads: int) -> "Lent":
-        """Return another one, from the factory that was given."""
-        key, what = (width, n_heads), f"make(d_model={width}, n_heads={n_heads})"
-        if self.make is None or self.sizes.groups != self.sizes.heads:
-            how = "give laws.check make=, a function of d_model, n_heads"
-            raise NotApplicable(f"it has other sizes; {how}")
-        if key not in self.made:
-            try:
-                self.made[key] = self.make(d_model=width, n_heads=n_heads)
-            except Exception as error:
-                raise NotApplicable(f"{what}: {error}") from error
-        if self.made[key].sizes[:2] != key:
-            raise NotApplicable(f"{what} returns another size")
-        return self.made[key]
-
 
 def _dropouts(attributes):
     for name, x in attributes.items():
@@ -193,7 +175,7 @@ def count_heads(module: Any) -> int:
     return next((x for x in told if type(x) is int and x > 0), 0)
 
 
-def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
+def lent_layer(module: Any, said: Conventions, run: Any = None) -> Lent:
     slots, heads = attention_places(module), said.n_heads or count_heads(module)
     if not heads:
         name = type(module).__name__
@@ -208,10 +190,8 @@ def lent_layer(module: Any, said: Conventions, run: Any, make: Any) -> Lent:
                 f"its {key} is {shape}, where {due} is due for {heads} "
                 f"heads and d_model = {width}; {GIVE}"
             )
-
-    remade = make and (lambda **sizes: lent_layer(make(**sizes), said, run, None))
     sizes = Sizes(width, heads, groups)
-    return Lent(module, slots, sizes, run(module) if run else module, remade)
+    return Lent(module, slots, sizes, run(module) if run else module)
 
 
 def lent_encoder(module: Any, run: Any) -> Lent:
@@ -292,7 +272,7 @@ def _as_torch_reads(attention, run, tokens, mask):
     return Y[0] if single else Y, *weights
 
 
-def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
+def as_module(called: Called, said: Conventions) -> list[Subject]:
     torch, target, name = sys.modules["torch"], called.target, called.name
     for inner, wrapped in target._modules.items():
         if inner in ("_orig_mod", "module") and len(target._modules) == 1:
@@ -312,10 +292,10 @@ def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
             said = replace(said, mask_true=None)
         stack = Stack(called._replace(target=lent), many=hasattr(target, "layers"))
         parts = [called._replace(target=x) for x in getattr(target, "layers", ())]
-        stack.parts = lambda: [as_module(part, said, None)[0] for part in parts]
+        stack.parts = lambda: [as_module(part, said)[0] for part in parts]
         return [settled(stack, lent, said)]
     if isinstance(target, nn.MultiheadAttention):
-        lent = lent_layer(target, said, run_attention, make)
+        lent = lent_layer(target, said, run_attention)
         called = called._replace(target=lent, accepts=called.accepts - {"is_causal"})
         return [settled(TorchLayer(called, 1), lent, replace(said, mask_true=None))]
     four = FOUR[3:] if any(hasattr(target, x) for x in FUSED) else FOUR
@@ -326,7 +306,7 @@ def as_module(called: Called, said: Conventions, make: Any) -> list[Subject]:
             "have four torch.nn.Linear named W_Q, W_K, W_V, W_O (or q_proj …, to_q …, "
             f"or one qkv); {name} has no {', '.join(missing)}; {GIVE}"
         )
-    lent = lent_layer(target, said, None, make)
+    lent = lent_layer(target, said)
     if lent.sizes.groups != lent.sizes.heads:
         said = Conventions(n_kv_heads=lent.sizes.groups).joined(said)
     # A batch in front comes first: without it some answer, and mean something else.

@@ -1,5 +1,6 @@
 """What a check found, in words."""
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,10 @@ class Finding:
             if arrays and _text(self.got) == _text(self.expected):
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
-        shown |= {"where": self.why, "layer": self.setup, "shapes": self.shapes}
+        # No line breaks within a shape.
+        shapes = textwrap.fill(re.sub(r", (?=\d)", ",\xa0", self.shapes), ROW)
+        shown |= {"where": self.why, "layer": self.setup}
+        shown["shapes"] = shapes.replace("\xa0", " ")
         shown["seed"] = self.example.get("seed", self.seed)
         shown["because"] = self.law.reason
         return {name: text for name, x in shown.items() if (text := _text(x))}
@@ -256,7 +260,8 @@ class Report:
             return ""
         f, (target, words) = told[0][0], self.code
         case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
-        said = "".join(f", {x}" for x in words)
+        # Who has numbers of a design at hand has the design under some name.
+        said = "".join(f", {'design=design' if '…' in x else x}" for x in words)
         lines = [f"print(laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said}))"]
         if len(case) < 250 and not words:
             call = f"print(laws.{f.law.slug}.ask({target}, {{{case}}}))"
@@ -290,7 +295,10 @@ class Report:
         tried = [(words[x], self.tried[x]) for x in words if self.tried.get(x)]
         parts = [word + ", ".join(map(str, x)) for word, x in tried]
         if lengths := self.tried.get("lengths"):
-            parts.append(f"{lengths[0]} to {lengths[-1]} tokens")
+            first, last = lengths[0], lengths[-1]
+            parts.append(
+                f"{first} to {last} tokens" if first < last else f"{last} tokens"
+            )
         yield "tried\n" + _listed(["; ".join([*parts, f"seed {self.seed}"])], 4)
 
 

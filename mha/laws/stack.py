@@ -68,6 +68,7 @@ class Facts(NamedTuple):
     activation: str = "relu"
     norm_first: bool = False
     final_norm: bool = False
+    known: bool = True  # whether the place of its norms was told or found
 
 
 class Stack(Subject):
@@ -96,7 +97,7 @@ class Stack(Subject):
         layers = [self.scaled(weights, self.sizes.d_k) for weights in layers]
         options = self.options(X[more], X.shape[-2], mask, is_causal, n_heads)
         given = layers if self.many else layers[0]
-        self.note_shapes({"X": X[more]}, options)
+        self.log["given"] = {"X": X[more]} | options
         Y = self.call(self.target, X[more], given, n_heads, **options)
         expect_shape(Y, X[more].shape)
         return Y[(0,) * len(more)]
@@ -135,7 +136,8 @@ class Stack(Subject):
         # It agrees with nothing: a pre-norm layer whose parts are silent is no change.
         if len(firsts) == 2:
             firsts = [np.allclose(self.encode(X, silenced(drawn)), X, atol=1e-6)]
-        return Facts(norm_first=firsts[0], final_norm=lasts[0])
+        known = pre is not None or last is not None
+        return Facts(norm_first=firsts[0], final_norm=lasts[0], known=known)
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Run all of it on tokens of its width, which ask, are asked and answer."""
@@ -160,7 +162,8 @@ class Stack(Subject):
 
 def as_settings(facts: Facts) -> dict[str, Any]:
     last = (None, None) if facts.final_norm else None
-    return facts._asdict() | {"final_norm": last}
+    settings = facts._asdict() | {"final_norm": last}
+    return {name: x for name, x in settings.items() if name != "known"}
 
 
 def silenced(layers: list[Weights]) -> list[Weights]:

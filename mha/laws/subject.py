@@ -16,7 +16,7 @@ import textwrap
 import traceback
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -65,6 +65,13 @@ def results_in(result: Any) -> list[Any]:
     return [*result] if several and not isinstance(result[0], list) else [result]
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def as_numbers(x: Any) -> Array | None:
     """Return arrays, tensors and nested lists as an array, and None for all else."""
     if hasattr(x, "detach"):
@@ -86,15 +93,15 @@ def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
 
 def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> Any:
     """Return `x` with every array in it changed, and the same array only once."""
+    if isinstance(x, np.ndarray):
+        if id(x) not in seen:
+            seen[id(x)] = change(x)
+        return seen[id(x)]
     if isinstance(x, dict):
         return {name: each_array(part, change, seen) for name, part in x.items()}
     if isinstance(x, list):
         return [each_array(part, change, seen) for part in x]
-    if not isinstance(x, np.ndarray):
-        return x
-    if id(x) not in seen:
-        seen[id(x)] = change(x)
-    return seen[id(x)]
+    return x
 
 
 class Called(NamedTuple):
@@ -149,7 +156,7 @@ class Subject:
         self.weights: Array | None = None
         self.slopes: list[Any] = []
         # How it was asked, and what was tried; all twins share both.
-        self.log: dict[str, str] = {}
+        self.log: dict[str, Any] = {}
         self.trace: dict[str, set[Any]] = defaultdict(set)
 
     @property
@@ -173,6 +180,12 @@ class Subject:
     @property
     def ordered(self) -> bool:
         return any(design.ordered for design in self.designs)
+
+    @property
+    def reads_others(self) -> bool:
+        """Whether there may be more keys than queries, or fewer."""
+        other = self.kind == "attention" or self.other_names is not None
+        return other and not self.ordered
 
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
@@ -217,7 +230,7 @@ class Subject:
     def takes_causal(self) -> bool:
         return self.always_causal or "is_causal" in self.accepts
 
-    @property
+    @functools.cached_property
     def takes_batches(self) -> bool:
         """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
         made_for_three = self.kind != "attention" or self.lead == 1
@@ -331,7 +344,7 @@ class Subject:
         options |= {"is_causal": True} if is_causal and not self.always_causal else {}
         self.trace["batches"].add(batch)
         self.trace["lengths"].update((n_q, n_k))
-        self.trace["dtypes"].add(self.cast or str(X.dtype))
+        self.trace["dtypes"].add(self.cast or X.dtype)
         return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
 
     def _masks(self, mask, X, sizes):
@@ -355,16 +368,9 @@ class Subject:
             return padding
         return padding | {self.mask_name: lay_out(rest, sizes)}
 
-    def note_shapes(self, given, options):
-        arrays = (given | options).items()
-        parts = (f"{x} {y.shape}" for x, y in arrays if isinstance(y, np.ndarray))
-        self.log["shapes"] = ", ".join(parts)
-
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = self.run(function, args, options)
+            result = self.run(function, args, options)
         except (NotApplicable, Broke):
             raise
         except Exception as error:
@@ -374,7 +380,9 @@ class Subject:
         self.weights = as_numbers(rest[0]) if rest else None
         if (answer := as_numbers(Y)) is None:
             raise Broke(f"it returned {type(Y).__name__}, not an array")
-        if self.cast == str(getattr(Y, "dtype", "")).removeprefix("torch."):
+        if self.cast and self.cast == str(getattr(Y, "dtype", "")).removeprefix(
+            "torch."
+        ):
             # It kept the dtype; a law sees the one in which it asked.
             answer = answer.astype(args[0].dtype)
         return answer
@@ -450,7 +458,7 @@ class Attention(Subject):
             Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
         heads = Q.shape[1] if Q.ndim == 4 else 1
         options = self.options(Q, K.shape[-2], mask, is_causal, heads)
-        self.note_shapes({"Q": Q, "K": K, "V": V}, options)
+        self.log["given"] = {"Q": Q, "K": K, "V": V} | options
         Y = self.call(self.target, Q, K, V, **options)
         expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
         return (Y[:, :1] if groups else Y).reshape(given)
@@ -466,20 +474,21 @@ class Layer(Subject):
         same, d, d_v = Q is K is V, Q.shape[-1], V.shape[-1]
         plain = self.own is None and not self.said.n_kv_heads
         plain = plain and (same or self.other_names is not None)
-        parts = []
-        for part in parts_of(V, Q):
-            if plain:
-                self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
-                q, *rest = (np.tile(x, heads) for x in (Q, K, part))
-                weights = dict.fromkeys(FOUR, np.eye(q.shape[-1], dtype=q.dtype))
-                others = {} if same else dict(zip(("X_k", "X_v"), rest, strict=True))
-                options = {"is_causal": is_causal} | others
-                Y = self.layer(q, weights, heads, mask, **options)
-            else:
-                Y = self._in_tables(Q, K, part, mask, is_causal, heads, same)
-            parts.append(Y.reshape(*Y.shape[:-1], heads, d))
+        ask = self._with_identities if plain else self._in_tables
+        parts = [ask(Q, K, x, mask, is_causal, heads, same) for x in parts_of(V, Q)]
+        if d == d_v:
+            return parts[0]
+        parts = [Y.reshape(*Y.shape[:-1], heads, d) for Y in parts]
         Y = np.concatenate(parts, -1)[..., :d_v]
         return Y.reshape(*Y.shape[:-2], heads * d_v)
+
+    def _with_identities(self, Q, K, V, mask, is_causal, heads, same):
+        self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
+        if heads > 1:
+            Q, K, V = (np.concatenate([x] * heads, -1) for x in (Q, K, V))
+        weights = dict.fromkeys(FOUR, np.eye(Q.shape[-1], dtype=Q.dtype))
+        others = {} if same else {"X_k": K, "X_v": V}
+        return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
 
     def _in_tables(self, Q, K, V, mask, is_causal, heads, same):
         """Write Q, K and V into the matrices of all heads, and read some of them."""
@@ -488,12 +497,13 @@ class Layer(Subject):
             raise NotApplicable(f"its heads have {sizes.d_k} columns")
         if heads > sizes.heads:
             raise NotApplicable(f"it has {sizes.heads} heads")
+        # The scale is that of a whole head.
+        times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
         self.log["attend"] = (
-            f"its matrices hold Q, K and V, the same for {sizes.heads} heads of "
+            f"its matrices hold {times}Q, K and V, the same for {sizes.heads} heads of "
             f"{sizes.d_k} columns,\nand its tokens are the rows of I"
         )
-        # The scale is that of a whole head.
-        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype) if d < sizes.d_k else Q
+        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
         others = {}
         if same or self.other_names is None:
             Q, mask = filled_up(Q, n_k, mask)
@@ -546,7 +556,7 @@ class Layer(Subject):
         names = self.other_names or ()
         others = others or [X, X] * bool(self.needs & {*names})
         options |= zip(names, others, strict=False)
-        self.note_shapes({"X": X, "W_Q": weights["W_Q"]}, options)
+        self.log["given"] = {"X": X, "W_Q": weights["W_Q"]} | options
         Y = self.call(self.target, X, weights, n_heads, **options)
         expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
         return Y[(0,) * len(more)]

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -51,8 +51,8 @@ FIRST = {
 
 
 def check(
-    subject: Any = None, only: Laws | None = None, seed: int = 0, *, breaks: Laws = (),
-    because: str = "", make: Callable[..., Any] | None = None, **conventions: Any,
+    subject: Any, only: Laws | None = None, seed: int = 0, *, except_: Laws = (),
+    breaks: Laws = (), because: str = "", **conventions: Any,
 ) -> Report:  # fmt: skip
     """Ask every law of something that attends.
 
@@ -65,16 +65,14 @@ def check(
         `mha.nn` or `torch.nn`; any module with four linear layers W_Q, W_K, W_V and
         W_O; a member of `mha.zoo`; an `Adapter` around anything else. A module is
         judged in its own sizes: its numbers are borrowed, and put back.
-    only : iterable of Law or str, optional
-        Ask these laws alone. By default it is asked `ALL`, and an encoder `ENCODER`.
+    only, except_ : iterable of Law or str, optional
+        Ask these laws alone, by default `ALL`, and an encoder `ENCODER`; and leave
+        those out.
     seed : int, default 0
         Fixes the inputs that are tried.
     breaks, because : iterable of Law or str, str
         Laws that the design breaks on purpose, and the design, such as "rotary
         positions". One of them that holds all the same counts as broken.
-    make : callable, optional
-        ``make(d_model, n_heads)`` returns such a module in other sizes, which some laws
-        need. Without `subject`, ``make(d_model=8, n_heads=2)`` is judged.
     **conventions : str, int, float or bool
         Its design, and what else it cannot be asked, in the words of `Conventions`.
 
@@ -99,8 +97,8 @@ def check(
     >>> check(unscaled).holds, check(unscaled, **design).holds
     (False, True)
     """
-    subject = as_subject(subject, Conventions(**conventions), make)
-    asked, declared = asked_of(subject, only), _chosen(breaks)
+    subject = as_subject(subject, Conventions(**conventions))
+    asked, declared = asked_of(subject, only, except_), _chosen(breaks)
     if because and not declared:
         raise ValueError(f"because={because!r} needs breaks=, the laws it is about")
     known: dict[Law, Finding] = {}
@@ -113,7 +111,8 @@ def check(
                 known = {x: Finding(x, None, why=why, seed=seed) for x in asked} | known
                 break
     findings = tuple(known[law] for law in asked)
-    tried = {name: sorted(x) for name, x in subject.trace.items()}
+    tried = {name: sorted(x, key=str) for name, x in subject.trace.items()}
+    tried["lengths"] = sorted(subject.trace["lengths"])
     tried["said"] = in_code(subject.said.said())
     if any(f.declared and f.law not in declared for f in findings):
         because = because or ", ".join(map(repr, subject.said.design))
@@ -132,8 +131,8 @@ def code_of(subject: Any) -> str:
 
 
 def parametrize(
-    subject: Any = None, seed: int = 0, *, breaks: Laws = (), because: str = "",
-    make: Callable[..., Any] | None = None, **conventions: Any,
+    subject: Any, seed: int = 0, *, breaks: Laws = (), because: str = "",
+    **conventions: Any,
 ) -> Any:  # fmt: skip
     """Make a test of pytest one item for each law; the arguments are those of `check`.
 
@@ -146,8 +145,7 @@ def parametrize(
     """
     import pytest  # not where no test is run
 
-    subject = as_subject(subject, Conventions(**conventions), make)
-    declared = _chosen(breaks)
+    subject, declared = as_subject(subject, Conventions(**conventions)), _chosen(breaks)
 
     def ask(law: Law) -> None:
         __tracebackhide__ = True
@@ -158,15 +156,14 @@ def parametrize(
         if report.complaint:
             raise AssertionError(report.complaint)
 
-    asked = asked_of(subject, None)
+    asked = asked_of(subject)
     items = [pytest.param(partial(ask, law), id=law.slug) for law in asked]
     return pytest.mark.parametrize("ask", items)
 
 
 def assert_lawful(
-    subject: Any = None, except_: Laws = (), seed: int = 0, *, breaks: Laws = (),
-    because: str = "", make: Callable[..., Any] | None = None, **conventions: Any,
-) -> None:  # fmt: skip
+    subject: Any, except_: Laws = (), seed: int = 0, **conventions: Any
+) -> None:
     """Raise AssertionError, with the smallest example, if a law is broken.
 
     Laws in `except_` are not asked; all else is as in `check`. It fails, too, where an
@@ -179,14 +176,12 @@ def assert_lawful(
     >>> assert_lawful(multi_head_attention)
     """
     __tracebackhide__ = True
-    subject = as_subject(subject, Conventions(**conventions), make)
-    asked = asked_of(subject, None, except_)
-    report = check(subject, asked, seed, breaks=breaks, because=because)
+    report = check(subject, None, seed, except_=except_, **conventions)
     if report.complaint:
         raise AssertionError(report.complaint)
 
 
-def asked_of(subject: Any, only: Laws | None, without: Laws = ()) -> list[Law]:
+def asked_of(subject: Any, only: Laws | None = None, without: Laws = ()) -> list[Law]:
     declared = {type(design).__name__ for design in subject.said.design}
     declared |= {"step"} if subject.step else set()
     everything = (*ALL, *(law for law in DESIGN if law.of in declared))
