@@ -61,10 +61,14 @@ def names_of_page():
 def test_the_laws_say_what_is_stored(i):
     library, stored = ROWS[i].library, STORED[i]
     needs(library)
-    for name, then in (library, stored["version"]), ("torch", stored["torch"]):
-        if then and version(name).partition("+")[0] != then:
-            pytest.skip(f"stored for {name} {then}")
-    assert layers.found(ROWS[i]) == stored
+    then = stored["version"]
+    if library not in ("", "torch") and version(library) != then:
+        pytest.skip(f"stored for {library} {then}")
+    found = layers.found(ROWS[i])
+    # Another PyTorch may refuse more, but what is broken stays broken.
+    same = all(found[x] == stored[x] for x in ("version", "torch"))
+    parts = found if same else ["broken"]
+    assert {x: found[x] for x in parts} == {x: stored[x] for x in parts}
 
 
 def test_the_number_of_key_heads_is_found():
