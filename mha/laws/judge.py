@@ -202,7 +202,14 @@ class Law:
         correct = COMPARED.get(failure.where) if passes else None
         if correct is None or np.shape(correct) != np.shape(failure.expected):
             return failure
-        return differs(correct, failure.got, failure.where) or failure
+        other = (
+            f"{failure.where}\nwhat it is compared with; the other answer is correct"
+        )
+        return (
+            differs(correct, failure.got, failure.where)
+            or differs(correct, failure.expected, other.strip())
+            or failure
+        )
 
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: whole rows first, then entries.

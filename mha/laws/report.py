@@ -93,7 +93,7 @@ class Finding:
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
         # No line breaks within a shape.
-        shapes = textwrap.fill(re.sub(r", (?=\d)", ",\xa0", self.shapes), ROW)
+        shapes = textwrap.fill(re.sub(r" (?=[\d(])", "\xa0", self.shapes), ROW)
         shown |= {"where": self.why, "layer": self.setup}
         shown["shapes"] = shapes.replace("\xa0", " ")
         shown["seed"] = self.example.get("seed", self.seed)
