@@ -5,8 +5,18 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
-from mha.laws.judge import Failure, differs, law, right, weights_of
+from mha.laws.judge import (
+    SIZES,
+    Failure,
+    Size,
+    differs,
+    law,
+    numbers,
+    open_mask,
+    qkv,
+    right,
+    weights_of,
+)
 from mha.laws.layers import MOST, matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
 from mha.laws.subject import FOUR, SEES_NOTHING, Broke

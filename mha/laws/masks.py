@@ -4,8 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, numbers, rows
-from mha.laws.judge import Failure, differs, law, weights_of
+from mha.laws.judge import SIZES, Failure, Size, differs, law, numbers, rows, weights_of
 from mha.laws.words import NotApplicable
 
 
