@@ -254,8 +254,8 @@ def _first_that_runs(subjects, said):
             break
     if not found:
         what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-        told = ". ".join(f"{name}: {x[-1]}" for name, x in errors.items() if x)
-        raise TypeError(f"{what}, with or without axes in front. {told}")
+        both = ". ".join(f"{name}: {x[-1]}" for name, x in errors.items() if x)
+        raise TypeError(f"{what}, with or without axes in front. {both}")
     _ = found[0].designs
     found[0].trace = defaultdict(set)
     return found[0]
