@@ -284,7 +284,7 @@ class Law:
         return differs(correct, failure.expected, other.strip()) or failure
 
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
-        """Set to 0 what the failure does not need: whole rows first, then entries.
+        """Set to 0 what the failure does not need: sequences, rows, then entries.
 
         What is left is of the same kind, visible, and passed by correct attention.
         """
@@ -295,8 +295,9 @@ class Law:
         tries = SHRINKS if subject.own is None else SHRINKS // 5
         arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
         arrays = {x: y for x, y in arrays.items() if y.dtype.kind == "f"}
-        for axes, (name, x) in itertools.product((1, 0), arrays.items()):
-            for index in np.ndindex(x.shape[: x.ndim - axes]):
+        for axes, (name, x) in itertools.product((3, 2, 1, 0), arrays.items()):
+            fits = axes < max(x.ndim, 2)
+            for index in np.ndindex(x.shape[: x.ndim - axes]) if fits else ():
                 if tries == 0 or not np.any(case[name][index]):
                     continue
                 tries -= 1
