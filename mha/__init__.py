@@ -2,8 +2,9 @@
 
 The functions here need NumPy only. Their results have the dtype that NumPy gives all
 arguments together, lists and integers count as float64, and float16 is summed in
-float32. `mha.nn` holds the same steps as PyTorch layers,
-`mha.laws` what must be true of any attention, `mha.zoo` the wrong versions.
+float32. What does not fit raises a ValueError or a TypeError that names the argument,
+both values and the rule. `mha.nn` holds the same steps as PyTorch layers, `mha.laws`
+what must be true of any attention, `mha.zoo` the wrong versions.
 """
 
 from mha._source import source

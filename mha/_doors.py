@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[Any]
 Maybe = ArrayLike | None
 Arguments = dict[str, Any]
-Axes = dict[str, str]
 P = ParamSpec("P")
 R = TypeVar("R")
+INF = math.inf
 
 # The axes of arrays: those of the same name have the same size in one call, and "..."
 # stands for any number of axes. A vector, which ends with a comma, may be missing.
@@ -36,11 +36,6 @@ MATRICES = {
 }
 BIASES = {f"b{name[1:]}": axes.split(", ")[1] + "," for name, axes in MATRICES.items()}
 NORMS = dict.fromkeys(("gain_1", "bias_1", "gain_2", "bias_2"), "d_model,")
-# A layer adds what it computes to its input, so that both have the same width.
-LAYER = {
-    name: axes.replace(" of X_k", "").replace(" of X_v", "").replace("d_out", "d_model")
-    for name, axes in (MATRICES | BIASES | NORMS).items()
-}
 AXES = {
     "Q": "..., n_q, d_k",
     "K": "..., n_k, d_k",
@@ -62,8 +57,12 @@ AXES_OF_x = {
     "layer_norm": "..., d_model",
     "feed_forward": "..., n, d_model",
 }
-FLOAT16 = np.dtype(np.float16)
-KEEP_DTYPE = {"split_heads", "merge_heads"}  # they compute nothing
+# A layer adds what it computes to its input, so that both have the same width.
+LAYER = {
+    name: axes.replace(" of X_k", "").replace(" of X_v", "").replace("d_out", "d_model")
+    for name, axes in (MATRICES | BIASES | NORMS).items()
+}
+KEEP_DTYPE = "split_heads", "merge_heads"  # they compute nothing
 NOT_FINITE = "a float mask must hold finite numbers or -inf, got +inf or NaN"
 BARE: dict[str, Any] = {}  # each step by its name, without its door
 
@@ -74,14 +73,15 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     The step computes in the dtype that NumPy gives its float arrays together, float16
     in float32, and its results are rounded to it once.
     """
-    parameters = inspect.signature(step).parameters.values()
-    by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    required = {p.name for p in parameters if p.default is p.empty}
-    defaults = {p.name: p.default for p in parameters}
+    signature = inspect.signature(step)
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    words = str(inspect.Signature(plain)).removeprefix("(").removesuffix(")")
+    named = eval(f"lambda {words}: locals()")  # Python itself says what does not fit
+    named.__qualname__ = step.__qualname__
     known = AXES | {"x": AXES_OF_x.get(step.__name__, "")}
-    tokens_first = sorted(defaults, key=lambda name: name[0] != "X")
+    tokens_first = sorted(signature.parameters, key=lambda name: name[0] != "X")
     axes = {name: known[name] for name in tokens_first if name in known}
-    checks = {name: check for name, check in CHECKS.items() if name in defaults}
+    checks = {name: CHECKS[name] for name in signature.parameters if name in CHECKS}
     keeps_dtype = step.__name__ in KEEP_DTYPE
     names: dict[str, Any] = {}  # what the step finds in its module: no doors
     bare: Any = FunctionType(step.__code__, names)
@@ -90,34 +90,23 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(step)
     def door(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = dict(zip(by_place, args, strict=False)) | kwargs
-        twice = len(given) < len(args) + len(kwargs)
-        if twice or not required <= given.keys() <= defaults.keys():
-            return step(*args, **kwargs)  # Python says what does not fit
         if not names:  # at the first call, when all steps are there
             for body in BARE.values():
                 body.__globals__.update(body.__wrapped__.__globals__ | BARE)
-        x = _checked(defaults | given, axes, checks, not keeps_dtype)
-        dtypes = _dtypes(x.values())
-        if keeps_dtype or (len(dtypes) == 1 and FLOAT16 not in dtypes) or not dtypes:
+        x = named(*args, **kwargs)
+        arrays = _checked(x, axes, checks, not keeps_dtype)
+        if keeps_dtype or not arrays:
             return bare(**x)
-        dtype = np.result_type(*_dtypes((x | {"mask": None}).values()))  # it has no say
-        work = np.dtype(np.float32) if dtype == FLOAT16 else dtype
-        return _as_dtype(dtype, bare(**_as_dtype(work, x)))
+        dtype = np.result_type(*arrays)
+        work = np.dtype(np.float32) if dtype == np.float16 else dtype
+        mask = x.get("mask")  # it has no say
+        if mask is not None and mask.dtype.kind == "f":
+            arrays += [mask]
+        if any(array.dtype != work for array in arrays):
+            return _as_dtype(dtype, bare(**_as_dtype(work, x)))
+        return bare(**x)
 
     return door
-
-
-def _dtypes(parts: Iterable[Any]) -> set[np.dtype]:
-    """Return the dtypes of the float arrays in nested dicts, lists and tuples."""
-    found = set()
-    for x in parts:
-        if isinstance(x, np.ndarray):
-            if x.dtype.kind == "f":
-                found.add(x.dtype)
-        elif isinstance(x, dict | list | tuple):
-            found |= _dtypes(x.values() if isinstance(x, dict) else x)
-    return found
 
 
 def _as_dtype(dtype: Any, x: Any) -> Any:
@@ -134,45 +123,48 @@ def _as_dtype(dtype: Any, x: Any) -> Any:
 
 
 def _checked(
-    x: Arguments, axes: Axes, checks: dict[str, Callable], as_floats: bool
-) -> Arguments:
-    """Return the arguments of a step as arrays and numbers that fit, or raise."""
+    x: Arguments, axes: dict[str, str], checks: dict[str, Callable], as_floats: bool
+) -> list[Array]:
+    """Make the arguments of a step arrays and numbers that fit, and return the arrays.
+
+    It raises if they do not fit.
+    """
     if "X_k" in x:
         x["X_k"] = x["X"] if x["X_k"] is None else x["X_k"]
         x["X_v"] = x["X_k"] if x["X_v"] is None else x["X_v"]
-    n_heads = as_count("n_heads", x.get("n_heads", 1))
-    arrays, sizes = fit(x, axes, n_heads, as_floats)
-    x |= arrays
     for name, check in checks.items():
         if x[name] is not None or name not in OPTIONAL:
             x[name] = check(name, x[name])
+    n_heads = x.get("n_heads", 1)
+    arrays, sizes = fit(x, axes, n_heads, as_floats)
+    x |= arrays
     if "lengths" in x:
         x["max_length"] = _fit_lengths(x["lengths"], x["max_length"])
     if not arrays:
-        return x
+        return []
+    every = [*arrays.values()]
     name, X = next(iter(arrays.items()))
-    if not -X.ndim <= x.get("axis", -1) < X.ndim:
+    if "axis" in x and not -X.ndim <= x["axis"] < X.ndim:
         raise ValueError(
             f"axis must be an axis of {name}, got {x['axis']} for shape {X.shape}"
         )
-    if "eps" in x and X.shape[-1] == 0:
-        raise ValueError(f"{name} must have at least one feature, got shape {X.shape}")
     if "weights" in x:
-        x["weights"] = _as_weights("weights", x["weights"], X, n_heads)
+        x["weights"] = _as_weights("weights", x["weights"], X, n_heads, every)
     if "layers" in x:
         named = ((f"layers[{i}]", weights) for i, weights in enumerate(x["layers"]))
-        x["layers"] = [_as_weights(name, w, X, n_heads) for name, w in named]
+        x["layers"] = [_as_weights(name, w, X, n_heads, every) for name, w in named]
     if x.get("final_norm") is not None:
         names = "the gain of final_norm", "the bias of final_norm"
         given = {"X": X} | dict(zip(names, x["final_norm"], strict=True))
         norm, _ = fit(given, {"X": AXES["X"]} | dict.fromkeys(names, "d_model,"))
         x["final_norm"] = [norm.get(name) for name in names]
+        every += norm.values()
     if x.get("mask") is not None:
         of_heads = (n_heads,) if "n_heads" in x else ()
         n_q_n_k = X.shape[-2], sizes.get("n_k", X.shape[-2])
         shape = X.shape if "S" in x else (*X.shape[:-2], *of_heads, *n_q_n_k)
         fit_mask(x["mask"], shape, of_heads != ())
-    return x
+    return every
 
 
 # Arrays
@@ -193,39 +185,34 @@ def as_array(name: str, x: Any) -> Array:
         raise ValueError(f"{name} must be rectangular: rows differ in length") from None
 
 
-def as_numbers(name: str, x: Any, axes: str, as_floats: bool = True) -> Array:
-    """Return `x` as an array of real numbers with axes such as ``"..., n_q, d_k"``.
-
-    Lists and integers become float64, unless `as_floats` is False.
-    """
-    x, n_axes = as_array(name, x), len(_symbols(axes))
-    if x.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
-    if x.ndim < n_axes or (x.ndim > n_axes and axes[0] != "."):
-        raise ValueError(f"{name} must have shape ({axes}), got {x.shape}")
-    return x.astype(np.float64) if as_floats and x.dtype.kind != "f" else x
-
-
 @functools.cache
 def _symbols(axes: str) -> tuple[str, ...]:
     return tuple(axes.removeprefix("..., ").rstrip(",").split(", "))
 
 
 def fit(
-    given: Arguments, all_axes: Axes, n_heads: int = 1, as_floats: bool = True
+    given: Arguments, all_axes: dict[str, str], n_heads: int = 1, as_floats: bool = True
 ) -> tuple[Arguments, dict[str, int]]:
     """Return the arrays that have axes, by name, and the size of each axis.
 
-    Axes of the same name must have the same size, and leading axes are broadcast.
+    Lists and integers become float64, unless `as_floats` is False. Axes of the same
+    name must have the same size, and leading axes are broadcast.
     """
     arrays: Arguments = {}
     sizes: dict[str, int] = {}
+    stacked: Arguments = {}
     for name, axes in all_axes.items():
         if given[name] is None and axes[-1] == ",":
             continue
-        x = arrays[name] = as_numbers(name, given[name], axes, as_floats)
-        symbols = _symbols(axes)
-        for symbol, n in zip(symbols, x.shape[-len(symbols) :], strict=True):
+        x, symbols = as_array(name, given[name]), _symbols(axes)
+        if x.dtype.kind != "f":
+            if x.dtype.kind not in "biu":
+                raise TypeError(f"{name} must hold real numbers, got dtype {x.dtype}")
+            x = x.astype(np.float64) if as_floats else x
+        shape, more = x.shape, x.ndim - len(symbols)
+        if more < 0 or (more and not axes.startswith(".")):
+            raise ValueError(f"{name} must have shape ({axes}), got {shape}")
+        for symbol, n in zip(symbols, shape[more:], strict=True):
             if sizes.setdefault(symbol, n) != n:
                 words = _misfit(given, all_axes, symbol, sizes[symbol], name, n)
                 raise ValueError(words)
@@ -234,7 +221,9 @@ def fit(
                     f"the columns of {name} ({n}) must be divisible by n_heads "
                     f"({n_heads})"
                 )
-    stacked = {name: x for name, x in arrays.items() if all_axes[name][0] == "."}
+        arrays[name] = x
+        if axes.startswith("."):
+            stacked[name] = x
     if len(stacked) > 1:
         leading = broadcast_leading(stacked)
         for name, x in stacked.items():
@@ -244,7 +233,7 @@ def fit(
 
 
 def _misfit(
-    given: Arguments, axes: Axes, symbol: str, size: int, name: str, n: int
+    given: Arguments, axes: dict[str, str], symbol: str, size: int, name: str, n: int
 ) -> str:
     """Say that an axis of `name` has another size than the first axis of that name."""
     if axes[name][-1] == ",":
@@ -294,32 +283,20 @@ def fit_mask(mask: Any, shape: tuple[int, ...], of_heads: bool = False) -> None:
         )
 
 
-# What a value must be by itself. Each takes the name of the argument and its value.
+# What a value must be by itself
 
 
-def as_count(name: str, n: Any, at_least: float = 1) -> int:
-    """Return `n` as an int that is at least `at_least`."""
-    if type(n) is not int and (type(n) is bool or not isinstance(n, numbers.Integral)):
-        raise TypeError(f"{name} must be an integer, got {n!r}")
-    if int(n) < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {n}")
-    return int(n)
-
-
-def as_real(
-    name: str, x: Any, low: float = -sys.float_info.max, high: float = math.inf,
-    rule: str = "finite", kind: str = "a number",
-) -> float:  # fmt: skip
-    """Return `x` as a Python float, which leaves float32 arrays what they are."""
-    if type(x) is not float and (type(x) is bool or not isinstance(x, numbers.Real)):
-        raise TypeError(f"{name} must be {kind}, got {x!r}")
-    if not low <= float(x) < high:  # never true of NaN
+def as_number(name: str, x: Any) -> Any:
+    """Return `x` as an int or a float, which leaves float32 arrays what they are."""
+    kind, low, high, rule = NUMBERS[name]
+    family, words = (
+        (numbers.Integral, "an integer") if kind is int else (numbers.Real, "a number")
+    )
+    if type(x) is not kind and (type(x) is bool or not isinstance(x, family)):
+        raise TypeError(f"{name} must be {words}, got {x!r}")
+    if not low <= kind(x) < high:  # never true of NaN
         raise ValueError(f"{name} must be {rule}, got {x}")
-    return float(x)
-
-
-as_scale = functools.partial(as_real, kind="a number or None")
-as_eps = functools.partial(as_real, low=0, rule="at least 0 and finite")
+    return kind(x)
 
 
 def as_activation(name: str, activation: Any) -> str:
@@ -366,18 +343,20 @@ def _as_pair(name: str, norm: Any) -> Any:
     return norm
 
 
-LEAST = {"n_q": 0, "n_k": 0, "max_length": 0, "n": 0, "d_model": 1, "block_size": 1}
-CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    name: functools.partial(as_count, at_least=least)
-    for name, least in (LEAST | {"axis": -math.inf}).items()
-} | {
-    "scale": as_scale, "eps": as_eps, "activation": as_activation, "mask": _as_mask,
-    "lengths": _as_lengths, "layers": _as_layers, "final_norm": _as_pair,
+SIZES = "n_heads", "d_model", "d_ff", "n_layers", "block_size"
+NUMBERS: dict[str, tuple[type, float, float, str]] = {
+    **dict.fromkeys(("n_q", "n_k", "n", "max_length"), (int, 0, INF, "at least 0")),
+    **dict.fromkeys(SIZES, (int, 1, INF, "at least 1")),
+    "axis": (int, -INF, INF, "an integer"),
+    "scale": (float, -sys.float_info.max, INF, "finite"),
+    "eps": (float, 0, INF, "at least 0 and finite"),
+    **dict.fromkeys(("dropout", "dropout_p"), (float, 0, 1, "at least 0 and below 1")),
+}
+CHECKS: dict[str, Callable[[str, Any], Any]] = dict.fromkeys(NUMBERS, as_number) | {
+    "activation": as_activation, "mask": _as_mask, "lengths": _as_lengths,
+    "layers": _as_layers, "final_norm": _as_pair,
 }  # fmt: skip
 OPTIONAL = "n_k", "max_length", "scale", "mask", "final_norm"  # None has a meaning
-
-
-# What only one or two steps take
 
 
 def _fit_lengths(lengths: Array, max_length: int | None) -> int:
@@ -387,8 +366,13 @@ def _fit_lengths(lengths: Array, max_length: int | None) -> int:
     return n
 
 
-def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
-    """Return the weights that are there as arrays, or say by name what is wrong."""
+def _as_weights(
+    where: str, weights: Any, X: Array, n_heads: int, every: list[Array]
+) -> Arguments:
+    """Return the weights that are there as arrays, or say by name what is wrong.
+
+    They are added to `every`.
+    """
     if not isinstance(weights, Mapping):
         raise TypeError(f"{where} must be a dict, got {type(weights).__name__}")
     if unknown := [str(name) for name in weights if name not in LAYER]:
@@ -401,4 +385,5 @@ def _as_weights(where: str, weights: Any, X: Array, n_heads: int) -> Arguments:
     given = {place: weights[name] for name, place in places.items()} | {"X": X}
     axes = {"X": AXES["X"]} | {place: LAYER[name] for name, place in places.items()}
     arrays, _ = fit(given, axes, n_heads)
+    every += arrays.values()
     return {name: arrays.get(place) for name, place in places.items()}

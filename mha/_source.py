@@ -13,17 +13,12 @@ def source(function: Callable[..., Any]) -> str:
     Parameters
     ----------
     function : function or class
-        Anything that `inspect` can find the source of.
+        Anything with Python source.
 
     Returns
     -------
     code : str
         The lines as they are in the file, comments included.
-
-    Raises
-    ------
-    TypeError
-        If `function` has no Python source.
 
     Examples
     --------

@@ -49,12 +49,6 @@ def scaled_dot_product_attention(
     A : ndarray of shape (..., n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit, with both numbers, an argument does not hold real numbers,
-        or `masked_softmax` refuses the mask.
-
     Examples
     --------
     The query scores ln 3 with the first key and 0 with the second, so its output is

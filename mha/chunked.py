@@ -31,11 +31,9 @@ def chunked_attention(
     ----------
     Q, K, V : ndarray of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
         As in `scaled_dot_product_attention`.
-    mask, scale : optional
-        As in `scaled_dot_product_attention`. The mask is read block by block.
-    is_causal : bool, default False
-        Query ``i`` attends to the keys ``j <= i`` only; `mask` still applies. Blocks
-        of keys that lie wholly in the future are skipped.
+    mask, is_causal, scale : optional
+        As in `scaled_dot_product_attention`. The mask is read block by block, and
+        blocks that lie wholly in the future are skipped.
     block_size : int, default 512
         How many queries, and how many keys, a block holds. It changes the time and the
         memory, and the result in its last digits only.
@@ -44,11 +42,6 @@ def chunked_attention(
     -------
     Y : ndarray of shape (..., n_q, d_v)
         As in `scaled_dot_product_attention`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `scaled_dot_product_attention`, and if `block_size` is no integer above 0.
 
     Examples
     --------

@@ -28,11 +28,6 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     y : ndarray of shape (..., d_out)
         One vector per row.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit, with both numbers, or an argument holds no real numbers.
-
     Examples
     --------
     >>> linear([[1.0, 2.0]], [[3.0, 0.0], [0.0, 5.0]], [100.0, 200.0])
@@ -58,11 +53,6 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
     -------
     heads : ndarray of shape (..., n_heads, n, d_head)
         A view of `x`, with d_head = d_model / n_heads.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `n_heads` is no integer that divides d_model, or `x` has fewer than two axes.
 
     Examples
     --------
@@ -93,11 +83,6 @@ def merge_heads(heads: ArrayLike) -> Array:
     x : ndarray of shape (..., n, n_heads * d_head)
         Row ``i`` is token ``i``; head ``r`` fills column block ``r``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If there are fewer than three axes, or `heads` does not hold real numbers.
-
     Examples
     --------
     >>> merge_heads(split_heads([[1, 2, 3, 4], [5, 6, 7, 8]], 2))
@@ -124,14 +109,12 @@ def multi_head_attention(
     ----------
     X : ndarray of shape (..., n_q, d_model)
         The tokens that attend: they make the queries.
-    W_Q, W_K : ndarray of shape (d_model, n_heads * d_k)
-        Projections to queries and keys; head ``r`` owns column block ``r``.
-    W_V : ndarray of shape (d_model, n_heads * d_v)
-        Projection to values.
+    W_Q, W_K, W_V : ndarray of shape (d_model, n_heads * d_k), of values n_heads * d_v
+        Projections to queries, keys and values; head ``r`` owns column block ``r``.
     W_O : ndarray of shape (n_heads * d_v, d_out)
         Mixes the heads.
     n_heads : int
-        Number of heads.
+        Number of heads; must divide the columns of `W_Q`, `W_K` and `W_V`.
     mask : ndarray, optional
         Broadcasts to (..., n_heads, n_q, n_k). bool: True = may attend. float: added
         to the scores. On a batch, write ``mask[:, None]`` for one mask per sequence and
@@ -141,10 +124,9 @@ def multi_head_attention(
         default (self-attention) and `X_v` is `X_k`.
     b_Q, b_K, b_V, b_O : ndarray, optional
         One number per column of the matrix of the same letter.
-    is_causal : bool, default False
-        Token ``i`` attends to the tokens ``j <= i`` only.
-    return_weights : bool, default False
-        Return the weights of every head too, never averaged.
+    is_causal, return_weights : bool, default False
+        Let token ``i`` attend to the tokens ``j <= i`` only. Return the weights of
+        every head too, never averaged.
 
     Returns
     -------
@@ -152,12 +134,6 @@ def multi_head_attention(
         The mixed output for every token.
     A : ndarray of shape (..., n_heads, n_q, n_k)
         Only with `return_weights`. Rows sum to 1, with exactly 0 where masked.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit or `n_heads` does not divide a width, with both numbers; if
-        an argument does not hold real numbers, or `mask` holds integers.
 
     Examples
     --------

@@ -31,11 +31,6 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
         True where query ``i`` may attend to key ``j``, itself included. With
         ``n_q != n_k`` both count from the first token, as in PyTorch and JAX.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a count is negative or not an integer.
-
     Examples
     --------
     >>> causal_mask(3).astype(int)
@@ -67,11 +62,6 @@ def padding_mask(
         True where key ``j`` is real, for every head and every query; ``&`` combines it
         with other masks.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no length, or one is negative, above `max_length` or no integer.
-
     Examples
     --------
     >>> padding_mask([3, 1])[:, 0, 0].astype(int)
@@ -95,7 +85,8 @@ def masked_softmax(
         Scores.
     mask : ndarray, optional
         Broadcasts to the shape of `S`. bool: True = may attend. float: added to the
-        scores, so that ``-inf`` hides. Integers are refused: 0/1 could mean either.
+        scores, so that ``-inf`` hides; NaN and ``+inf`` are refused. So are integers,
+        because 0/1 could mean either.
     axis : int, default -1
         The axis along which weights sum to one.
 
@@ -104,12 +95,6 @@ def masked_softmax(
     A : ndarray of the shape of `S`
         Rows sum to 1, with exactly 0 where masked. A row in which everything is masked
         is all zeros, not NaN.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `softmax`, and if `mask` does not broadcast to the shape of `S`, is neither
-        bool nor float, or holds NaN or ``+inf``.
 
     Examples
     --------

@@ -1,15 +1,17 @@
 """The same steps as PyTorch layers, ready to train.
 
-Names, arguments and the meaning of a mask are those of the NumPy functions: True means
-*may attend*.
+Names, arguments, refusals and the meaning of a mask are those of the NumPy functions:
+True means *may attend*.
 """
 
 import math
+import re
 from copy import deepcopy
 from functools import partial
 from typing import Any, Literal
 
 from mha import _doors as doors
+from mha.encoder import add_and_norm
 
 try:
     import torch
@@ -26,7 +28,6 @@ __all__ = [
 
 Mask = Tensor | doors.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
-as_probability = partial(doors.as_real, low=0, high=1, rule="at least 0 and below 1")
 
 
 def scaled_dot_product_attention(
@@ -44,7 +45,8 @@ def scaled_dot_product_attention(
     Q, K, V : Tensor of shapes (..., n_q, d_k), (..., n_k, d_k) and (..., n_k, d_v)
         Queries, keys and values. Keys too must be finite where masked.
     mask, is_causal, scale, return_weights : optional
-        As in `mha.scaled_dot_product_attention`; `mask` is a tensor or an array.
+        As in `mha.scaled_dot_product_attention`; `mask` is a tensor or an array. Inside
+        torch.compile, export and vmap its numbers cannot be checked.
     dropout_p : float, default 0.0
         Each weight becomes 0 with this probability, and the others are divided by
         ``1 - dropout_p``. A function has no eval mode: pass 0 to switch it off.
@@ -56,12 +58,6 @@ def scaled_dot_product_attention(
         precision is summed in float32.
     A : Tensor of shape (..., n_q, n_k)
         Only with `return_weights`: the weights before dropout, 0 where masked.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If shapes do not fit, with both numbers; if a mask holds integers, NaN or +inf
-        (inside torch.compile, export and vmap there are no numbers to look at).
 
     Examples
     --------
@@ -76,10 +72,9 @@ def scaled_dot_product_attention(
         )
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
-    if scale is None:
-        scale = 1 / math.sqrt(max(Q.shape[-1], 1))
-    scale = doors.as_scale("scale", scale)
-    dropout_p = as_probability("dropout_p", dropout_p)
+    default = 1 / math.sqrt(max(Q.shape[-1], 1))
+    scale = default if scale is None else doors.as_number("scale", scale)
+    dropout_p = doors.as_number("dropout_p", dropout_p)
     bias = empty = None
     if mask is not None or (is_causal and return_weights):
         bias, empty = _whole_mask(mask, is_causal, Q, K)
@@ -99,24 +94,16 @@ def _fused(
     Q: Tensor, K: Tensor, V: Tensor, bias: Tensor | None,
     is_causal: bool, scale: float, dropout_p: float,
 ) -> Tensor:  # fmt: skip
-    """Return Y by the fused kernel, which is made for (batch, heads, n, d) only."""
+    """Return Y by the fused kernel, which is made for (batch, heads, n, d)."""
     if scale <= 0:
         # The kernel hides the future before it scales, and 0 · -inf is NaN.
         Q, scale = Q * scale, 1.0
-    if bias is not None:
-        if Q.ndim > 4 and bias.ndim > 3:
-            # Axes that are about to be folded into one must be there; others stay 1.
-            bias = bias.expand(*Q.shape[:-3], *bias.shape[-3:])
-        bias = _four_axes(bias)
+    bias = bias if bias is None else torch.atleast_2d(bias)
+    new = (None,) * (4 - Q.ndim)  # none if there are more axes
     Y = F.scaled_dot_product_attention(
-        _four_axes(Q), _four_axes(K), _four_axes(V), bias, dropout_p, bool(is_causal),
-        scale=scale,
-    )  # fmt: skip
+        Q[new], K[new], V[new], bias, dropout_p, bool(is_causal), scale=scale
+    )
     return Y.reshape(*Q.shape[:-1], V.shape[-1])
-
-
-def _four_axes(x: Tensor) -> Tensor:
-    return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x.flatten(0, -4)
 
 
 def _whole_mask(
@@ -199,12 +186,12 @@ def _as_ndarray(parameter: Tensor) -> doors.Array:
 class _Layer(nn.Module):
     def numpy_weights(self) -> dict[str, doors.Array]:
         """Return copies of the parameters by the names of the NumPy step."""
+        steps = {"W.weight": "W", "W.bias": "b", "norm.weight": "gain"}
         weights = {}
         for name, parameter in self.named_parameters():
             *_, part, kind = name.split(".")  # such as attention.W_Q.bias
             of, end = part.split("_")
-            weight, bias = ("W", "b") if of == "W" else ("gain", "bias")
-            ours = weight if kind == "weight" else bias
+            ours = steps.get(f"{of}.{kind}", "bias")
             weights[f"{ours}_{end}"] = _as_ndarray(parameter)
         return weights
 
@@ -212,8 +199,7 @@ class _Layer(nn.Module):
 class MultiHeadAttention(_Layer):
     """Let every token look at the others through several heads, with weights to train.
 
-    Equation: Y = Concat(head_1, …, head_h) W_O with
-    head_r = Attention(X W_Q[r], X_k W_K[r], X_v W_V[r])
+    Equation: that of `mha.multi_head_attention`
 
     Its parts `W_Q`, `W_K`, `W_V` and `W_O` are `torch.nn.Linear`, which stores a matrix
     as (out, in), so head ``r`` owns *row* block ``r`` of ``W_Q.weight``.
@@ -242,13 +228,13 @@ class MultiHeadAttention(_Layer):
         device: Any = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.d_model = d_model = doors.as_count("d_model", d_model)
-        self.n_heads = n_heads = doors.as_count("n_heads", n_heads)
+        self.d_model = d_model = doors.as_number("d_model", d_model)
+        self.n_heads = n_heads = doors.as_number("n_heads", n_heads)
         if d_model % n_heads:
             raise ValueError(
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
-        self.dropout = as_probability("dropout", dropout)
+        self.dropout = doors.as_number("dropout", dropout)
         device = torch.get_default_device() if device is None else device
         # skip_init draws no random numbers: reset_parameters is the one that draws.
         linear = partial(nn.utils.skip_init, nn.Linear, device=device, dtype=dtype)
@@ -259,14 +245,10 @@ class MultiHeadAttention(_Layer):
 
     def reset_parameters(self) -> None:
         """Draw new weights, as `torch.nn.MultiheadAttention` draws its own."""
-        self.W_O.reset_parameters()
-        # PyTorch keeps the three in one matrix of 3 d_model rows.
-        bound = math.sqrt(6 / (self.d_model + 3 * self.d_model))
-        for W in (self.W_Q, self.W_K, self.W_V):
-            nn.init.uniform_(W.weight, -bound, bound)
-        for W in (self.W_Q, self.W_K, self.W_V, self.W_O):
-            if W.bias is not None:
-                nn.init.zeros_(W.bias)
+        W, bias = self.W_O.weight, self.W_O.bias is not None
+        kind: dict[str, Any] = {"bias": bias, "device": W.device, "dtype": W.dtype}
+        theirs = nn.MultiheadAttention(self.d_model, self.n_heads, **kind)
+        self.load_state_dict(_in_ours(theirs.state_dict()))
 
     def forward(
         self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
@@ -311,8 +293,7 @@ class MultiHeadAttention(_Layer):
 class EncoderLayer(_Layer):
     """Let the tokens look at each other, then let each think alone, and train both.
 
-    Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
-    Z = X + MultiHead(LN(X)), Y = Z + FFN(LN(Z))
+    Equation: that of `mha.encoder_layer`
 
     Its parts are `attention`, a MultiHeadAttention, `W_1` and `W_2`, linear layers out
     to d_ff and back, and `norm_1` and `norm_2`, the norms of the two parts.
@@ -346,7 +327,7 @@ class EncoderLayer(_Layer):
         kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
         self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
-        self.d_ff, self.eps = doors.as_count("d_ff", d_ff), doors.as_eps("eps", eps)
+        self.d_ff, self.eps = doors.as_number("d_ff", d_ff), doors.as_number("eps", eps)
         self.activation = doors.as_activation("activation", activation)
         self.norm_first = bool(norm_first)
         self.W_1 = nn.Linear(d_model, d_ff, **kind)
@@ -364,25 +345,24 @@ class EncoderLayer(_Layer):
         whose keys are all masked stays finite, and so do its gradients.
         """
         _check("X", X, self.d_model)
-        answer = self.attention(
-            self.norm_1(X) if self.norm_first else X,
-            mask=mask, is_causal=is_causal, return_weights=return_weights,
-        )  # fmt: skip
-        M = self._drop(answer[0] if return_weights else answer)
-        if self.norm_first:
-            Z = X + M
-            Y = Z + self._feed_forward(self.norm_2(Z))
-        else:
-            Z = self.norm_1(X + M)
-            Y = self.norm_2(Z + self._feed_forward(Z))
-        return (Y, answer[1]) if return_weights else Y
+        maps: list[Tensor] = []
 
-    def _feed_forward(self, X: Tensor) -> Tensor:
-        hidden = ACTIVATIONS[self.activation](self.W_1(X))
-        return self._drop(self.W_2(self._drop(hidden)))
+        def drop(x: Tensor) -> Tensor:
+            return F.dropout(x, self.dropout, self.training)
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        def attend(x: Tensor) -> Tensor:
+            options = {"is_causal": is_causal, "return_weights": return_weights}
+            answer = self.attention(x, mask=mask, **options)
+            Y, *A = answer if return_weights else (answer,)
+            maps.extend(A)
+            return drop(Y)
+
+        def feed(x: Tensor) -> Tensor:
+            return drop(self.W_2(drop(ACTIVATIONS[self.activation](self.W_1(x)))))
+
+        norms = self.norm_1, self.norm_2
+        Y = add_and_norm(X, self.norm_first, attend, feed, *norms)
+        return (Y, *maps) if return_weights else Y
 
 
 class Encoder(nn.Module):
@@ -419,7 +399,7 @@ class Encoder(nn.Module):
         super().__init__()
         layers = [
             EncoderLayer(d_model, n_heads, d_ff, **options)
-            for _ in range(doors.as_count("n_layers", n_layers))
+            for _ in range(doors.as_number("n_layers", n_layers))
         ]
         self.layers = nn.ModuleList(layers)
         self.final_norm = deepcopy(layers[0].norm_2) if final_norm else None
@@ -448,17 +428,40 @@ class Encoder(nn.Module):
         They are ``layers``, a list of dicts, and ``final_norm``, (gain, bias) or None.
         """
         layers: Any = self.layers
-        norm, pair = self.final_norm, None
-        if norm is not None:
+        pair = None
+        if (norm := self.final_norm) is not None:
             bias = None if norm.bias is None else _as_ndarray(norm.bias)
             pair = _as_ndarray(norm.weight), bias
-        weights = [layer.numpy_weights() for layer in layers]
-        return {"layers": weights, "final_norm": pair}
+        return {"layers": [x.numpy_weights() for x in layers], "final_norm": pair}
 
 
-# Weights from and to PyTorch's own layers
+# Weights from and to PyTorch's own layers: their names in ours, and ours in theirs
 
-LAYER_PARTS = {"W_1": "linear1", "W_2": "linear2", "norm_1": "norm1", "norm_2": "norm2"}
+NAMES = {
+    "attention.": "self_attn.", "W_O": "out_proj", "W_1": "linear1", "W_2": "linear2",
+    "norm_1": "norm1", "norm_2": "norm2",
+}  # fmt: skip
+
+
+def _in_ours(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    ours = {}
+    for name, x in theirs.items():
+        for our_part, their_part in NAMES.items():
+            name = name.replace(their_part, our_part)
+        parts = zip("QKV", x.chunk(3), strict=True) if "in_proj" in name else [("", x)]
+        for letter, part in parts:
+            ours[name.replace("in_proj_", f"W_{letter}.")] = part.clone()
+    return ours
+
+
+def _in_theirs(ours: dict[str, Tensor]) -> dict[str, Tensor]:
+    theirs: dict[str, Tensor] = {}
+    for name, x in ours.items():
+        for our_part, their_part in NAMES.items():
+            name = name.replace(our_part, their_part)
+        name = re.sub(r"W_[QKV]\.", "in_proj_", name)
+        theirs[name] = torch.cat([theirs[name], x]) if name in theirs else x.clone()
+    return theirs
 
 
 def from_torch(module: nn.Module) -> Any:
@@ -470,18 +473,13 @@ def from_torch(module: nn.Module) -> Any:
     ----------
     module : torch.nn.MultiheadAttention, TransformerEncoderLayer or TransformerEncoder
         With or without bias, ``batch_first`` or not; ours always reads (batch, n, d).
-        Its bool masks say the opposite of ours: True means *hidden* there.
+        Its bool masks say the opposite of ours: True means *hidden* there. What ours
+        has not is refused: ``add_bias_kv``, gelu by tanh, parts that differ in ``eps``.
 
     Returns
     -------
     layer : MultiHeadAttention, EncoderLayer or Encoder
         Same outputs, dtype, device, dropout and train/eval mode; copies of the weights.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `module` is none of the three, or has what ours has not, such as
-        ``add_bias_kv``, gelu by tanh, or parts that differ in ``eps`` or ``dropout``.
 
     Examples
     --------
@@ -489,7 +487,7 @@ def from_torch(module: nn.Module) -> Any:
     >>> torch.allclose(from_torch(theirs)(X), theirs(X, X, X)[0], atol=1e-6)
     True
     """
-    layer: nn.Module
+    layer: Any
     match module:
         case nn.MultiheadAttention():
             layer = _our_attention(module)
@@ -498,16 +496,17 @@ def from_torch(module: nn.Module) -> Any:
         case nn.TransformerEncoder():
             layer = Encoder(len(module.layers), 1, 1, 1, device="meta")
             layer.layers = nn.ModuleList(map(from_torch, module.layers))
-            norm = module.norm
-            layer.final_norm = None if norm is None else deepcopy(_checked(norm))
+            layer.final_norm = module.norm and deepcopy(_checked(module.norm))
+            return layer.train(module.training)
         case _:
             kind = type(module).__name__
             raise TypeError(f"module must be torch's attention or encoder, got {kind}")
+    layer.load_state_dict(_in_ours(module.state_dict()), assign=True)
     return layer.train(module.training)
 
 
 def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
-    d_model = module.embed_dim
+    d_model, bias = module.embed_dim, module.in_proj_bias is not None
     if (module.kdim, module.vdim) != (d_model, d_model):
         raise ValueError(
             f"kdim ({module.kdim}) and vdim ({module.vdim}) must equal "
@@ -515,20 +514,12 @@ def _our_attention(module: nn.MultiheadAttention) -> MultiHeadAttention:
         )
     if module.bias_k is not None or module.add_zero_attn:
         raise ValueError("add_bias_kv and add_zero_attn must be False: no added tokens")
-    given, state = module.state_dict(), {}
-    kinds = [kind for kind in ("weight", "bias") if f"in_proj_{kind}" in given]
-    for kind in kinds:
-        parts = *given[f"in_proj_{kind}"].chunk(3), given[f"out_proj.{kind}"]
-        for letter, part in zip("QKVO", parts, strict=True):
-            state[f"W_{letter}.{kind}"] = part.clone()
-    options: dict[str, Any] = {"bias": "bias" in kinds, "dropout": module.dropout}
-    layer = MultiHeadAttention(d_model, module.num_heads, **options, device="meta")
-    layer.load_state_dict(state, assign=True)
-    return layer
+    options: dict[str, Any] = {"bias": bias, "dropout": module.dropout}
+    return MultiHeadAttention(d_model, module.num_heads, **options, device="meta")
 
 
 def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
-    attention = from_torch(module.self_attn)
+    attention, wide = _our_attention(module.self_attn), module.linear1
     eps = {_checked(norm).eps for norm in (module.norm1, module.norm2)}
     drops = {part.p for part in (module.dropout, module.dropout1, module.dropout2)}
     drops.add(attention.dropout)
@@ -541,15 +532,17 @@ def _our_layer(module: nn.TransformerEncoderLayer) -> EncoderLayer:
     relu = bend is F.relu or isinstance(bend, nn.ReLU)
     if not (relu or bend is F.gelu or getattr(bend, "approximate", "") == "none"):
         raise ValueError(f"activation must be relu or exact gelu, got {bend}")
-    layer = EncoderLayer(
-        attention.d_model, attention.n_heads, module.linear1.out_features,
+    return EncoderLayer(
+        attention.d_model, attention.n_heads, wide.out_features, eps=eps.pop(),
         activation="relu" if relu else "gelu", norm_first=module.norm_first,
-        dropout=attention.dropout, eps=eps.pop(), device="meta",
+        dropout=attention.dropout, bias=wide.bias is not None, device="meta",
     )  # fmt: skip
-    layer.attention = attention
-    for ours, theirs in LAYER_PARTS.items():
-        setattr(layer, ours, deepcopy(getattr(module, theirs)))
-    return layer
+
+
+def _checked(norm: nn.Module) -> nn.LayerNorm:
+    if not isinstance(norm, nn.LayerNorm):
+        raise TypeError(f"a norm must be a LayerNorm, got {type(norm).__name__}")
+    return norm
 
 
 def to_torch(layer: nn.Module) -> Any:
@@ -572,51 +565,29 @@ def to_torch(layer: nn.Module) -> Any:
     >>> to_torch(MultiHeadAttention(6, 2)).in_proj_weight.shape
     torch.Size([18, 6])
     """
-    module: nn.Module
+    module: Any
+    kind: dict[str, Any] = {"batch_first": True, "device": "meta"}
     match layer:
         case MultiHeadAttention():
-            module = _their_attention(layer)
+            module = nn.MultiheadAttention(
+                layer.d_model, layer.n_heads, layer.dropout,
+                layer.W_O.bias is not None, **kind,
+            )  # fmt: skip
         case EncoderLayer():
-            module = _their_layer(layer)
+            module = nn.TransformerEncoderLayer(
+                layer.d_model, layer.attention.n_heads, layer.d_ff, layer.dropout,
+                layer.activation, layer.eps, norm_first=layer.norm_first,
+                bias=layer.W_1.bias is not None, **kind,
+            )  # fmt: skip
         case Encoder():
             layers = [to_torch(part) for part in layer.layers]
             # Nested tensors would cut the padding off, and with it the output.
             module = nn.TransformerEncoder(layers[0], 1, enable_nested_tensor=False)
             module.layers, module.num_layers = nn.ModuleList(layers), len(layers)
             module.norm = deepcopy(layer.final_norm)
+            return module.train(layer.training)
         case _:
-            kind = type(layer).__name__
-            raise TypeError(f"layer must be one of mha.nn, got {kind}")
+            name = type(layer).__name__
+            raise TypeError(f"layer must be one of mha.nn, got {name}")
+    module.load_state_dict(_in_theirs(layer.state_dict()), assign=True)
     return module.train(layer.training)
-
-
-def _their_attention(layer: MultiHeadAttention) -> nn.MultiheadAttention:
-    given, state = layer.state_dict(), {}
-    kinds = [kind for kind in ("weight", "bias") if f"W_O.{kind}" in given]
-    for kind in kinds:
-        state[f"in_proj_{kind}"] = torch.cat([given[f"W_{x}.{kind}"] for x in "QKV"])
-        state[f"out_proj.{kind}"] = given[f"W_O.{kind}"].clone()
-    options: dict[str, Any] = {"bias": "bias" in kinds, "dropout": layer.dropout}
-    module = nn.MultiheadAttention(
-        layer.d_model, layer.n_heads, **options, batch_first=True, device="meta"
-    )
-    module.load_state_dict(state, assign=True)
-    return module
-
-
-def _their_layer(layer: EncoderLayer) -> nn.TransformerEncoderLayer:
-    module = nn.TransformerEncoderLayer(
-        layer.d_model, layer.attention.n_heads, layer.d_ff, layer.dropout,
-        activation=layer.activation, layer_norm_eps=layer.eps, batch_first=True,
-        norm_first=layer.norm_first, device="meta",
-    )  # fmt: skip
-    module.self_attn = _their_attention(layer.attention)
-    for ours, theirs in LAYER_PARTS.items():
-        setattr(module, theirs, deepcopy(getattr(layer, ours)))
-    return module
-
-
-def _checked(norm: nn.Module) -> nn.LayerNorm:
-    if not isinstance(norm, nn.LayerNorm):
-        raise TypeError(f"a norm must be a LayerNorm, got {type(norm).__name__}")
-    return norm

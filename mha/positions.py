@@ -25,11 +25,6 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
         Between -1 and 1. Row ``t`` is added to the token at position ``t`` of every
         sequence. Write ``X + P.astype(X.dtype)`` to keep float32 tokens in float32.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If `n` is negative, `d_model` is less than 1, or one of them is no integer.
-
     Examples
     --------
     The first pair of columns turns by 1 radian per step, the second by 1/100.

@@ -24,12 +24,6 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     S : ndarray of shape (..., n_q, n_k)
         ``S[..., i, j]`` is query ``i`` dot key ``j``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If the last axes differ, the leading axes do not broadcast, or an argument does
-        not hold real numbers.
-
     Examples
     --------
     >>> dot_product_scores([[1.0, 0.0]], [[2.0, 5.0], [3.0, 7.0]])
@@ -54,11 +48,6 @@ def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     C : ndarray of shape (..., n_q, n_k)
         Numbers from -1 (opposite) through 0 (at right angles) to 1 (same direction).
         A vector of length zero has no direction, and its cosines are 0.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As in `dot_product_scores`.
 
     Examples
     --------

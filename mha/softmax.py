@@ -25,11 +25,6 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
         Between 0 and 1, with sum 1 along `axis`, whatever the size of the scores. Where
         every score is ``-inf``, all weights are 0.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If `axis` is not one of the axes of `x`, or `x` does not hold real numbers.
-
     Examples
     --------
     >>> softmax(np.log([1.0, 2.0, 5.0]))

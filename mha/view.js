@@ -29,33 +29,31 @@ function shades(A) {
   return paths.flatMap((d, k) => (d && k ? svg("path", { d, fill: "var(--weight)", "fill-opacity": k / 16 }) : []));
 }
 
-// buttons of which one is chosen, and one is a stop of the Tab key; arrow keys choose the next
-function roving(nodes, columns, choose) {
-  const pick = (i) => {
-    nodes.forEach((node, j) => {
-      node.tabIndex = i === j ? 0 : -1;
-      node.setAttribute("aria-pressed", i === j);
-    });
-    choose(i);
-  };
-  nodes.forEach((node, i) => {
-    node.dataset.lmSuppressShortcuts = "true"; // JupyterLab has shortcuts of one key
-    node.addEventListener("click", () => pick(i));
-    node.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const next = (i + step + nodes.length) % nodes.length;
-      nodes[next].focus();
-      pick(next);
-    });
-  });
-  return pick;
+// radio buttons, of which the arrow keys choose the next
+function choices(label, look, chosen, items, choose) {
+  const group = `${label}${Math.random()}`; // another one for a copy of this view
+  return html("div", { class: look, role: "radiogroup", "aria-label": label }, ...items.map(([title, ...shown], k) => {
+    const input = html("input", { type: "radio", name: group, "aria-label": title, onchange: () => choose(k) });
+    input.dataset.lmSuppressShortcuts = "true"; // JupyterLab has shortcuts of one key
+    input.checked = k === chosen;
+    return html("label", { title }, input, ...shown);
+  }));
 }
 
-const small = weights.flatMap((layer, l) => layer.map((A, h) => html("button", { type: "button", "aria-label": name(l, h), title: name(l, h) },
-  svg("svg", { viewBox: `0 0 ${A[0].length} ${A.length}`, preserveAspectRatio: "none", "aria-hidden": true }, ...shades(A)))));
-const who = queries.map((token) => html("button", { type: "button" }, token));
+const maps = weights.flatMap((layer, l) => layer.map((A, h) => [name(l, h),
+  svg("svg", { viewBox: `0 0 ${A[0].length} ${A.length}`, preserveAspectRatio: "none", "aria-hidden": true }, ...shades(A))]));
+const small = choices("heads, one row for each layer", "picker", data.layer * heads + data.head, many ? maps : [], (k) => {
+  [state.layer, state.head] = [Math.floor(k / heads), k % heads];
+  draw();
+});
+small.style.setProperty("--n", Math.min(heads, 12));
+small.hidden = !many;
+const who = choices("the word that attends", "words", data.query, queries.map((token) => [token, html("span", {}, token)]), (query) => {
+  state.query = query;
+  draw();
+});
+for (const node of who.children) // the mouse need not click
+  node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && node.firstChild.click());
 const bars = keys.map((token) => html("div", {}, html("i"), html("b"), html("span", {}, token)));
 const lines = keys.map(() => svg("path", { fill: "none", stroke: "var(--weight)", "vector-effect": "non-scaling-stroke" }));
 const tall = Math.max(queries.length, keys.length) * ROW;
@@ -79,15 +77,6 @@ function draw() {
 }
 
 root.querySelector(".still").hidden = true;
-root.append(html("style", {}, css), html("div", { class: "live" },
-  html("div", { class: "picker", role: "group", "aria-label": "heads, one row for each layer", style: `--n: ${Math.min(heads, 12)}` }, ...(many ? small : [])),
-  html("div", { class: "ladder" },
-    html("div", { class: "words", role: "group", "aria-label": "the word that attends" }, ...who), room,
-    html("div", { class: "words" }, ...bars)), readout));
-const pick = roving(who, 1, (query) => { state.query = query; draw(); });
-who.forEach((button, i) => button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && pick(i)));
-roving(small, Math.min(heads, 12), (k) => {
-  [state.layer, state.head] = [Math.floor(k / heads), k % heads];
-  draw();
-})(data.layer * heads + data.head);
-pick(data.query);
+root.append(html("style", {}, css), html("div", { class: "live" }, small,
+  html("div", { class: "ladder" }, who, room, html("div", { class: "words" }, ...bars)), readout));
+draw();

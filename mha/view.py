@@ -34,7 +34,7 @@ STILL = (  # an <img> is what JupyterLab leaves of an output that it does not tr
 
 def attention(
     weights: Any, tokens: Sequence[object], keys: Sequence[object] | None = None, *,
-    alt: str, first: int | str = 0, layer: int = 1, head: int = 1,
+    alt: str, first: int = 0, layer: int = 1, head: int = 1,
 ) -> "View":  # fmt: skip
     """Show which word attends to which, for one head or many.
 
@@ -44,15 +44,16 @@ def attention(
     Parameters
     ----------
     weights : ndarray or Tensor of shape ([layers,] [heads,] n_q, n_k)
-        Weights of attention, 0 to 1; also a list with one array for each layer.
+        Weights of attention, 0 to 1; also a list with one array for each layer. Of a
+        batch, show one sentence.
     tokens : sequence of str
         The n_q words that attend. They may hold any text; it is escaped.
     keys : sequence of str, optional
         The n_k words attended to, if they are not the same.
     alt : str
         One sentence with what there is to find.
-    first : int or str, default 0
-        The word that attends at first: its index, or the first one that is this text.
+    first : int, default 0
+        The index of the word that attends at first.
     layer, head : int, default 1
         The head that is shown at first, counted from 1 as in the figure.
 
@@ -60,11 +61,6 @@ def attention(
     -------
     view : View
         Shows itself as the last line of a cell.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit the words, or a weight is NaN or lies outside 0..1.
 
     Examples
     --------
@@ -82,13 +78,11 @@ def attention(
     if not np.all((A >= -ROUNDING) & (A <= 1 + ROUNDING)):
         raise ValueError(f"weights must lie in 0..1, got {A.min():.3} to {A.max():.9}")
     A = np.clip(A, 0, 1).reshape((1,) * (4 - A.ndim) + A.shape)
-    at = queries.index(first) if first in queries else first
-    if not isinstance(at, int | np.integer) or not 0 <= at < len(queries):
-        raise ValueError(f"first must be one of {len(queries)} tokens, got {first!r}")
-    for name, place, count in ("layer", layer, len(A)), ("head", head, A.shape[1]):
-        if not 1 <= place <= count:
-            raise ValueError(f"{name} must lie in 1..{count}, got {place}")
-    shown = {"query": int(at), "layer": layer - 1, "head": head - 1}
+    places = ("layer", layer, 1), ("head", head, 1), ("first", first, 0)
+    for (name, place, low), n in zip(places, A.shape, strict=False):
+        if not low <= place < low + n:
+            raise ValueError(f"{name} must lie in {low}..{low + n - 1}, got {place}")
+    shown = {"layer": layer - 1, "head": head - 1, "query": int(first)}
     data = {"weights": A.round(4).tolist(), "queries": queries, "keys": words}
     return View(alt, data | shown)
 

@@ -2,8 +2,7 @@
 
 Every head and every layer of the model is silenced in turn, and sixty sentences are
 embedded without it. About a minute on one core; `minilm.json` holds what came out.
-`minilm_reference.json` is an excerpt of what the tests compare with, and
-`minilm_it.json` holds the weights of "it" that chapter 6 shows.
+`minilm_reference.json` is an excerpt of what the tests compare with.
 """
 
 import json
@@ -19,7 +18,6 @@ import pretrained
 
 STORE = Path(__file__).with_suffix(".json")
 EXCERPT = Path(__file__).with_name("minilm_reference.json")
-IT = Path(__file__).with_name("minilm_it.json")
 REFERENCE = Path(__file__).parents[2] / "tests" / "fixtures" / "minilm.py"
 EVERY = 32  # of 384 numbers the page compares twelve
 
@@ -70,20 +68,6 @@ def excerpt():
     return columns | dict(zip(sentences, vectors.tolist(), strict=True))
 
 
-def weights_of_it(model, layer=4):
-    """Return the weights of "it" in each head of a layer, for three last words."""
-    table = {}
-    for end in ("hungry", "tasty", "rotten"):
-        said = f"A dog ate the food because it was {end}."
-        words = model.tokenize(said).words
-        _, A = model.run(said, return_weights=True)
-        table[end] = words
-        for r, rows in enumerate(A[layer - 1], 1):  # (heads, queries, keys)
-            row = rows[words.index("it")].tolist()
-            table[f"{end}, head {r}"] = [round(weight, 4) for weight in row]
-    return table
-
-
 def text_of(table):
     """Return the table as JSON with one row a line."""
     rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in table.items()]
@@ -93,7 +77,6 @@ def text_of(table):
 def main():
     EXCERPT.write_text(text_of(excerpt()), encoding="utf-8", newline="\n")
     model = pretrained.load()
-    IT.write_text(text_of(weights_of_it(model)), encoding="utf-8", newline="\n")
     E_full = model.embed(SIXTY)
     table = {name: silence(model, h, E_full) for name, h in cells(model).items()}
     STORE.write_text(text_of(table), encoding="utf-8", newline="\n")

@@ -266,15 +266,6 @@ def direct(library, layer, make, mode="", *, fast=True, **words):
     return Tried(library, layer, mode, make, words, fast)
 
 
-ROTARY = {
-    "positional": True,
-    "breaks": [
-        "rotation_changes_nothing", "shifting_keys_changes_nothing", "equals_reference",
-    ],
-    "because": "rotary positions",
-}  # fmt: skip
-
-
 def rows():
     """Return everything that is tried."""
     sdpa, many = F.scaled_dot_product_attention, nn.MultiheadAttention
@@ -314,9 +305,9 @@ def rows():
         llamas(partial(llama, mode="eager"), "eager, all at position 0",
                mask_true="added", tolerance=1e-4),
         llamas(partial(llama, groups=2), "sdpa, 2 key heads", n_kv_heads=2),
-        llamas(partial(llama, turns=1), "sdpa, rotary positions", **ROTARY),
-        llamas(partial(llama, turns=1, groups=2),
-               "sdpa, rotary positions, 2 key heads", n_kv_heads=2, **ROTARY),
+        llamas(partial(llama, turns=1), "sdpa, rotary positions", design="rotary()"),
+        llamas(partial(llama, turns=1, groups=2), "sdpa, rotary positions, 2 key heads",
+               design="rotary(), grouped(2)"),
         adapted("keras", "MultiHeadAttention", keras_layer, mask_shape="bqk",
                 dtype="float32"),
         adapted("keras", "MultiHeadAttention", keras_layer, "in float64",
@@ -366,8 +357,7 @@ def found(row):
 
 def said(words):
     """Return the conventions as they are written in a call."""
-    design = ("breaks", "because")
-    return ", ".join(f"{x}={y!r}" for x, y in words.items() if x not in design)
+    return ", ".join(f"{x}={y!r}" for x, y in words.items())
 
 
 def text_of(table):

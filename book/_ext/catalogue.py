@@ -45,7 +45,7 @@ def earned(name):
 
 def law_rows():
     """Yield what the table of the laws says of each."""
-    for law in (*laws.ALL, *laws.ENCODER):
+    for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN):
         yield earned(law.slug), law.name, f"`{law.slug}`"
 
 

@@ -2,9 +2,9 @@
 
 ``{teach} plan`` becomes the plan of a course. Each line of it is a week: slugs of
 chapters, a bar, and what happens in class. The last week also takes the chapters that
-no line names. ``{teach} minutes`` says how long each section takes, and
-``{teach} outcomes`` what a student can say after each chapter. All minutes are counted
-by minutes.py, and the rest is read from the notebooks, so these tables follow the book.
+no line names. ``{teach} outcomes`` says what a student can say after each chapter. All
+minutes are counted by minutes.py, and the rest is read from the notebooks, so these
+tables follow the book.
 """
 
 import json
@@ -18,8 +18,8 @@ from minutes import DEEPER, Opening, chapter, exercises, heading, timed, whole
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-# The sections of a chapter, and what the table calls them. The opening of a chapter is
-# counted with its question.
+# The sections of a chapter, and how their minutes are counted. The opening of a chapter
+# is counted with its question.
 START, PRESENT = "start", ("by hand", "picture", "break it")
 READ = {
     "The question": START, "By hand": "by hand", "The picture": "picture",
@@ -28,8 +28,6 @@ READ = {
     "In practice": "practice", "What you can now say": "end",
 }  # fmt: skip
 OTHER, MORE, HOMEWORK, STRETCH = "other", "deeper", "homework", "stretch"
-SUMS = ("reading", HOMEWORK, STRETCH, MORE)
-LESSONS = (*dict.fromkeys(READ.values()), *SUMS)
 LECTURE, EXPLAIN = 90, 12  # minutes, and those in which students explain homework
 IN_CLASS = 1.5  # minutes for each minute of reading in a section that is presented
 TASK = re.compile(
@@ -45,11 +43,11 @@ logger = logging.getLogger(__name__)
 
 
 class Table(nodes.General, nodes.Element):
-    """A place for a table that needs what all chapters know of themselves."""
+    """A place for the plan, which needs what all chapters know of themselves."""
 
 
 class Teach(SphinxDirective):
-    """``{teach} plan``, ``{teach} minutes`` or ``{teach} outcomes``."""
+    """``{teach} plan`` or ``{teach} outcomes``."""
 
     required_arguments = 1
     has_content = True
@@ -57,7 +55,7 @@ class Teach(SphinxDirective):
     def run(self):
         """Return the nodes of the table, or of its place."""
         if self.arguments[0] != "outcomes":
-            return [Table(kind=self.arguments[0], lines=list(self.content))]
+            return [Table(lines=list(self.content))]
         lines = markdown(OUTCOMES, outcomes(self.env))
         box = nodes.container()
         where = self.get_source_info()[0]
@@ -118,8 +116,7 @@ def measure(app, tree):
 def lesson(tree):
     """Return ``{column: minutes}`` of a chapter.
 
-    A section takes whole minutes and at least one, so that adding up the numbers of the
-    table gives the sums of the table.
+    A section takes whole minutes and at least one.
     """
     spent = Counter()
     for level, part, minutes in timed(tree):
@@ -132,17 +129,16 @@ def lesson(tree):
 
 
 def column(level, part):
-    """Return the column of the table in which a part of a chapter is counted."""
+    """Return what a part of a chapter is counted as."""
     if level == DEEPER:
         return MORE
     return START if isinstance(part, Opening) else READ.get(heading(part), OTHER)
 
 
 def fill_in(app, tree, docname):
-    """Put the tables in their places, when all chapters have been read."""
+    """Put the plan in its place, when all chapters have been read."""
     for place in list(tree.findall(Table)):
-        make = {"plan": plan, "minutes": lessons}[place["kind"]]
-        place.replace_self(make(app, docname, place["lines"]))
+        place.replace_self(plan(app, docname, place["lines"]))
 
 
 def pages(app):
@@ -175,21 +171,6 @@ def plan(app, docname, lines):
         spent = [*(f"{time}\N{NO-BREAK SPACE}min" for time in times), hours]
         rows.append([str(number), links, text, *spent])
     return table(PLAN, rows)
-
-
-def lessons(app, docname, lines):
-    """Return the table of the sections."""
-    rows = []
-    for page in pages(app).values():
-        spent = app.env.metadata[page]["lesson"]
-        if OTHER in spent:  # sections of its own, so only the sums are comparable
-            spent = {name: spent[name] for name in SUMS if name in spent}
-        cells = [str(spent.get(column) or "") for column in LESSONS]
-        rows.append([[link(app, docname, page)], *cells])
-    made = table(("chapter", *LESSONS), rows)
-    return nodes.container(
-        "", made, classes=["minutes"]
-    )  # narrow columns, see book.css
 
 
 def link(app, docname, page):

@@ -1,8 +1,8 @@
 """Sphinx extension: what the theme and other extensions need to be told.
 
-A page loads the scripts and stylesheets that it uses, which it shows by a text in it.
-A build without a warning leaves a mark, by which the tests of the pages know that they
-may open them.
+A page loads the scripts that it uses, which it shows by a text in it, and one file with
+all stylesheets, so that a slow line asks once for all of them. A build without a
+warning leaves a mark, by which the tests of the pages know that they may open them.
 """
 
 import functools
@@ -13,17 +13,18 @@ from pathlib import Path
 from pybtex import plugin
 
 MARK = ".complete"
-# A file, and the text of a page that needs it.
+SHEETS = "_static/sheets.css"
+# A file, and the text of a page that needs it; a stylesheet is everywhere or nowhere.
 NEEDED_BY = {
     "sphinx-thebe": None,  # it asks other hosts
     "togglebutton": None,  # nothing here is folded by it
     "furo.js": None,  # it lays out the whole page to mark a section; see folds.js
     "sphinx-book-theme": None,  # Jupyter Book's usual theme, which this is not
     "design-tabs": None,
-    "sphinx-design": "sd-card",
+    "sphinx-design": None,  # no page has its cards or tabs
+    "mystnb": None,  # 500 rules for coloured terminals; what cells need is in book.css
     "clipboard": '<div class="highlight">',
     "copybutton": '<div class="highlight">',
-    "front.css": 'class="hero"',
     "words.js": "std-term",
 }
 # A fold of code is a fold like others, and its name stands there once.
@@ -34,14 +35,25 @@ CODE_FOLD = re.compile(
 
 
 def is_needed(asset, body):
-    """Return whether a page with this text uses a script or a stylesheet."""
+    """Return whether a page with this text uses a script, and any page a stylesheet."""
     inline = (getattr(asset, "attributes", None) or {}).get("body") or ""
     if "THEBE_JS_URL" in inline:
         return False
     for name, sign in NEEDED_BY.items():
         if name in str(asset.filename):
-            return sign is not None and sign in body
+            is_sheet = str(asset.filename).endswith(".css")
+            return sign is not None and (is_sheet or sign in body)
     return True
+
+
+def joined(app, sheets):
+    """Return the one stylesheet that holds all of these, in a list."""
+    if not hasattr(app, "sheets"):
+        folder = Path(app.outdir)
+        texts = [(folder / each.filename).read_text("utf-8") for each in sheets]
+        (folder / SHEETS).write_text("\n".join(texts), encoding="utf-8")
+        app.sheets = [type(sheets[0])(SHEETS)]
+    return app.sheets
 
 
 def choose(app, pagename, templatename, context, doctree):
@@ -53,6 +65,7 @@ def choose(app, pagename, templatename, context, doctree):
     context["body"] = body = CODE_FOLD.sub(code_fold, context["body"])
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
+    context["css_files"] = joined(app, context["css_files"])
 
 
 def name_style(app, config):

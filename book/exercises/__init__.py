@@ -6,14 +6,165 @@ said of the answer. A module holds its chapter's exercises. A row of `mistakes` 
 is said to a slip, and after it the slip itself: a wrong program, or a wrong value.
 """
 
+import dataclasses
+import functools
+import inspect
+import pickle
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from chapters import chapter_number
-from mha.check import Unfit
+import mha.check
+from chapters import CHAPTERS, chapter_number
+from exercises.families import sizes_of, slip_in
+from mha.check import Unfit, same
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Exercise(mha.check.Exercise):
+    """An exercise of the book, which knows the ordinary families of slips too.
+
+    `axes` is how many of the last axes a task is about, if it promises any number in
+    front of them, and `exact` that even the dtype of an answer counts.
+    """
+
+    axes: int = 0
+    exact: bool = False
+
+    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
+        slip, sure = super()._recognise(outcomes)
+        arrays = any(isinstance(x, np.ndarray | int | float) for x in self.cases[0])
+        if sure or not arrays or not callable(self.right):
+            return slip, sure
+        family = slip_in(self, self._solved(), outcomes, self._wanted)
+        return family or slip or _where(self, outcomes), bool(family or not slip)
+
+    def _solved(self) -> tuple[str, str] | None:
+        """Return the chapter whose exercise this is, and its name there."""
+        for slug in CHAPTERS:
+            for name, one in vars(sys.modules.get(f"exercises.{slug}", ())).items():
+                if getattr(one, "right", None) is self.right:
+                    return slug, name
+        return None
+
+    def self_test(self) -> None:
+        """Prove it, and run the right answer as lists, in float32 and in loops."""
+        super().self_test()
+        if not inspect.isroutine(self.right):
+            return
+        ways = {"in a loop over the axes in front": self._looped} if self.axes else {}
+        if not self.exact:
+            ways["as lists"] = lambda *given: _listed(self.right(*given))
+            ways["in float32"] = lambda *given: self.right(*map(_single, given))
+        free = dataclasses.replace(self, forbidden=())  # right may be a step of mha
+        for way, answer in ways.items():
+            if not (verdict := free(answer)).passed:
+                raise AssertionError(f"the right answer {way} is refused:\n{verdict}")
+
+    def _looped(self, *given: Any) -> Any:
+        sizes = {len(x) for x in given if np.ndim(x) > self.axes}
+        if not sizes:
+            return self.right(*given)
+        inner = (
+            [x[k] if np.ndim(x) > self.axes else x for x in given]
+            for k in range(*sizes)
+        )
+        return np.stack([self._looped(*row) for row in inner])
+
+
+def _listed(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_listed, result))
+    return np.asarray(result).tolist()
+
+
+def _single(x: Any) -> Any:
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
+
+
+def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
+    """Return on which inputs an answer is right and on which not, if a size tells."""
+    right = [*map(same, outcomes, exercise._wanted)]
+    facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
+    for name in facts[0] if any(right) else ():
+        pairs = [*zip((fact.get(name) for fact in facts), right, strict=True)]
+        good, bad = ({x for x, ok in pairs if ok is which} for which in (True, False))
+        if len(good) == 1 and not good & bad:
+            others = " or ".join(map(str, sorted(bad)))
+            return f"right where {name} is {good.pop()}, and wrong where it is {others}"
+    return None
+
+
+class Law(Exercise):
+    """An exercise that asks for a law: True of some versions, and False of others."""
+
+    def judge(self, answer: Any) -> mha.check.Verdict:
+        """Return the `Verdict`, which names the version that is judged wrongly."""
+        verdict = super().judge(answer)
+        found = self._outcomes(answer)
+        if verdict.status != "not yet" or not all(map(_is_bool, found)):
+            return verdict
+        if verdict.mistake and "may be" not in verdict.text:
+            return verdict
+        said = self._said(answer, [*map(bool, found)])
+        text = "\n".join([said, *verdict.text.splitlines()[1:]])
+        return mha.check.Verdict("not yet", text, said)
+
+    def _said(self, law: Any, found: list[bool]) -> str:
+        """Return what is said to a law that finds this of the versions."""
+        wanted = [*map(bool, self._wanted)]
+        names, calls = self._calls(law, self.cases[wanted.index(True)][0])
+        if not calls:
+            return "your law never calls the function that it is given"
+        changed = [n for n, *x in zip(names, *calls, strict=False) if len({*x}) > 1]
+        if len(calls) > 1 and not changed:
+            return "your law calls its function with the same inputs each time"
+        changes = f"; from call to call it changes {' and '.join(changed)}"
+        changes = changes if changed else ""
+        k = next(k for k, one in enumerate(found) if one != wanted[k])
+        version = self.cases[k][0]
+        rounded = self._outcome(law, (_rounded(version),), ())
+        if wanted[k] and same(rounded, self._wanted[k]):
+            name = version.__name__
+            return f"your law is False of {name} only by rounding: use np.allclose"
+        if len({*found}) == 1:
+            return f"your law is {found[0]} of every version, wrong or right{changes}"
+        does = (inspect.getdoc(version) or "").split("\n")[0]
+        does = f" ({does})" if does and found[k] else ""
+        should = (
+            "which should break it" if found[k] else "which keeps it: a false alarm"
+        )
+        return f"your law is {found[k]} of {version.__name__}, {should}{does}{changes}"
+
+    def _calls(self, law: Any, right: Any) -> tuple[Any, list[list[bytes]]]:
+        """Return the names of inputs, and those with which a law calls a version."""
+        calls = []
+
+        @functools.wraps(right)
+        def listening(*given: Any, **options: Any) -> Any:
+            calls.append([*map(pickle.dumps, (*given, *options.values()))])
+            return right(*given, **options)
+
+        self._outcome(law, (listening,), ())
+        return inspect.signature(right).parameters, calls
+
+
+def _is_bool(outcome: Any) -> bool:
+    return isinstance(outcome, np.ndarray) and outcome.dtype == bool
+
+
+def _rounded(version: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a version whose numbers have five decimals, as if none were lost."""
+
+    def run(*given: Any, **options: Any) -> Any:
+        out = version(*given, **options)
+        many = isinstance(out, tuple)
+        return tuple(np.round(x, 5) for x in out) if many else np.round(out, 5)
+
+    return run
 
 
 def chapter(slug: str) -> str:
@@ -69,7 +220,7 @@ def member(name: str) -> Callable[..., Any]:
     """
     from mha import zoo  # only laws need it
 
-    name, _, float32 = name.partition(" in ")
+    full, (name, _, float32) = name, name.partition(" in ")
     attention = getattr(zoo, name).attention
     kind = np.float32 if float32 else np.float64
     factor = 1 - 4 * np.finfo(kind).eps
@@ -81,7 +232,8 @@ def member(name: str) -> Callable[..., Any]:
             return tuple((x * factor).astype(kind) for x in out)
         return (out * factor).astype(kind)
 
-    return rounded
+    rounded.__doc__ = getattr(getattr(zoo, name), "wrong", "")
+    return named(full, rounded)
 
 
 def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,8 +3,8 @@
 import functools
 from collections.abc import Iterable
 
-from exercises import section
-from mha.check import Exercise, Verdict
+from exercises import Exercise, section
+from mha.check import Verdict
 
 MANY = 6  # more lines than this are a guess
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from exercises import number, section
-from mha.check import Exercise
+from exercises import Exercise, number, section
 from mha.similarity import cosine_similarity, dot_product_scores
 
 _BY_HAND = section("dot_product", "By hand")

@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
-from exercises import section
-from mha.check import Exercise, Unfit, Verdict
+from exercises import Exercise, section
+from mha.check import Unfit, Verdict
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 

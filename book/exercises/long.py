@@ -2,9 +2,17 @@
 
 import numpy as np
 
-from exercises import chapter, each, judged, number, random_arrays, section
+from exercises import (
+    Exercise,
+    Law,
+    chapter,
+    each,
+    judged,
+    number,
+    random_arrays,
+    section,
+)
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise
 from mha.chunked import chunked_attention
 from mha.softmax import softmax
 
@@ -250,13 +258,12 @@ def loses_the_last_key(Q, K, V):
     return scaled_dot_product_attention(Q, K[:-1], V[:-1])
 
 
-def _agrees(n=1100, atol=1e-9, change=lambda Q, K, V: (Q, K, V)):
+def _agrees(n=1100, change=lambda Q, K, V: (Q, K, V)):
     """Return a law: attention to n tokens, perhaps changed, is what it should be."""
 
     def law(attend):
         Q, K, V = change(*random_arrays((7, 8), (n, 8), (n, 8), seed=0))
-        expected = scaled_dot_product_attention(Q, K, V)
-        return bool(np.abs(attend(Q, K, V) - expected).max() <= atol)
+        return np.allclose(attend(Q, K, V), scaled_dot_product_attention(Q, K, V))
 
     return law
 
@@ -270,7 +277,7 @@ def _largest_first(Q, K, V):
     return Q[:1], K[order], V[order]
 
 
-long_text_law = Exercise(
+long_text_law = Law(
     task="a law that detects what fails on long texts only",
     right=_agrees(),
     cases=each(
@@ -284,19 +291,12 @@ long_text_law = Exercise(
     ),
     observe=judged,
     mistakes={
-        "this passes the wrong functions too: "
-        "on which texts do they go wrong?": lambda attend: True,
-        "the correct functions must pass: return True if the numbers agree, and allow "
-        "for rounding": lambda attend: False,
         "if all values are equal, every weighted average is right: "
         "let them differ": _agrees(change=_equal_values),
         "the mistake shows when a later block has a larger score; "
         "in your text the first block has the largest": _agrees(change=_largest_first),
         "in your text nothing has to be rescaled: it fits into a block "
         "of 512, or the first block has the largest score of every row": _agrees(n=8),
-        "sums in another order round differently: allow for the last digits": _agrees(
-            atol=0.0
-        ),
     },
     reread=section("long", "The law"),
     praise="it takes more than one block, and a larger score in a later one.",

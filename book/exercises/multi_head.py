@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from exercises import random_arrays, section, slips_of_the_zoo
+from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
-from mha.check import Exercise, Unfit, Verdict, is_stub
+from mha.check import Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 from mha.softmax import softmax
 

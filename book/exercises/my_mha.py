@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import mha
-from exercises import chapter, random_arrays, section, slips_of_the_zoo
+from exercises import Exercise, chapter, random_arrays, section, slips_of_the_zoo
 from exercises.encoder_layer import normalise_tokens
 from exercises.masks import safe_masked_softmax
 from exercises.multi_head import many_heads
 from exercises.softmax import stable_softmax
 from exercises.split import to_heads
 from mha import zoo
-from mha.check import Exercise
 
 _ALL = tuple(step for step in vars(mha).values() if callable(step))
 _SIZES = {"W_Q": "df", "W_K": "df", "W_V": "df", "W_O": "fd", "W_1": "dh", "W_2": "hd"}

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from exercises import random_arrays, section
-from mha.check import Exercise
+from exercises import Exercise, random_arrays, section
 
 _HEADS = section("real_encoder", "In practice: what do the 72 heads attend to?")
 _LUCK = section(

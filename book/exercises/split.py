@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from exercises import each, section
-from mha.check import Exercise, Unfit
+from exercises import Exercise, each, section
+from mha.check import Unfit
 from mha.heads import merge_heads, split_heads
 
 
@@ -69,6 +69,7 @@ def _count(*shape):
 
 to_heads = Exercise(
     task="split the columns into heads, for any leading axes",
+    axes=2,
     right=lambda x, n_heads: split_heads(x, n_heads),
     forbidden=(split_heads,),
     cases=(

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from exercises import section
-from mha.check import Exercise
+from exercises import Exercise, section
 
 _BREAK_IT = section("what_heads_learn", "Four ways to silence a head")
 _MAPS = section(
@@ -84,6 +83,7 @@ def _weights(shape, seed):
 
 effective_keys = Exercise(
     task="how many keys each query attends to",
+    axes=1,
     right=lambda A: np.exp(_entropy(A)),
     cases=(
         (np.array([[0.5, 0.5], [0.75, 0.25]]),),

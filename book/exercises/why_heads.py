@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from exercises import number, section
-from mha.check import Exercise, Unfit
+from exercises import Exercise, number, section
+from mha.check import Unfit
 from mha.softmax import softmax
 
 _BY_HAND = section("why_heads", "By hand")

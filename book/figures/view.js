@@ -22,9 +22,8 @@ const svg = (tag, attributes, ...children) =>
 const show = (x, digits = 2) =>
   (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
-// a word in a sentence, whatever its direction; and one that has to fit
+// a word in a sentence, whatever its direction
 const word = (token) => `\u2068“${token}”\u2069`;
-const cut = (token, n) => ([...token].length > n ? [...token].slice(0, n - 1).join("") + "…" : token);
 // numbers for tests and for the curious: note("weights", …) fills data-weights
 const note = (name, numbers) => {
   root.dataset[name] = [numbers].flat(Infinity).map((x) => x.toFixed(4)).join(" ");
@@ -72,40 +71,6 @@ function choice(legend, options, value, input) {
   return node;
 }
 
-// where a pointer is, in the units of an <svg>
-const spot = (event, picture) => {
-  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
-  return [point.x, point.y];
-};
-
-// a point to drag in an <svg>: pointer, touch, arrow keys; set([x, y]) moves it
-function handle(node, { label, get, set, step = 0.1, toData }) {
-  const tell = () => {
-    const [x, y] = get();
-    node.setAttribute("aria-valuenow", x.toFixed(2));
-    node.setAttribute("aria-valuetext", `${show(x)}, ${show(y)}`);
-  };
-  const move = (point) => (set(point), tell());
-  const keys = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  for (const [name, value] of Object.entries({ tabindex: 0, role: "slider", "aria-label": label }))
-    node.setAttribute(name, value);
-  node.classList.add("handle");
-  // touch-action has no effect on a part of a drawing: a finger would scroll the page
-  node.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
-  node.addEventListener("pointerdown", (event) => (node.setPointerCapture(event.pointerId), event.preventDefault(), node.focus()));
-  node.addEventListener("pointermove", (event) =>
-    node.hasPointerCapture(event.pointerId) && move(toData(event)));
-  node.addEventListener("keydown", (event) => {
-    if (!keys[event.key]) return;
-    event.preventDefault();
-    const [x, y] = get(), [dx, dy] = keys[event.key];
-    move([x + dx * step, y + dy * step]);
-  });
-  tell();
-  node.tell = tell; // after a move that was not the reader's
-  return node;
-}
-
 // many nodes, one stop of the Tab key: arrow keys go on from there, `columns` a row
 function arrows(nodes, columns = 1, moved = () => {}) {
   const stop = (i) => nodes.forEach((node, j) => { node.tabIndex = i === j ? 0 : -1; });
@@ -123,25 +88,6 @@ function arrows(nodes, columns = 1, moved = () => {}) {
   });
   stop(0);
   return stop;
-}
-
-// buttons of which one is chosen; arrow keys choose the next one
-function roving(nodes, choose, columns = 1) {
-  const pick = (i) => {
-    stop(i);
-    nodes.forEach((node, j) => node.setAttribute("aria-pressed", i === j));
-    choose(i);
-  };
-  const stop = arrows(nodes, columns, pick);
-  nodes.forEach((node, i) => node.addEventListener("click", () => pick(i)));
-  return pick;
-}
-
-// a cell in the colour of its weight; its number keeps 4.5 : 1 in one of three inks
-function tint(node, weight) {
-  node.classList.add("w");
-  node.style.setProperty("--w", weight.toFixed(3));
-  node.dataset.ink = weight < 0.475 ? 0 : weight < 0.635 ? 1 : 2;
 }
 
 // below the task: how far the reader is from its target, aim(text), or aim(text, true)
@@ -163,5 +109,5 @@ function mount(task, ...nodes) {
   root.append(html("style", {}, css), html("div", { class: "live" },
     html("p", { class: "task" }, html("b", {}, "Try this: "), task), target, ...nodes.filter(Boolean), readout));
   // JupyterLab would take a key pressed on a button for one of its shortcuts
-  for (const node of root.querySelectorAll("button, input, .handle, [tabindex]")) node.dataset.lmSuppressShortcuts = "true";
+  for (const node of root.querySelectorAll("button, input, [tabindex]")) node.dataset.lmSuppressShortcuts = "true";
 }

@@ -17,7 +17,7 @@ import numpy as np
 import mha
 from mha.zoo._member import ENCODER, bug, seen, train_mode
 from mha.zoo._member import Member as Member
-from mha.zoo._steps import with_steps as with_steps
+from mha.zoo._member import with_steps as with_steps
 
 right = Member("right", {}, seen="")
 

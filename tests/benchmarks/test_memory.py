@@ -3,34 +3,24 @@
 import json
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mha
+from tests.samples import peak_memory
 
 MB = 1e6
 COST = Path(__file__).parents[2] / "book" / "_data" / "cost.py"
-
-
-def peak(program):
-    """Return the largest amount of memory that `program` held at one time."""
-    tracemalloc.start()
-    try:
-        program()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_the_plain_function_holds_three_arrays_of_scores_and_chunks_hold_none():
     """At n = 2048 eight heads have 134 MB of scores."""
     rng = np.random.default_rng(0)
     QKV = [rng.standard_normal((1, 8, 2048, 64), np.float32) for _ in range(3)]
-    plain = peak(lambda: mha.scaled_dot_product_attention(*QKV))
-    chunked = peak(lambda: mha.chunked_attention(*QKV))
+    plain = peak_memory(lambda: mha.scaled_dot_product_attention(*QKV))
+    chunked = peak_memory(lambda: mha.chunked_attention(*QKV))
     print(f"\n    plain {plain / MB:.0f} MB, chunked {chunked / MB:.0f} MB")
     assert 3 <= plain / (8 * 2048**2 * 4) <= 3.5
     assert chunked <= 8 * MB

@@ -2,7 +2,6 @@
 
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
 
 import pytest
@@ -148,7 +147,7 @@ def test_the_afternoon_route_is_the_cores_of_chapters_0_to_9():
 
 
 def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter():
-    known = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
+    known = {law.slug for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN)}
     members = {member.name for member in (*zoo.WRONG, *zoo.ENCODERS)}
     for table, names in ((LAWS, known), (BUGS, members)):
         listed = " ".join(table.values()).split()
@@ -156,47 +155,6 @@ def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter(
         assert set(table) <= set(CHAPTERS)
     assert chapter_of("rows_sum_to_one") == "softmax"
     assert chapter_of("nothing of the kind") == "laws"
-
-
-def test_the_card_of_every_chapter_shows_its_law_and_what_breaks_it():
-    opening = extension("opening")
-    for slug in LAWS:
-        html = opening.card(slug)
-        ElementTree.fromstring(html)
-        first = opening.laws_of(slug)[0]
-        shown = [law for law in opening.laws_of(slug) if law.slug in opening.SHOWN]
-        law = (shown or [first])[0]
-        member, finding = opening.broken_by(law)
-        assert finding.holds is False and member.wrong[:20] in html
-        assert re.search(r"expected .+, got .+\.", html), slug
-    assert opening.card("why_heads") == ""
-
-
-def test_a_chapter_begins_with_title_promise_minutes_and_needs():
-    opening, tree = extension("opening"), levelled()
-    page, other = "book/02_softmax", "book/04_masks"
-    top = tree[0]
-    top[1:1] = [nodes.paragraph("", text) for text in ("Build it.", "You need masks.")]
-    top.insert(4, section("What you can now say", "It works."))
-    quote = nodes.block_quote("", nodes.paragraph("", "It is so."))
-    top.insert(5, section("The law", quote))
-    env = SimpleNamespace(metadata={page: facts_of(tree)}, found_docs={page, other})
-    builder = SimpleNamespace(format="html", get_relative_uri="{1}.html".format)
-    opening.show(SimpleNamespace(env=env, builder=builder), tree, page)
-    said = [node.astext() for node in top[:4]]
-    assert said[1:] == [
-        "Build it.",
-        '<p class="takes">Core, about 20 minutes; more below.</p>',
-        "You need masks.",
-    ]
-    titles = {node[0].astext(): node for node in tree.findall(nodes.section)}
-    assert "law-card" in titles["The law"][1].astext()
-    assert quote["classes"] == ["law-card"] and len(quote.parent) == 2
-    assert f'href="{other}.html"' in titles["What you can now say"][-1].astext()
-    fold = titles["Code and checks"]
-    assert "about 1 minute, and 25 for the exercises" in fold[1].astext()
-    assert "What is in it." in fold[1].astext()
-    assert fold[-1].astext() == "</details>"
 
 
 # Figures on a phone

@@ -1,58 +1,59 @@
-"""The files that describe the project say the same, and the wheel holds the package."""
+"""The wheel, the table of chapters and the lines of code."""
 
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
-from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.book.house import ROOT
-
-GITHUB = ROOT / ".github"
-
-
-def text(*parts):
-    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+from chapters import CHAPTERS, chapter_number
+from tests.book.house import BOOK, ROOT
+from tests.book.load import load
 
 
-def project():
-    return tomllib.loads(text("pyproject.toml"))["project"]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build the wheel from a copy, with the setuptools that is installed here."""
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(tmp_path):
+    """It is built from a copy, with the setuptools that is installed here."""
     pytest.importorskip("setuptools", "77")
-    folder = tmp_path_factory.mktemp("wheel")
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "mha", folder / "mha", ignore=ignored)
+    shutil.copytree(ROOT / "mha", tmp_path / "mha", ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
+        shutil.copy(ROOT / name, tmp_path)
     build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
-    subprocess.run([sys.executable, "-c", build], cwd=folder, check=True, timeout=120)
-    (path,) = folder.glob("dist/*.whl")
-    with zipfile.ZipFile(path) as opened:
-        yield opened
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, timeout=120)
+    with zipfile.ZipFile(*tmp_path.glob("dist/*.whl")) as wheel:
+        inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    files = (p for p in ROOT.glob("mha/**/*.*") if "__pycache__" not in p.parts)
+    assert inside == {path.relative_to(ROOT).as_posix() for path in files}
+    assert {"mha/py.typed", "mha/view.js"} <= inside
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
-    files = (
-        path for path in ROOT.glob("mha/**/*.*") if "__pycache__" not in path.parts
-    )
-    inside = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    package = {path.relative_to(ROOT).as_posix() for path in files}
-    assert inside == package
-    assert {Path(name).suffix for name in inside} >= {".py"}
-    assert "mha/py.typed" in inside
+def test_the_table_names_the_files_of_the_book_and_the_contents_in_order():
+    files = sorted(path.stem for path in BOOK.glob("[0-9]*.ipynb"))
+    assert files == [f"{chapter_number(slug):02}_{slug}" for slug in CHAPTERS]
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [each["file"] for part in contents["parts"] for each in part["chapters"]]
+    assert [file[5:] for file in listed if file[5:7].isdigit()] == files
 
 
-@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])
-def test_links_of_the_guides_lead_to_files(name):
-    shown = re.sub(r"`\[.*?\)`", "", text(".github", name))  # links as examples
-    links = re.findall(r"\]\(([^)\s]+)\)", shown)
-    inside = [link for link in links if "://" not in link]
-    assert inside and [link for link in inside if not (GITHUB / link).exists()] == []
+def test_an_unknown_slug_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are over"):
+        chapter_number("mask")
+
+
+def test_no_area_grows_beyond_what_it_may_have():
+    lines = load(ROOT / ".ci" / "lines")
+    counted = lines.counted()
+    passed = {area for area in counted if counted[area] > lines.allowed(area)}
+    assert not passed, lines.table(counted)
+
+
+def test_the_table_of_lines_in_contributing_is_the_one_that_the_command_prints():
+    lines = load(ROOT / ".ci" / "lines")
+    page = lines.PAGE.read_text(encoding="utf-8").replace(",", "")
+    shown = dict(re.findall(r"^\| (\w+) \| (\d+) \|", page, re.MULTILINE))
+    for area, number in lines.counted().items():
+        # A change of a few lines need not touch the page.
+        assert abs(int(shown[area]) - number) <= 250, "run .ci/lines --write"

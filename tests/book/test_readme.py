@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import mha
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +46,16 @@ def test_the_second_command_runs_every_folder_of_tests_once():
     assert sorted(paths) == sorted(expected | {"mha", "book"})
 
 
-def test_relative_links_lead_to_files():
-    links = re.findall(r"\]\(([^)\s]+)\)", README)
-    inside = [link for link in links if "://" not in link]
-    inside = [link for link in inside if not link.startswith("../../actions/")]
-    assert len(inside) > 10
-    assert [link for link in inside if not (ROOT / link).exists()] == []
+GUIDES = ["README.md", ".github/CHANGELOG.md", ".github/CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_relative_links_lead_to_files(name):
+    page = ROOT / name
+    shown = re.sub(r"`\[.*?\)`", "", page.read_text(encoding="utf-8"))  # as examples
+    links = re.findall(r"\]\(([^)\s]+)\)", shown)
+    inside = [x for x in links if "://" not in x and not x.startswith("../../actions/")]
+    assert inside and [x for x in inside if not (page.parent / x).exists()] == []
 
 
 def test_the_staircase_lists_every_public_name_in_the_order_of_the_modules():

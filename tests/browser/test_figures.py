@@ -168,17 +168,17 @@ def test_softmax_follows_keyboard_and_mouse(show):
 def test_attention_follows_mouse_keyboard_and_finger(show):
     figure = show(FIGURES["attention"](), has_touch=True, width=390)
     agree(figure.numbers("weights"), A[0, 0, 0])
-    figure.button("it").hover()
+    figure.radio("it").hover()
     agree(figure.numbers("weights"), A[0, 0, 2])
-    figure.button("layer 2, head 4").click()
+    figure.radio("layer 2, head 4").check()
     agree(figure.numbers("weights"), A[1, 3, 2])
     beside = figure.root.locator(".words b").all_inner_texts()
     assert beside == [f"{w:.2f}" for w in A[1, 3, 2].round(4)]
     assert figure.says.startswith("layer 2, head 4: “it” attends to ")
     figure.press("ArrowLeft", "ArrowUp")
-    agree(figure.numbers("weights"), A[0, 2, 2])
-    figure.button("hungry").tap()
-    agree(figure.numbers("weights"), A[0, 2, 3])
+    agree(figure.numbers("weights"), A[1, 1, 2])
+    figure.radio("hungry").tap()
+    agree(figure.numbers("weights"), A[1, 1, 3])
     figure.press("Tab")
     assert not figure.page.evaluate("!!document.activeElement.closest('.mha-view')")
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
+from chapters import LAWS, chapter_number
 from tests.browser.conftest import ROOT, SUBPATH
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
 
@@ -88,8 +89,18 @@ def test_a_chapter_begins_with_title_promise_minutes_and_needs(open_page):
     assert re.match(r"3\. Scaling", texts[0]) and texts[1].startswith("Keep ")
     assert re.match(r"Core, about \d+ minutes; more below", texts[2])
     assert texts[3].startswith("You need ")
-    assert page.locator("#the-law .law-card").count() == 1
     assert page.locator("#what-you-can-now-say nav.strip li.lit").count() > 0
+    folds = page.locator("details.level > summary").all_inner_texts()
+    assert re.match(r"Open: about \d+ minutes, and \d+ for the exercises\.", folds[0])
+
+
+def test_the_law_of_every_chapter_is_a_card_that_says_what_breaks_it(html):
+    """A card of the build ends in what a law expected and got, others are quoted."""
+    for slug in LAWS:
+        page = (html / f"book/{chapter_number(slug):02}_{slug}.html").read_text("utf-8")
+        found = re.search(r'<(\w+) class="law-card">(.+?)</\1>', page, re.S)
+        shown = re.search(r"expected .+, got .+\.", found[2])
+        assert shown or found[1] == "blockquote", slug
 
 
 def test_a_closed_level_opens_for_a_link_a_search_and_paper(open_page):

@@ -242,8 +242,8 @@ def exercise_with(**changed):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"cases": ()}, ValueError, "cases must not be empty"),
-        ({"cases": (3,)}, TypeError, "each of cases must be a tuple"),
+        ({"cases": ()}, TypeError, "cases must be tuples of inputs"),
+        ({"cases": (3,)}, TypeError, "cases must be tuples of inputs"),
     ],
 )
 def test_an_exercise_that_cannot_be_run_is_refused_when_it_is_made(
@@ -258,7 +258,7 @@ def test_an_exercise_that_cannot_be_run_is_refused_when_it_is_made(
     [
         (
             {"mistakes": {"a sum": lambda x: x + x}},
-            "the mistake 'a sum' equals the right answer on every case",
+            "the mistake 'a sum' is not recognised:\npassed: twice a number",
         ),
         (
             {"mistakes": {"a square": lambda x: x * x, "a power": lambda x: x**2}},

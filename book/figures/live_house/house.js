@@ -1,7 +1,7 @@
 // The live house: the numbers of one layer on their sheet, for a reader to ask and to change.
 // It knows no formula: model.js computes, explain.js says where a number is from, laws.js judges.
 import { differs, forward, masks } from "./model.js";
-import { explainer, num, short } from "./explain.js";
+import { digits, explainer, num, short } from "./explain.js";
 import { laws } from "./laws.js";
 
 const { words, matrices, stages, bugs, follow, part } = data;
@@ -35,7 +35,7 @@ const back = button("◀", () => walk(state.at - 1), "previous step");
 const next = button("▶", () => walk(state.at + 1), "next step");
 const everything = button("all steps", () => walk(last));
 const count = html("b", { class: "count" });
-const steps = html("div", { class: "walk", hidden: !data.walk }, back, count, next, everything);
+const steps = html("span", { class: "walk", hidden: !data.walk }, back, count, next, everything);
 const told = html("p", { class: "told", "aria-live": "polite" });
 const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
 const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", (kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); });
@@ -50,7 +50,7 @@ const asked = html("span", { hidden: true }, html("label", {}, "What is broken? 
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
 marking.hidden = true;
 const breaks = html("div", { class: "breaks", hidden: !bugs.length }, html("label", {}, "Break it: ", breaking), asked, marking);
-const tools = html("div", { class: "tools" }, steps, breaks, heads, masking, button("back to the start", restart));
+const tools = html("div", { class: "tools" }, breaks, heads, masking, button("back to the start", restart));
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
 const verdicts = data.laws.map((law) => {
@@ -59,6 +59,7 @@ const verdicts = data.laws.map((law) => {
 });
 const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked of these numbers: to come");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
+const tally = button("", () => court.scrollIntoView({ block: "center" }));
 
 // -------------------------------------------------------------------------- the sheet
 const drawn = {}; // the sheets, as they were drawn in Python
@@ -80,8 +81,6 @@ function choose() {
   frame.replaceChildren(drawn[layout]);
   root.dataset.layout = layout;
   ids = Object.keys(data.places[layout].at);
-  if (layout === "narrow" && data.walk) foot.append(steps, told); // near the thumb, and always in sight
-  else tools.prepend(steps), tools.after(told);
   if (cells) { build(); update(); }
 }
 
@@ -91,7 +90,7 @@ function build() {
   cells = {}; grids = {};
   bands = places.map(([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y, rx: 6 }));
   const box = (id, M, i, j) => {
-    const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.43 * w : 11;
+    const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.42 * w : 11;
     return svg("g", { role: "gridcell", tabindex: i + j ? -1 : 0, "data-id": id, "data-i": i, "data-j": j },
       svg("rect", { x: x + 1, y: y + 1, width: w - 2, height: h - 2, rx: 2.5 }),
       svg("text", { x: x + w / 2, y: y + h / 2 + 0.36 * size, style: `font-size: ${size}px` }, ""),
@@ -116,24 +115,23 @@ function switchOf([x, y, wide]) {
   return scaler;
 }
 
-const NODE = new WeakMap(); // what each cell shows, so that only what changes is written
 function paint(id) {
   const M = of(found, id), R = of(right, id), { role, toggle } = matrices[id];
   const finite = M.flat().filter(Number.isFinite), top = Math.max(...finite.map(Math.abs)) || 1;
-  const digits = Math.min(...finite) < -0.99 ? 1 : 2, later = stageOf(id) > state.at;
+  const places = digits(finite, data.places[layout].cell[0]), later = stageOf(id) > state.at;
   grids[id].classList.toggle("later", later);
   grids[id].classList.toggle("now", !!data.walk && stageOf(id) === state.at);
   M.forEach((row, i) => row.forEach((x, j) => {
     const node = cells[id][i][j], typing = state.typed && state.focus.join() === [id, i, j].join();
     const hidden = toggle ? !x : x === -Infinity || (id === "A" && !x && !state.input.mask[i][j]);
     const off = state.marked && !state.mystery && !toggle && differs(x, R[i][j]);
-    const text = typing ? `${state.typed.text}▏` : later || hidden || toggle ? "" : short(x, digits);
+    const text = typing ? `${state.typed.text}▏` : later || hidden || toggle ? "" : short(x, places);
     const alpha = later || hidden || toggle ? 0 : role === "weight" ? clamp(x, 0.035, 1) : 0.06 + (0.26 * Math.abs(x)) / top;
     const tab = later || (state.stops?.[id] ?? "0,0") !== `${i},${j}` ? -1 : 0;
     const look = [text, alpha.toFixed(3), hidden && !later, off, later, tab].join();
-    if (NODE.get(node) === look) return;
+    if (node.look === look) return; // only what changes is written
+    node.look = look;
     const [box, words] = node.children, mark = `${hidden && !later ? "hidden" : ""}${off ? " off" : ""}`;
-    NODE.set(node, look);
     words.firstChild.data = text;
     box.setAttribute("fill-opacity", alpha.toFixed(3));
     const ink = role !== "weight" || alpha < 0.475 ? "0" : alpha < 0.635 ? "1" : "2";
@@ -158,7 +156,10 @@ function update() {
   asked.hidden = !state.mystery;
   marking.hidden = !state.bug || state.mystery;
   marking.setAttribute("aria-pressed", state.marked);
-  [measure, judge, tell, light].forEach((say) => say());
+  back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
+  for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
+  count.textContent = `${state.at + 1} of ${stages.length}`;
+  [measure, judge, light].forEach((say) => say());
 }
 
 const breach = (law, bug, all) => laws[law.id](state.input, bug, all, words, right);
@@ -171,7 +172,10 @@ function judge() {
     law.why.textContent = failure;
   }
   const broken = verdicts.filter((law) => law.why.textContent).length;
-  heading.textContent = `Laws, asked of these numbers: ${broken ? `${broken} of ${verdicts.length} broken` : "all satisfied"}`;
+  const share = `${broken} of ${verdicts.length}`;
+  heading.textContent = `Laws, asked of these numbers: ${broken ? `${share} broken` : "all satisfied"}`;
+  tally.textContent = `${share} laws broken ${part === "laws" && layout === "wide" ? "↑" : "↓"}`;
+  tally.hidden = !state.bug;
 }
 
 // how far the reader is from what the task asks for
@@ -188,15 +192,16 @@ function measure() {
   aim(`${says[0].toUpperCase()}${says.slice(1)}.`, goal.equal ? !differs(more, than) : more > than);
 }
 
-function tell() {
-  const stage = stages[state.at], bug = bugOf(state.bug);
-  back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
-  for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
-  count.textContent = `${state.at + 1} of ${stages.length}`;
-  const [title, text] = state.mystery ? ["One step is wrong.", `Which one is not said. The laws find it: see which are broken, and by which numbers. ${state.guess}`]
-    : bug ? [`Broken: ${bug.name}.`, `${state.guess || bug.wrong} ${state.guess ? `${bug.wrong} Repair: ${bug.repair}` : bug.seen}`]
+// what is broken, or else the step that the number in question belongs to
+function tell(id) {
+  const stage = stages[id ? stageOf(id) : state.at], bug = bugOf(state.bug), { guess, lent } = state;
+  const hides = lent ? "The mask now hides later words. " : "";
+  const [title, text] = state.mystery ? ["One step is wrong.", `${hides}Which step it is, only the laws tell: see which are broken, and by which numbers. ${guess}`]
+    : bug ? [`Broken: ${bug.name}.`, guess ? `${guess} ${bug.wrong} Repair: ${bug.repair}` : `${hides}${bug.wrong} ${bug.seen}`]
       : [`${stage.name}:`, stage.says];
   told.hidden = !data.walk && !bug;
+  if (told.said === title + text) return; // else it would be read aloud again
+  told.said = title + text;
   told.replaceChildren(html("b", {}, ...rich(title)), " ", ...rich(text));
 }
 
@@ -209,6 +214,7 @@ function light() {
   const row = id && matrices[id].rows === "words" ? i : id && matrices[id].cols === "words" ? j : follow;
   const { bands: places, cell: [, h] } = data.places[layout];
   bands.forEach((band, k) => band.setAttribute("y", places[k][1] + row * h));
+  tell(id);
   if (!id || stageOf(id) > state.at)
     return say("Point at a number, tap it, or go to it with Tab and the arrow keys: this line says what it is made from.");
   const mark = (node, kind) => { if (node) { node.classList.add(kind); lit.push(node); } };
@@ -237,9 +243,7 @@ function near(node) {
   const { top, bottom } = node.getBoundingClientRect();
   if (top > 60 && bottom < innerHeight - foot.offsetHeight) return;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  // not so far that the buttons of the walk go out of sight
-  const room = layout === "narrow" ? Infinity : steps.getBoundingClientRect().top - 8;
-  const down = Math.min((top + bottom - innerHeight) / 2, room);
+  const down = (top + bottom - innerHeight + foot.offsetHeight) / 2;
   scrollBy({ top: down, behavior: calm ? "auto" : "smooth" });
 }
 
@@ -270,16 +274,22 @@ function seek(from) {
 
 function guess(id) {
   if (!id) return;
-  const all = forward(state.input, id), would = verdicts.filter((law) => breach(law, id, all));
-  if (id === state.bug) {
-    Object.assign(state, { mystery: false, guess: "That is it.", marked: true });
-  } else {
-    const same = verdicts.every((law) => breach(law, id, all) === law.why.textContent);
-    const broken = would.map((law) => `“${law.name}”`).join(" and ") || "no law";
-    state.guess = same ? "These numbers cannot tell the two apart: change some." : `Not “${bugOf(id).name}”: with these numbers it breaks ${broken}, or breaks it by other numbers.`;
-  }
+  if (id !== state.bug) state.guess = `Not “${bugOf(id).name}”: ${refute(id)}`;
+  else Object.assign(state, { mystery: false, guess: "That is it.", marked: true });
   update();
   if (!state.mystery) seek(bugOf(id).at);
+}
+
+// what speaks against a guess: one law, or the numbers that break it
+function refute(id) {
+  const all = forward(state.input, id);
+  const first = (test) => verdicts.find((law) => test(breach(law, id, all), law.why.textContent))?.name;
+  const spared = first((would, does) => does && !would), more = first((would, does) => would && !does);
+  if (spared) return `with it, the law “${spared}” would hold, and here it is broken.`;
+  if (more) return `it would break the law “${more}”, which holds here.`;
+  const other = first((would, does) => would !== does);
+  return other ? `it would break the law “${other}” by other numbers.`
+    : "these numbers cannot tell the two apart, so change some.";
 }
 
 function restart() {
@@ -362,7 +372,10 @@ function press(place, event) {
   const writes = /^[\d.,]$/.test(key) || (state.typed && (key === "-" || key === "Backspace"));
   if (to) go([id, clamp(to[0], 0, rows - 1), clamp(to[1], 0, columns - 1)]);
   else if (matrices[id].toggle && enter) flip(place);
-  else if (!edits(id)) return;
+  else if (!edits(id)) {
+    if ((by || writes) && !matrices[id].toggle) say("This number is computed. Change a number with a dotted line below it.");
+    return;
+  }
   else if (writes) type(key);
   else if (by) step(by);
   else if (state.typed && (enter || key === "Escape")) finish(key !== "Escape");
@@ -371,15 +384,14 @@ function press(place, event) {
 }
 
 // ------------------------------------------------------------------------------- begin
-mount(html("span", {}, ...rich(data.task)), tools, told, ...(part === "laws" ? [court, frame] : [frame, court]));
-const foot = html("div", { class: "foot" }, readout, less, more);
+mount(html("span", {}, ...rich(data.task)), tools, ...(part === "laws" ? [court, frame] : [frame, court]));
+const foot = html("div", { class: "foot" }, html("div", {}, steps, told), html("div", {}, readout, tally, less, more));
 frame.after(foot);
 Object.assign(root.dataset, { part, lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
-less.hidden = more.hidden = true;
+less.hidden = more.hidden = tally.hidden = true;
 found = right = forward(state.input);
 measure();
 tell();
-choose();
 new ResizeObserver(choose).observe(root);
 const watch = new IntersectionObserver((seen) => {
   if (!seen.some((entry) => entry.isIntersecting)) return;

@@ -64,4 +64,4 @@ def bug(slug: str) -> dict[str, Any]:
     """Return a bug with what the zoo knows: what is wrong, and where it was seen."""
     member = getattr(zoo, slug, None)
     seen = {"wrong": member.wrong, "seen": member.seen} if member else {}
-    return {"id": slug} | DATA["bugs"][slug] | seen
+    return {"id": slug} | seen | DATA["bugs"][slug]

@@ -63,7 +63,7 @@ export const laws = {
       const mask = masks.open(MANY), { A } = attend(QUERIES, KEYS, KEYS, mask, bug, scale);
       const logs = A.map((row) => row.map(Math.log)).map((row) => row.map((x) => x - mean(row)));
       const deviation = Math.sqrt((mean(logs.flat().map((x) => x * x)) * MANY) / (MANY - 1));
-      return Math.abs(deviation - 1) < 0.15 ? "" : `d_k = 16: their standard deviation is ${num(deviation, 2)}, not 1`;
+      return Math.abs(deviation - 1) < 0.15 ? "" : `random queries and keys of 16 numbers: the scaled scores spread by ${num(deviation, 2)} (standard deviation), not by 1`;
     };
     return bug === "mask_inverted" ? laws.scores_keep_unit_variance({ scale }, "")
       : (known[`${bug} ${scale}`] ??= ask());
@@ -82,7 +82,7 @@ export const laws = {
   },
   shifting_keys_changes_nothing(input, bug, found, words, { Q, K, V }) {
     const output = (K) => attend(Q[0], K, V[0], input.mask, bug, input.scale).H;
-    return differ(output(K[0]), output(shifted(K[0])), words, "(2, 1) added to each key: ");
+    return differ(output(K[0]), output(shifted(K[0])), words, "(2, 1) added to each key of head 1: ");
   },
   concat_is_a_sum(input, bug, found, words) {
     const d = input.W_O.length / HEADS, owner = (k) => Math.floor(k / d);
@@ -92,8 +92,8 @@ export const laws = {
       W_O: map(input.W_O, (w, i) => (owner(i) !== r ? 0 : w)),
     }, bug).Y;
     const sum = (silent) => range(HEADS).map((r) => term(r, silent)).reduce(plus);
-    return differ(found.Y, sum(false), words, "half of W_O at a time: ")
-      || differ(found.Y, sum(true), words, "one head at a time: ");
+    return differ(found.Y, sum(false), words, "output from the upper half of W_O, plus output from the lower half: ")
+      || differ(found.Y, sum(true), words, "output of head 1 alone, plus output of head 2 alone: ");
   },
   silent_parts_pass_the_input_on(input, bug, found, words) {
     const silent = forward({ ...input, W_O: zeros(input.W_O), W_2: zeros(input.W_2) }, bug);

@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from figures.live_house.numbers import DATA, IT, WORDS, matrices, numbers, short
+from figures.live_house.numbers import DATA, IT, WORDS, digits, matrices, numbers, short
 from figures.picture import Picture
 from figures.scene import SANS, Scene, paint
 
 Flow = tuple[str, str]
 SIZE = re.compile(r'font-size="([\d.]+)"')
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
-LABEL, NAMES, PILL, CAPTION = 19, 34, 27, 34  # heights above and below a matrix
+LABEL, NAMES, PILL, CAPTION = 20, 34, 27, 34  # heights above and below a matrix
 GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
 
 
@@ -43,6 +43,7 @@ class Sheet:
         plan = DATA["parts"][part][layout]
         self.width, (self.w, self.h) = plan["width"], plan["cell"]
         self.specs, self.numbers = matrices(part), numbers(part)
+        self.below = CAPTION if plan.get("shapes", True) else CAPTION - 14
         bare = plan.get("bare", DATA["parts"][part].get("bare", ()))
         if DATA["parts"][part].get("alone"):  # then no second head is behind the first
             self.specs = {name: s | {"heads": False} for name, s in self.specs.items()}
@@ -140,7 +141,7 @@ class Sheet:
                 if over := self.above.get(name):
                     self.at[over] = self.x[over], y - SEAM - self._size(over)[1]
             self.bands.append((0, y, self.width - RAIL * len(self.rails)))
-            y += self.h * len(WORDS) + CAPTION
+            y += self.h * len(WORDS) + self.below
         return y
 
     def _head(self, name: str) -> float:
@@ -212,7 +213,7 @@ class Sheet:
             y -= NAMES
         if over:
             look = {"role": spec["role"], "bold": True, "math": True}
-            self.back.text(self._middle(over), y - 8, spec["label"], **look)
+            self.back.text(self._middle(over), y - 10, spec["label"], **look)
         elif "step" in spec:
             self._pill(name, y)
 
@@ -235,7 +236,7 @@ class Sheet:
         if spec.get("heads"):
             self._draw_sheet_behind(x, y, wide, high, role)
         self.back.box(x, y, wide, high, radius=4, fill="paper")
-        digits, top = 1 if M.min() < -0.99 else 2, np.abs(M).max() or 1
+        places, top = digits(M, self.w), np.abs(M).max() or 1
         for (i, j), value in np.ndenumerate(M):
             cell = self.w - 2, self.h - 2
             place = x + j * self.w + 1, y + i * self.h + 1, *cell
@@ -243,9 +244,9 @@ class Sheet:
                 self.front.box(*place, stroke="rest", width=1)
                 continue
             alpha = value if role == "weight" else 0.06 + 0.26 * abs(value) / top
-            look = {"size": 0.43 * self.w if self.w < 26 else 11}
+            look = {"size": 0.42 * self.w if self.w < 26 else 11}
             self.front.cell(
-                *place, short(value, digits), role, max(alpha, 0.035), **look
+                *place, short(value, places), role, max(alpha, 0.035), **look
             )
         self.front.box(x, y, wide, high, radius=4, stroke=role)
 
@@ -265,7 +266,8 @@ class Sheet:
         x = self._middle(name)
         look = {"math": True}
         self.back.text(x, y + 14, spec["label"], role=spec["role"], bold=True, **look)
-        self.back.text(x, y + 28, spec["shape"], size=10, role="muted", **look)
+        if self.below == CAPTION:
+            self.back.text(x, y + 28, spec["shape"], size=10, role="muted", **look)
 
     def svg(self, alt: str) -> str:
         """Return the sheet as SVG; what the script replaces is a group of its own."""
