@@ -261,8 +261,9 @@ class Law:
             why = f"its design has no answer: {theirs.got}"
             # What differs from itself, where nothing is due, does not hold.
             return NotApplicable(why) if failure.expected is ANSWER else Unanswered(why)
-        if self.places and any(design.moves for design in subject.designs):
-            return NotApplicable(f"{subject.designs[0]!r} gives it other scores")
+        moving = next((design for design in subject.designs if design.moves), None)
+        if self.places and moving:
+            return NotApplicable(f"{moving!r} gives it other scores")
         return ByDesign()
 
     def breaks(self, subject: Subject) -> bool:
