@@ -7,17 +7,21 @@ Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 15.
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
 zoo computes. The other sizes are `width` and `length`, the number of keys. A file with
-words by which it could compute attention itself is refused. A determined student finds
-a way around this, so read the files, and run those of strangers as grade.py says.
+words by which it could compute attention itself is refused, and so is a law that opens
+a file or starts a program. A determined student finds a way around this, so read the
+files, and run those of strangers as grade.py says.
 """
 
 import argparse
 import functools
 import math
 import re
-import runpy
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import numpy as np
+import numpy.testing  # which a law may use, and NumPy loads late
 
 from answer import in_a_process
 from exercises.laws import Subject, broken_by, subjects
@@ -29,6 +33,7 @@ REFUSED = re.compile(
     r"|logaddexp2?|sinh|cosh|tanh|eval|exec|compile|open|getattr|vars|globals|locals)\b"
     r"|__\w+"
 )
+OUTSIDE = "open", "os.", "shutil.", "socket.", "subprocess.", "ctypes."
 SIZES = {
     "width": lambda Q, K: K.shape[-1],
     "length": lambda Q, K: K.shape[-2],
@@ -60,19 +65,39 @@ def not_allowed(source):
     return f"uses {found[0]}" if found else ""
 
 
+RUNNING = []  # the file whose laws run
+
+
+def guard(event, given):
+    """Refuse, while a law runs, what reaches out of its process."""
+    inside = event == "open" and str(given[0]).startswith(np.__path__[0])
+    if RUNNING and event.startswith(OUTSIDE) and not inside:
+        raise PermissionError(f"a law may not use {event}")
+
+
 def tried(orders):
     """Return how many versions the laws of a file detect, and their false alarms."""
     path, versions = orders["path"], [hidden(text) for text in orders["hidden"]]
-    if why := not_allowed(Path(path).read_text(encoding="utf-8")):
+    source = Path(path).read_text(encoding="utf-8")
+    if why := not_allowed(source):
         return {"refused": why}
-    laws = runpy.run_path(path)["my_laws"]
     right = [subject for subject in subjects() if subject.right]
+    for subject in (*versions, *right):
+        subject(*np.ones((3, 1, 1)))  # it imports what it needs
+    space = {}
+    sys.addaudithook(guard)
+    RUNNING.append(path)
+    try:
+        exec(compile(source, path, "exec"), space)
+        laws = list(space["my_laws"])
 
-    def is_broken(version):
-        attend = functools.partial(Subject.__call__, version)  # it tells no name
-        return any(broken_by(law, attend) for law in laws)
+        def is_broken(version):
+            attend = functools.partial(Subject.__call__, version)  # it tells no name
+            return any(broken_by(law, attend) for law in laws)
 
-    detected, alarms = (sum(map(is_broken, some)) for some in (versions, right))
+        detected, alarms = (sum(map(is_broken, some)) for some in (versions, right))
+    finally:
+        RUNNING.clear()
     share = detected / len(versions) * (1 - alarms / len(right))
     return {
         "laws": len(laws),

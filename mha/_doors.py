@@ -36,6 +36,11 @@ MATRICES = {
 }
 BIASES = {f"b{name[1:]}": axes.split(", ")[1] + "," for name, axes in MATRICES.items()}
 NORMS = dict.fromkeys(("gain_1", "bias_1", "gain_2", "bias_2"), "d_model,")
+# A layer adds what it computes to its input, so that both have the same width.
+LAYER = {
+    name: axes.replace(" of X_k", "").replace(" of X_v", "").replace("d_out", "d_model")
+    for name, axes in (MATRICES | BIASES | NORMS).items()
+}
 AXES = {
     "Q": "..., n_q, d_k",
     "K": "..., n_k, d_k",
@@ -56,11 +61,6 @@ AXES_OF_x = {
     "split_heads": "..., n, n_heads * d_head",
     "layer_norm": "..., d_model",
     "feed_forward": "..., n, d_model",
-}
-# A layer adds what it computes to its input, so that both have the same width.
-LAYER = {
-    name: axes.replace(" of X_k", "").replace(" of X_v", "").replace("d_out", "d_model")
-    for name, axes in (MATRICES | BIASES | NORMS).items()
 }
 KEEP_DTYPE = "split_heads", "merge_heads"  # they compute nothing
 NOT_FINITE = "a float mask must hold finite numbers or -inf, got +inf or NaN"

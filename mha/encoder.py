@@ -105,7 +105,7 @@ def relu(z: Array) -> Array:
 
 
 # From -40, where float64 holds Φ = 0, to 9, where it holds 1.
-POINTS = np.arange(-40 * 256, 9 * 256 + 1) / 256
+POINTS = np.arange(-40, 9.001, 1 / 256)
 BELOW = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in POINTS.tolist()])
 SLOPE = np.exp(-(POINTS**2) / 2) / math.sqrt(2 * math.pi)
 

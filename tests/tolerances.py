@@ -6,10 +6,6 @@ import numpy as np
 # differ by about 1e-15; three digits are left for unlucky sums.
 NUMPY = 1e-12
 
-# The same terms in another order, measured against the length of the whole table:
-# single last digits differ, and they average out.
-FUSED = 1e-15
-
 # PyTorch may fuse products, scale later and use other kernels for exp.
 TORCH = 1e-10
 

@@ -18,14 +18,16 @@ global.MathJax = {
 require(`${root}/startup.js`);
 
 // MathJax 3 never breaks a line, so a formula that is wider than a phone is cut into
-// pieces here: before each relation, then before each sum, then inside parentheses, as
-// far as needed. The browser starts a new line between two pieces where it must.
+// pieces here: between two equations, then before each relation, then before each sum,
+// then inside parentheses, as far as needed. The browser starts a new line between two
+// pieces where it must.
 const [BIN, REL, OPEN, CLOSE, PUNCT] = [2, 3, 4, 5, 6]; // MathJax's classes of signs
 const WIDE = { true: 16, false: 12 }; // em: what a phone shows, displayed or in a line
 const LEVELS = [
-  (sign, depth) => depth === 0 && sign === REL,
-  (sign, depth) => depth === 0 && (sign === REL || sign === BIN),
-  (sign) => sign === REL || sign === BIN,
+  (sign, depth, after) => depth === 0 && after,
+  (sign, depth, after) => depth === 0 && (after || sign === REL),
+  (sign, depth, after) => depth === 0 && (after || sign === REL || sign === BIN),
+  (sign, depth, after) => after || sign === REL || sign === BIN,
 ];
 
 function cuts(parts, may) {
@@ -33,7 +35,7 @@ function cuts(parts, may) {
   let depth = 0;
   parts.forEach(({ sign, after }, i) => {
     const first = i === starts.at(-1);
-    if (!first && i && (may(sign, depth) || (after && may(REL, depth)))) starts.push(i);
+    if (!first && i && may(sign, depth, after)) starts.push(i);
     depth += (sign === OPEN) - (sign === CLOSE);
   });
   return starts;

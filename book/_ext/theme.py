@@ -46,14 +46,11 @@ def is_needed(asset, body):
     return True
 
 
-def joined(app, sheets):
-    """Return the one stylesheet that holds all of these, in a list."""
-    if not hasattr(app, "sheets"):
-        folder = Path(app.outdir)
-        texts = [(folder / each.filename).read_text("utf-8") for each in sheets]
-        (folder / SHEETS).write_text("\n".join(texts), encoding="utf-8")
-        app.sheets = [type(sheets[0])(SHEETS)]
-    return app.sheets
+def join(app):
+    """Write the one stylesheet that holds all others."""
+    folder = Path(app.outdir)
+    texts = [(folder / name).read_text(encoding="utf-8") for name in app.sheets]
+    (folder / SHEETS).write_text("\n".join(texts), encoding="utf-8")
 
 
 def choose(app, pagename, templatename, context, doctree):
@@ -65,7 +62,10 @@ def choose(app, pagename, templatename, context, doctree):
     context["body"] = body = CODE_FOLD.sub(code_fold, context["body"])
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
-    context["css_files"] = joined(app, context["css_files"])
+    if not hasattr(app, "sheets"):
+        app.sheets = [each.filename for each in context["css_files"]]
+        join(app)  # so that pages can name its version
+    context["css_files"] = [type(context["css_files"][0])(SHEETS)]
 
 
 def name_style(app, config):
@@ -83,6 +83,8 @@ def begin(app):
 
 def end(app, exception):
     """Mark the pages of a build that went through without a warning."""
+    if not exception and hasattr(app, "sheets"):
+        join(app)  # again, because the theme has added the colours of the night
     if not exception and not app._warncount and app.builder.name == "html":
         (Path(app.outdir) / MARK).touch()
 

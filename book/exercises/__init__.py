@@ -3,13 +3,13 @@
 A notebook says ``from exercises import masks as check``, which works because a
 notebook runs in its own folder; then ``check.causal_row(answer)`` prints what is to be
 said of the answer. A module holds its chapter's exercises. A row of `mistakes` is what
-is said to a slip, and after it the slip itself: a wrong program, or a wrong value.
+is said to a slip, and after it the slip itself: a wrong program, or a wrong value. A
+slip that is one change of a right program needs no row: `families` makes such changes.
 """
 
 import dataclasses
 import functools
 import inspect
-import pickle
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -45,7 +45,8 @@ class Exercise(mha.check.Exercise):
     def _solved(self) -> tuple[str, str] | None:
         """Return the chapter whose exercise this is, and its name there."""
         for slug in CHAPTERS:
-            for name, one in vars(sys.modules.get(f"exercises.{slug}", ())).items():
+            module = sys.modules.get(f"exercises.{slug}")
+            for name, one in vars(module).items() if module else ():
                 if getattr(one, "right", None) is self.right:
                     return slug, name
         return None
@@ -86,16 +87,41 @@ def _single(x: Any) -> Any:
 
 
 def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
-    """Return on which inputs an answer is right and on which not, if a size tells."""
-    right = [*map(same, outcomes, exercise._wanted)]
+    """Return what sizes have to do with where an answer is right and where not."""
     facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
-    for name in facts[0] if any(right) else ():
+    shapes, wanted = (_shapes(x) for x in (outcomes, exercise._wanted))
+    for axis in set(shapes[0]) & set(wanted[0]):
+        ours, theirs = ([x.get(axis) for x in many] for many in (shapes, wanted))
+        if ours == theirs:
+            continue
+        for name in facts[0]:
+            if ours == [fact.get(name) for fact in facts]:
+                return f"{axis} of your result is always as long as {name} says"
+        by_chance = all(ours[0] in fact.values() for fact in facts)
+        if len({*ours}) == 1 < len({*theirs}) and not by_chance:
+            text = f"{axis} of your result has the length {ours[0]} every time"
+            return f"{text}: where does this number come from?"
+    right = [*map(same, outcomes, exercise._wanted)]
+    for name in facts[0] if sum(right) > 1 else ():
         pairs = [*zip((fact.get(name) for fact in facts), right, strict=True)]
         good, bad = ({x for x, ok in pairs if ok is which} for which in (True, False))
-        if len(good) == 1 and not good & bad:
+        if len(good) == 1 and not good & bad and None not in bad:
             others = " or ".join(map(str, sorted(bad)))
             return f"right where {name} is {good.pop()}, and wrong where it is {others}"
     return None
+
+
+def _shapes(outcomes: list[Any]) -> list[dict[str, int]]:
+    """Return the length of each axis of each result, by what it is called."""
+    tuples = [x if isinstance(x, tuple) else (x,) for x in outcomes]
+    return [
+        {
+            f"axis {a}" + (f" of result {k + 1}" if len(row) > 1 else ""): x.shape[a]
+            for k, x in enumerate(row)
+            for a in range(-np.ndim(x) if isinstance(x, np.ndarray) else 0, 0)
+        }
+        for row in tuples
+    ]
 
 
 class Law(Exercise):
@@ -104,10 +130,10 @@ class Law(Exercise):
     def judge(self, answer: Any) -> mha.check.Verdict:
         """Return the `Verdict`, which names the version that is judged wrongly."""
         verdict = super().judge(answer)
-        found = self._outcomes(answer)
-        if verdict.status != "not yet" or not all(map(_is_bool, found)):
+        if verdict.passed or (verdict.mistake and "may be" not in verdict.text):
             return verdict
-        if verdict.mistake and "may be" not in verdict.text:
+        found = self._outcomes(answer)
+        if not all(isinstance(x, np.ndarray) and x.dtype == bool for x in found):
             return verdict
         said = self._said(answer, [*map(bool, found)])
         text = "\n".join([said, *verdict.text.splitlines()[1:]])
@@ -116,53 +142,74 @@ class Law(Exercise):
     def _said(self, law: Any, found: list[bool]) -> str:
         """Return what is said to a law that finds this of the versions."""
         wanted = [*map(bool, self._wanted)]
-        names, calls = self._calls(law, self.cases[wanted.index(True)][0])
+        calls = self._calls(law, self.cases[wanted.index(True)][0])
         if not calls:
             return "your law never calls the function that it is given"
-        changed = [n for n, *x in zip(names, *calls, strict=False) if len({*x}) > 1]
-        if len(calls) > 1 and not changed:
+        names = dict.fromkeys(name for call in calls for name in call)
+        how: dict[str, list[str]] = {}
+        for name in names:
+            what = _change([call.get(name) for call in calls])
+            how.setdefault(what, []).append(name)
+        how.pop("", None)
+        if len(calls) > 1 and not how:
             return "your law calls its function with the same inputs each time"
-        changes = f"; from call to call it changes {' and '.join(changed)}"
-        changes = changes if changed else ""
+        changed = [f"{' and '.join(some)} {what}" for what, some in how.items()]
+        changes = f"; from call to call: {', '.join(changed)}" if changed else ""
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
+        name = getattr(version, "name", getattr(version, "__name__", ""))
         rounded = self._outcome(law, (_rounded(version),), ())
         if wanted[k] and same(rounded, self._wanted[k]):
-            name = version.__name__
             return f"your law is False of {name} only by rounding: use np.allclose"
         if len({*found}) == 1:
-            return f"your law is {found[0]} of every version, wrong or right{changes}"
-        does = (inspect.getdoc(version) or "").split("\n")[0]
+            return f"your law is {found[k]} of every version, right or wrong{changes}"
+        does = getattr(version, "wrong", inspect.getdoc(version) or "").split("\n")[0]
         does = f" ({does})" if does and found[k] else ""
-        should = (
-            "which should break it" if found[k] else "which keeps it: a false alarm"
-        )
-        return f"your law is {found[k]} of {version.__name__}, {should}{does}{changes}"
+        should = "should break it" if found[k] else "keeps it: a false alarm"
+        return f"your law is {found[k]} of {name}, which {should}{does}{changes}"
 
-    def _calls(self, law: Any, right: Any) -> tuple[Any, list[list[bytes]]]:
-        """Return the names of inputs, and those with which a law calls a version."""
-        calls = []
+    def _calls(self, law: Any, right: Any) -> list[dict[str, Any]]:
+        """Return the inputs with which a law calls a version that keeps it."""
+        calls: list[dict[str, Any]] = []
 
         @functools.wraps(right)
         def listening(*given: Any, **options: Any) -> Any:
-            calls.append([*map(pickle.dumps, (*given, *options.values()))])
+            inputs = inspect.signature(right).bind(*given, **options).arguments
+            calls.append({name: np.array(x) for name, x in inputs.items()})
             return right(*given, **options)
 
         self._outcome(law, (listening,), ())
-        return inspect.signature(right).parameters, calls
+        return calls
 
 
-def _is_bool(outcome: Any) -> bool:
-    return isinstance(outcome, np.ndarray) and outcome.dtype == bool
+def _change(given: list[Any]) -> str:
+    """Return how an input differs from call to call, or an empty text."""
+    if all(same(x, given[0]) for x in given):
+        return ""
+    if len({np.shape(x) for x in given}) > 1:
+        return "in another shape"
+    if all(same(np.sort(x, None), np.sort(given[0], None)) for x in given):
+        return "in another order"
+    return "with other numbers"
+
+
+class _Loose(np.ndarray):
+    """Numbers for which ``==`` forgives rounding."""
+
+    def __eq__(self, other: Any) -> Any:
+        return np.isclose(np.asarray(self), np.asarray(other), 1e-4, 1e-5)
+
+    __hash__ = None
 
 
 def _rounded(version: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version whose numbers have five decimals, as if none were lost."""
+    """Return a version whose results differ by no rounding."""
 
     def run(*given: Any, **options: Any) -> Any:
         out = version(*given, **options)
-        many = isinstance(out, tuple)
-        return tuple(np.round(x, 5) for x in out) if many else np.round(out, 5)
+        if isinstance(out, tuple):
+            return tuple(np.round(x, 5).view(_Loose) for x in out)
+        return np.round(out, 5).view(_Loose)
 
     return run
 

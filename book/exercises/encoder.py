@@ -45,19 +45,11 @@ mirror_queries = Exercise(
     mistakes={
         "every position attends to itself, which copies; the mirror of the first "
         "position is the last": lambda n, w: _mirrored(n, _needed(n, w))[::-1],
-        "the scores are divided by √d_k before the softmax, "
-        "and here d_k is n": lambda n, w: _mirrored(n, _needed(n, w) / np.sqrt(n)),
         "right for two positions: with more of them, several share the rest": (
             lambda n, w: _mirrored(n, _needed(2, w))
         ),
         "this puts the weight where its score belongs; "
         "the softmax comes later": _mirrored,
-        "the mirror of i is n - 1 - i, counted from 0; yours is one "
-        "more": lambda n, w: np.roll(_mirrored(n, _needed(n, w)), 1, axis=1),
-        "the scores are divided by √n anyway, "
-        "so multiply by √n to undo it": lambda n, w: _mirrored(n, _needed(n, w) / n),
-        "with this sign the mirror gets less than the others: "
-        "invert the fraction": lambda n, w: _mirrored(n, -_needed(n, w)),
         "these are the weights themselves, but a softmax is still to come": _asked_for,
     },
     reread=section("encoder", "By hand"),
@@ -75,18 +67,12 @@ detour = Exercise(
     right=lambda n, n_heads: n - 1 - _slots(n, n_heads) // n_heads,
     cases=((2, 2), (6, 3), (12, 4), (5, 2)),
     mistakes={
-        "correct attention would do this, but here row i of a head does not end in "
-        "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
         "this is the token in which each row ends; "
         "that token needs its mirror": lambda n, h: _slots(n, h) // h,
+        "correct attention would do this, but here row i of a head does not end in "
+        "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
         "the remainder says which part of its token a row becomes, "
         "not which token": lambda n, h: n - 1 - _slots(n, h) % h,
-        "a token is made of n_heads rows, not of n": lambda n, h: (
-            n - 1 - _slots(n, h) // n
-        ),
-        "number the rows of head 2 on from those of head 1": lambda n, h: np.tile(
-            n - 1 - np.arange(n) // h, (h, 1)
-        ),
         "a token may get its first rows from one head and its last from the next, when "
         "n is not a multiple of "
         "n_heads": lambda n, h: n - 1 - np.arange(n) // h - n // h * np.c_[:h],
@@ -209,20 +195,14 @@ decoder_masks = Exercise(
     names=("n_target", "lengths"),
     observe=_as_two_masks,
     mistakes={
-        "a target token must not attend to later ones, which it has to "
-        "guess": _with_target(lambda n: np.ones((n, n), dtype=bool)),
         "a target token may attend to itself; else the first attends to "
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
-        "here the padding stands behind the words, and you hide as many tokens in "
-        "front": _with_source(lambda n, lengths: padding_mask(lengths)[..., ::-1]),
         "a source of length 2 has the positions 0 and 1; you hide position "
         "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
         "a target token must not attend to the one after it: your diagonal is one "
         "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
-        "some sources are shorter than others, and no query may attend to "
-        "padding": _with_source(lambda n, lengths: padding_mask(lengths) | True),
     },
     reread=section("encoder", _KINDS),
     praise="a causal mask for the target and a padding mask for the source.",

@@ -11,13 +11,17 @@ import functools
 import itertools
 import json
 import re
+import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 from mha.check import same
 
-ENOUGH = 12  # bits that have to agree: a few hundred programs are tried
+ENOUGH = 16  # bits that have to agree, for about a thousand programs are tried
+SECONDS = 3  # of searching, at most
+FEW = 4  # inputs, of which each pair is changed, and each scaled by each size
 
 # What may stand in the place of an input or a result x, a and b being two of its axes.
 BOOLEANS = "~x", "x | True", "x & False"
@@ -33,7 +37,14 @@ ARRAYS = (
     *("x.swapaxes({a}, {b})", "x.swapaxes({a}, {b}).reshape(x.shape)"),
 )
 RESULTS = (
-    *("x.T", "x.ravel()", "x.reshape(len(x), -1)", "x > 0", "np.round(x)"),
+    *(
+        "np.moveaxis(x, {a}, 0)",
+        "x.T",
+        "x.ravel()",
+        "x.reshape(len(x), -1)",
+        "x > 0",
+        "np.round(x)",
+    ),
     *("x.take(0, {a})", "x.take(-1, {a})", "x.sum({a})", "x.mean({a})", "x.max({a})"),
     *("x.sum({a}, keepdims=True)", "x.mean({a}, keepdims=True)", "np.cumsum(x, {a})"),
     *("x / x.sum({a}, keepdims=True)", "x / x.sum()", "np.tril(x)", "np.triu(x)"),
@@ -71,11 +82,15 @@ def slip_in(exercise, place, outcomes, wanted):
     first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
     if sum(map(_bits, outcomes)) < ENOUGH or not _bits(outcomes[first]):
         return None
-    for text, program in programs(exercise, solution_of(*place) if place else None):
-        one = exercise._outcome(program, exercise.cases[first], ())
-        if same(one, outcomes[first]):
-            if all(map(same, exercise._outcomes(program), outcomes)):
-                return text
+    end = time.process_time() + SECONDS
+    with warnings.catch_warnings(action="ignore"):
+        for text, program in programs(exercise, solution_of(*place) if place else None):
+            if time.process_time() > end:
+                return None
+            one = exercise._outcome(program, exercise.cases[first], ())
+            if same(one, outcomes[first]):
+                if all(map(same, exercise._outcomes(program), outcomes)):
+                    return text
     return None
 
 
@@ -88,14 +103,14 @@ def _bits(outcome):
     if outcome.dtype.kind == "b":
         return outcome.size * (outcome.ndim > 0)
     numbers = np.unique(outcome[np.isfinite(outcome)])
-    return sum(16 if x % 1 else 1 + min(abs(x), 3) for x in numbers.tolist())
+    return sum(16 if x % 1 else np.log2(1.5 + min(abs(x), 99)) for x in numbers)
 
 
 def programs(exercise, solution):
     """Yield what is said to a slip, and a program that makes it."""
     names, case = exercise._names(), exercise.cases[-1]
     for result in _of_results(exercise.right(*case), names, case):
-        text = f"with Y for the right result, you return `{result}`"
+        text = f"with Y for what a right answer returns, you return `{result}`"
         yield text, _returning(exercise.right, names, result)
     for places in _of_inputs(dict(zip(names, case, strict=True))):
         text = ", and ".join(f"`{new}` in the place of {old}" for old, new in places)
@@ -117,13 +132,17 @@ def _of_one(name, x, names, case):
     """Return what may stand in the place of x, an input or a result."""
     if isinstance(x, bool):
         return [f"not {name}", "True", "False"]
-    if not isinstance(x, int | float | np.ndarray | np.number):
+    if not _is_number(x):
         return []
     forms = _forms(BOOLEANS if np.asarray(x).dtype == bool else NUMBERS, name, 0)
     if isinstance(x, np.ndarray):
         forms += _forms(ARRAYS, name, x.ndim)
     sizes = sizes_of(names, case)
     return forms + [f.replace("x", name, 1).format(s=s) for f in SIZES for s in sizes]
+
+
+def _is_number(x):
+    return isinstance(x, int | float | np.ndarray | np.number)
 
 
 def sizes_of(names, case):
@@ -139,14 +158,16 @@ def sizes_of(names, case):
 
 def _of_inputs(given):
     """Yield what stands for which inputs, as pairs."""
-    forms = {n: _of_one(n, x, given, given.values()) for n, x in given.items()}
+    sizes = given if len(given) <= FEW else {}
+    forms = {n: _of_one(n, x, sizes, sizes.values()) for n, x in given.items()}
     for a, b in itertools.permutations(given, 2):
         yield [(b, a)]
     yield from ([(n, form)] for n in forms for form in forms[n])
     for a, b in itertools.combinations(given, 2):
         yield [(a, b), (b, a)]
         both = zip(forms[a], forms[b], strict=False)
-        yield from ([(a, f), (b, g)] for f, g in both if g == re.sub(rf"\b{a}\b", b, f))
+        if len(given) <= FEW:
+            yield from ([(a, f), (b, g)] for f, g in both if f == g.replace(b, a))
 
 
 def _of_results(result, names, case):
@@ -168,6 +189,8 @@ def _with(right, names, places):
     def program(*given):
         space = dict(zip(names, given, strict=True))
         new = {k: eval(one, {"np": np}, space) for k, one in code}
+        if not all(np.isfinite(x).all() for x in new.values() if _is_number(x)):
+            raise ValueError  # of which LAPACK would print that it is illegal
         return right(*(new.get(k, x) for k, x in enumerate(given)))
 
     return program
@@ -186,9 +209,9 @@ def _returning(right, names, result):
 @functools.cache
 def solution_of(slug, name):
     """Return the source of the solution to an exercise, and the names it may use."""
-    folder = Path(__file__).parent.parent / "solutions"
-    (path,) = folder.glob(f"[0-9][0-9]_{slug}.ipynb")
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    folder, cells = Path(__file__).parent.parent / "solutions", []
+    for path in folder.glob(f"[0-9][0-9]_{slug}.ipynb"):  # a teacher may keep them back
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     called = re.search(rf"check\.{name}\((\w+)\)", code)
     body, space, source = ast.parse(code).body, {}, ""
@@ -207,12 +230,9 @@ def _of_solution(source, space):
     head, _, body = source.partition("\n")
     inputs = re.findall(r"\w+", head)[2:]
     sizes = [f"{name}.shape[{a}]" for name in inputs for a in range(-3, 0)]
-    steps = [(rf"\b{name}\b", [*inputs, "None"], _INSTEAD) for name in inputs]
-    for pattern, instead, words in [
-        (r"\w+\.shape\[-?\d\]", sizes, _INSTEAD),
-        *STEPS,
-        *steps,
-    ]:
+    steps = [(r"\w+\.shape\[-?\d\]", sizes, _INSTEAD), *STEPS]
+    steps += [(rf"\b{name}\b", [*inputs, "None"], _INSTEAD) for name in inputs]
+    for pattern, instead, words in steps:
         found = [*re.finditer(pattern, body)]
         for new, old in itertools.product(instead, dict.fromkeys(f[0] for f in found)):
             places = [f for f in found if f[0] == old]
@@ -226,5 +246,6 @@ def _of_solution(source, space):
                 except Exception:  # not a program
                     continue
                 said = words.format(new=chosen[0].expand(new).strip(), old=old.strip())
+                said += " in one place" if len(chosen) < len(places) else ""
                 text = f"you get what our solution gives with {said}"
                 yield text, scope[head[4:].partition("(")[0]]

@@ -49,15 +49,6 @@ cache_bytes = Exercise(
     cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
     # n tokens, L layers, h query heads and k key heads of width d, b bytes a number
     mistakes={
-        "each step needs the keys for the scores and the values for the average: "
-        "store both": lambda n, L, h, k, d, b: L * k * n * d * b,
-        "the query heads of a group share one key head and one value head: count "
-        "n_kv_heads of each": lambda n, L, h, k, d, b: 2 * L * h * n * d * b,
-        "each layer has keys and values of its own": lambda n, L, h, k, d, b: (
-            2 * k * n * d * b
-        ),
-        "this is how many numbers the cache holds; each takes n_bytes "
-        "bytes": lambda n, L, h, k, d, b: 2 * L * k * n * d,
         "queries are not stored: each is needed in the step of its own token "
         "only": lambda n, L, h, k, d, b: L * (2 * k + h) * n * d * b,
         "the time grows with n², but the cache has one key per token: "
@@ -78,6 +69,12 @@ def _merged(Y_a, lse_a, Y_b, lse_b):
 
 def _sum(a, Y_a, b, Y_b):
     return a[:, None] * Y_a + b[:, None] * Y_b
+
+
+def _unshifted(Y_a, lse_a, Y_b, lse_b):
+    a, b = np.exp(lse_a), np.exp(lse_b)
+    total = np.where(a + b == 0, 1, a + b)
+    return _sum(a, Y_a, b, Y_b) / total[:, None], np.log(a + b)
 
 
 def _shifted(Y_a, lse_a, Y_b, lse_b, top):
@@ -144,9 +141,13 @@ merge_outputs = Exercise(
         f"keys should get zeros, as in {chapter('masks')}": _with_weights(
             lambda a, b, lse: (np.exp(a - lse), np.exp(b - lse))
         ),
+        "-∞ - (-∞) is NaN where both machines are empty: subtract another number "
+        "there": lambda A, a, B, b: _shifted(A, a, B, b, top=np.maximum(a, b)),
         "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
             _shifted(A, a, B, b, top=0 * a)
         ),
+        "e¹⁰⁰⁰ overflows, even if a sum of 0 is replaced: subtract from both lse the "
+        "larger one first": _unshifted,
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(
@@ -202,20 +203,18 @@ decode_step = Exercise(
     names=("x", "K", "V", "W_Q", "W_K", "W_V"),
     observe=_all_results,
     mistakes={
+        "the scores are divided by √d_k": lambda *args: _step(*args, scale=1.0),
         "a token may attend to itself: its key and value come into the cache "
         "first": _keeping(lambda K, V: (K[:-1], V[:-1])),
         "with is_causal a single query attends to the first key only; nothing in the "
         "cache lies in the future, "
         "so leave it out": lambda *args: _step(*args, is_causal=True),
-        "the scores are divided by √d_k": lambda *args: _step(*args, scale=1.0),
         "the cache holds keys and values already: "
         "project the new token only": _step_projecting_the_cache,
         "the new token comes last, "
         "so its key and value are the last rows": _step_backwards,
         "store the key x @ W_K and the value x @ W_V, not the token "
         "itself": lambda x, K, V, q, k, v: _step(x, K, V, q, *2 * [np.eye(len(x))]),
-        "W_K makes the new key and W_V the new value; yours are "
-        "exchanged": lambda x, K, V, q, k, v: _step(x, K, V, q, v, k),
     },
     reread=_CACHE,
     praise="a new token takes one row of scores, and no old row is computed again.",

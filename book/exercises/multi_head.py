@@ -12,7 +12,6 @@ from mha import zoo
 from mha.attention import scaled_dot_product_attention
 from mha.check import Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
-from mha.softmax import softmax
 
 
 def _numbers(answer):
@@ -77,25 +76,19 @@ def _layer(
     split=split_heads,
     attend=scaled_dot_product_attention,
     merge=merge_heads,
-    output=lambda concat, W_O: concat @ W_O,
 ):
     """Return multi-head attention with one of its steps replaced."""
 
     def answer(X, W_Q, W_K, W_V, W_O, n_heads, mask):
         roles = matrices(W_Q, W_K, W_V)
         Q, K, V = (split(project(X, W), n_heads) for W in roles)
-        return output(merge(attend(Q, K, V, mask)), W_O)
+        return merge(attend(Q, K, V, mask)) @ W_O
 
     return answer
 
 
 def _interleaved(x, n_heads):
     return np.moveaxis(x.reshape(len(x), -1, n_heads), -1, 0)
-
-
-def _mask_added(Q, K, V, mask):
-    S = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5
-    return softmax(S if mask is None else S + mask) @ V
 
 
 def _one_width(X, W_Q, W_K, W_V, W_O, n_heads, mask):
@@ -139,8 +132,6 @@ many_heads = Exercise(
         "your split reshapes without a swap, which cuts heads across the tokens: "
         "reshape to (n, heads, d_k), "
         "then swap the first two axes": zoo.split_without_transpose,
-        "your merge reshapes without a swap: "
-        "swap heads and tokens back before the reshape": zoo.merge_without_transpose,
         "each token attends over its own heads, because the heads stand where the "
         "tokens should: swap the two axes": _layer(
             split=lambda x, h: x.reshape(len(x), h, -1),
@@ -152,21 +143,10 @@ many_heads = Exercise(
         "the root of the width of one head": zoo.scale_sqrt_n,
         "your scores are divided by d_k: by d_k without the root, or by √d_k twice, "
         "because the package's attention divides too": zoo.scale_by_d_k,
-        "W_K makes the keys and W_V the values; yours are exchanged": _layer(
-            lambda q, k, v: (q, v, k)
-        ),
         "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; "
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
-        "you multiply by the transpose of W_O; its rows belong to the columns of the "
-        "concatenation, so it is @ W_O": _layer(output=lambda Z, W: Z @ W.T),
-        "you compute one head as wide as all of them; cut Q, K and V into n_heads "
-        "heads before the scores": lambda X, q, k, v, W_O, h, mask: (
-            multi_head_attention(X, q, k, v, W_O, 1, mask)
-        ),
         "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
         "so it still gets a weight: set it to −∞": zoo.mask_zero_score,
-        "a hidden score is only 1 lower than without the mask, as happens when you add "
-        "the mask to the scores: set it to −∞": _layer(attend=_mask_added),
         "you hide the future in every case; the given mask decides, and None hides "
         "nothing": lambda X, q, k, v, W_O, h, mask: multi_head_attention(
             X, q, k, v, W_O, h, is_causal=True
@@ -274,9 +254,6 @@ matrices_of_torch = Exercise(
         "other": lambda w: tuple(w[r::3].T for r in range(3)),
         "you cut the columns; each matrix has all columns and a third of the "
         "rows": lambda w: _thirds(w, axis=1),
-        "W_K and W_V are exchanged: from the top it is W_Q, W_K, W_V": lambda w: (
-            _ordered(w, 0, 2, 1)
-        ),
     },
     reread=section("multi_head", "In practice"),
     praise="with these three, our function gives what PyTorch's layer gives.",

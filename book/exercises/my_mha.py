@@ -143,8 +143,6 @@ _feed = Exercise(
         "b_1 is added before the ReLU": lambda x, W, b, U, c: (
             (np.maximum(x @ W, 0) + b) @ U + c
         ),
-        "b_1 is missing": lambda x, W, b, U, c: np.maximum(x @ W, 0) @ U + c,
-        "b_2 is missing": lambda x, W, b, U, c: np.maximum(x @ W + b, 0) @ U,
     },
     reread=section("encoder_layer", "The equation"),
 )

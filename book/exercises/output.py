@@ -36,19 +36,14 @@ sum_of_heads = Exercise(
         random_arrays((2, 3, 5, 2), (6, 7), seed=1),
     ),
     mistakes={
-        "the products of the heads are added; you also divide by the number of "
-        "heads": lambda heads, W_O: _messages(heads, W_O).mean(-3),
-        "you average the heads first, so every block of W_O meets the same average: "
-        "first each head times its own block, then the sum": lambda heads, W_O: (
-            _messages(0 * heads + heads.mean(-3, keepdims=True), W_O).sum(-3)
+        "you add up heads and blocks before you multiply, so each head meets all "
+        "blocks": lambda heads, W_O: (
+            heads.sum(-3) @ W_O.reshape(heads.shape[-3], -1, W_O.shape[1]).sum(0)
         ),
         "every head is multiplied by the first block; each has a block of its "
         "own": lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[:d]).sum(
             -3
         ),
-        "you take the blocks from the columns of W_O, or from its transpose; the block "
-        "of a head is d_v rows of "
-        "W_O": lambda heads, W_O: _messages(heads, W_O, _columns).sum(-3),
         "you take every h-th row of W_O; the d_v rows of one head are neighbours": (
             lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[r::h]).sum(-3)
         ),
@@ -85,20 +80,21 @@ count_parameters = Exercise(
         (512, 8, 64, 64, True),
     ),
     mistakes={
+        "W_O has h·d_v rows, and you count d_model": lambda d, h, k, v, b: (
+            _count(d, h, k, v, b) + d * d - h * v * d
+        ),
+        "the bias of W_O has d_model numbers, one for each of its "
+        "columns": lambda d, h, k, v, b: _count(d, h, k, v, b) + b * (h * v - d),
         "you count W_Q, W_K and W_V; W_O and its bias count "
         "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
         "you give each bias d_model numbers; a bias has one for each column of its "
         "matrix": lambda d, h, k, v, b: _matrices(d, h, k, v) + b * 4 * d,
         "you give each head d_model columns; it has d_k, or d_v for the "
         "values": lambda d, h, k, v, b: h * (4 * d * d + b * 4 * d),
-        "the matrices are right; with bias=True each matrix has a bias, with one "
-        "number for each of its columns": lambda d, h, k, v, b: _matrices(d, h, k, v),
         "4 d_model² holds if h·d_k = h·d_v = d_model; "
         "here they may differ": lambda d, h, k, v, b: 4 * d * d + b * 4 * d,
         "you count three biases; W_O has one too, with d_model "
         "numbers": lambda d, h, k, v, b: _count(d, h, k, v, b) - b * d,
-        "you use d_v for all four matrices; W_Q and W_K have h·d_k "
-        "columns": lambda d, h, k, v, b: _count(d, h, v, v, b),
     },
     reread=section("output", "Deeper: how many numbers do 1, 2 and 16 heads have?"),
     praise="right for every width; if h·d_k = h·d_v = d_model, the number of heads "
@@ -117,19 +113,8 @@ fold_value_bias = Exercise(
         random_arrays((6,), (6, 5), (5,), seed=3),
     ),
     mistakes={
-        "b_V is added to the values, before W_O; "
-        "multiply it by W_O before you add": lambda b_V, W_O, b_O: b_O + b_V,
-        "you multiply W_O from the left, or its transpose; a bias is a row like every "
-        "token: on which side of W_O does it "
-        "stand?": lambda b_V, W_O, b_O: b_O + W_O @ b_V,
-        "this is what b_V adds to the output; "
-        "b_O is still missing": lambda b_V, W_O, b_O: b_V @ W_O,
-        "check a sign: the new bias has to do what b_V did, not to undo "
-        "it": lambda b_V, W_O, b_O: b_O - b_V @ W_O,
         "you multiply both by W_O; b_O is added after W_O, "
         "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
-        "b_V is missing: the weights of a row sum to 1, "
-        "so every head output gets all of it": lambda b_V, W_O, b_O: b_O,
     },
     reread=section("output", "Deeper: does the bias of the values do anything?"),
     praise="one bias instead of two, and the layer gives the same output.",
@@ -186,6 +171,8 @@ head_that_wrote = Exercise(
         _written(2, 2, 1, seed=6, n=1),
     ),
     mistakes={
+        "you look at the columns of W_O; the block of a head is d_v of its "
+        "rows": lambda *case: int(np.argmin(_per_head(_left_over, *case, _columns))),
         "you look at the columns of the output; W_O mixes the heads, so every head "
         "writes into all of "
         "them": lambda before, after, W_O, h: _largest((after - before) ** 2, h),
@@ -193,8 +180,6 @@ head_that_wrote = Exercise(
         "the inverse": lambda *case: int(
             np.argmax(_per_head(lambda c, B: np.linalg.norm(c @ B.T), *case))
         ),
-        "you look at the columns of W_O; the block of a head is d_v of its "
-        "rows": lambda *case: int(np.argmin(_per_head(_left_over, *case, _columns))),
         "you solve W_O @ x = change; the change is (new rows) @ W_O, so the inverse "
         "stands on its right, "
         "and lstsq or solve take both transposed": lambda before, after, W_O, h: (

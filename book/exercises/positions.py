@@ -9,7 +9,7 @@ from mha.positions import sinusoidal_positional_encoding
 _EQUATION = section("positions", "The equation")
 
 
-def _waves(even=np.sin, odd=np.cos, start=0, exponent=lambda i, d: 2 * i / d):
+def _waves(even=np.sin, odd=np.cos, exponent=lambda i, d: 2 * i / d):
     """Return a table of positions, or one with something wrong about it.
 
     `exponent` maps the pair of a column and the width to the exponent of 10000.
@@ -17,7 +17,7 @@ def _waves(even=np.sin, odd=np.cos, start=0, exponent=lambda i, d: 2 * i / d):
 
     def encode_positions(n, d_model):
         pair = np.arange(d_model) // 2
-        angle = (np.arange(n) + start)[:, None] / 10000.0 ** exponent(pair, d_model)
+        angle = np.arange(n)[:, None] / 10000.0 ** exponent(pair, d_model)
         P = even(angle)
         P[:, 1::2] = odd(angle[:, 1::2])
         return P
@@ -35,28 +35,16 @@ encode_positions = Exercise(
     forbidden=(sinusoidal_positional_encoding,),
     cases=((2, 2), (3, 4), (5, 6), (7, 12), (1, 8)),
     mistakes={
+        "the even columns, from 0 on, hold the sines": _waves(np.cos, np.sin),
         "all sines come first and all cosines after them: some libraries do so, "
         "but in our table they alternate": _in_halves,
-        "the first position is 0, where all hands point straight up": _waves(start=1),
         "sine and cosine of a pair belong to one hand and share its frequency": _waves(
             exponent=lambda i, d: np.arange(d) / d
         ),
         "your slow hands are too fast: the exponent grows by 2 / d_model from pair to "
         "pair": _waves(exponent=lambda i, d: i / d),
-        "the even columns, from 0 on, hold the sines": _waves(np.cos, np.sin),
-        "the frequency falls from pair to pair: divide by the power of 10000": _waves(
-            exponent=lambda i, d: -2 * i / d
-        ),
-        "your slow hands are too fast: the base of the powers is 10000": _waves(
-            exponent=lambda i, d: 1.5 * i / d
-        ),
-        "the odd columns hold cosines; "
-        "with sines alone a hand has no direction": _waves(np.sin, np.sin),
         "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
         "already": _waves(exponent=lambda i, d: 4 * i / d),
-        "your last hand has exactly the speed 1/10000, as in some libraries; here it "
-        "is a little faster, because the exponent "
-        "grows by 2 / d_model": _waves(exponent=lambda i, d: i / max(d // 2 - 1, 1)),
     },
     reread=_EQUATION,
     praise="each row is a set of clock hands, from fast to slow.",
@@ -88,18 +76,16 @@ likeness_of_positions = Exercise(
 )
 
 
-def _turn(
-    sine=1, minus=-1, steps=lambda k: k, exponent=lambda i, d: 2 * i / d, halves=False
-):
+def _turn(sine=1, exponent=lambda i, d: 2 * i / d, halves=False):
     """Return a function that makes R_k, or something like it."""
 
     def turn_by(k, d_model):
         R = np.zeros((d_model, d_model))
         for i in range(d_model // 2):
             pair = [i, i + d_model // 2] if halves else [2 * i, 2 * i + 1]
-            angle = steps(k) / 10000.0 ** exponent(i, d_model)
+            angle = k / 10000.0 ** exponent(i, d_model)
             cos, sin = np.cos(angle), sine * np.sin(angle)
-            R[np.ix_(pair, pair)] = [[cos, minus * sin], [sin, cos]]
+            R[np.ix_(pair, pair)] = [[cos, -sin], [sin, cos]]
         return R
 
     return turn_by
@@ -110,21 +96,13 @@ turn_by = Exercise(
     right=_turn(),
     cases=((0, 2), (1, 2), (2, 4), (-1, 4), (3, 6), (7, 8)),
     mistakes={
+        "right for k of 0 or more; a loop over range(k) does nothing for a negative "
+        "k": lambda k, d: _turn()(max(k, 0), d),
         "yours goes k steps back: in P[t] @ R, P[t] is on the left, and that decides "
         "where the minus stands": _turn(sine=-1),
-        "a rotation has one minus: check cos(a + b) = cos a cos b - sin a sin b": _turn(
-            minus=1
-        ),
-        "every pair of columns turns at its own frequency": _turn(
-            exponent=lambda i, d: 0
-        ),
-        "your matrix does not depend on k as it should": _turn(steps=lambda k: 1),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
         "the frequency of pair i is 10000 to the power -2i / d_model": _turn(
             exponent=lambda i, d: i / d
-        ),
-        "later pairs turn more slowly: the exponent has a minus": _turn(
-            exponent=lambda i, d: -2 * i / d
         ),
     },
     reread=_EQUATION,
@@ -164,16 +142,13 @@ position_ids = Exercise(
     right=lambda mask: np.where(mask, _count(mask), 0),
     cases=_MASKS,
     mistakes={
+        "you count from sentence to sentence: which axis holds the "
+        "words?": lambda mask: np.where(mask, _count(mask, axis=0), 0),
         "your first real word is not always at position 0: padding in front of it was "
         "counted too": lambda mask: np.where(mask, np.arange(mask.shape[-1]), 0),
-        "the first real token of a row has position 0": lambda mask: np.where(
-            mask, _count(mask) + 1, 0
-        ),
         "cumsum counts from 1 and goes on counting at padding: subtract 1, "
         "and give padding a 0": lambda mask: _count(mask) + 1,
         "the real tokens are right; padding should have position 0": _count,
-        "you count from sentence to sentence: which axis holds the "
-        "words?": lambda mask: np.where(mask, _count(mask, axis=0), 0),
         "every sentence starts at 0 again, but a cumsum without an axis goes "
         "on": lambda mask: np.where(mask, _count(mask, axis=None), 0),
         "padding may also be between words, and is not counted there "

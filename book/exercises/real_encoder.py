@@ -67,6 +67,13 @@ sentence_vectors = Exercise(
     right=lambda Y, mask: _to_length_1(_total(Y, mask)),
     cases=tuple(_sentence_cases()),
     mistakes={
+        "the mean of vectors of length 1 is shorter than 1: divide it by its length, "
+        "and leave the tokens as they are": lambda Y, mask: (
+            _total(_to_length_1(Y), mask) / mask.sum(1)[:, None]
+        ),
+        "you take the largest number of each column; take the mean": lambda Y, mask: (
+            _to_length_1(np.where(mask[..., None], Y, -np.inf).max(1))
+        ),
         "rows of padding took part: only rows where the mask is True are "
         "real": lambda Y, mask: _to_length_1(Y.mean(1)),
         "you multiplied by the mask, and 0 times NaN is NaN: padding may hold "
@@ -74,13 +81,10 @@ sentence_vectors = Exercise(
         "that is the mean; divide each vector by its length": lambda Y, mask: (
             _total(Y, mask) / mask.sum(1)[:, None]
         ),
-        "that is the sum of the rows; divide it by its length": _total,
         "that is the row of [CLS]; this model takes the mean of all real "
         "tokens": lambda Y, mask: _to_length_1(Y[:, 0]),
         "you divided every token by its length too; divide only the "
         "mean": lambda Y, mask: _to_length_1(_total(_to_length_1(Y), mask)),
-        "you averaged the rows of padding: the mask is True for real "
-        "tokens": lambda Y, mask: _to_length_1(_total(Y, ~mask)),
     },
     reread=section("real_encoder", "By hand"),
     praise="this is the last step of the model, and padding does not change it.",
@@ -114,28 +118,15 @@ previous_score = Exercise(
     right=lambda A, lengths: _given(A, lengths).mean(0),
     cases=tuple(_score_cases()),
     mistakes={
-        "that is the weight on the next token; the one before is in column i - "
-        "1": lambda A, lengths: _given(A, lengths, to=1).mean(0),
         "that is the diagonal, the weight of a word on itself": lambda A, lengths: (
             _given(A, lengths, to=0).mean(0)
         ),
-        "you counted the row of [SEP], the last real token, which is not a "
-        "word": lambda A, lengths: _given(A, lengths, lambda n: range(1, n)).mean(0),
         "row 0 has no token before it, and column -1 is the last "
         "column": lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
-        "rows of padding took part: sentence b has only lengths[b] real tokens": (
-            lambda A, lengths: _given(
-                A, [A.shape[-1]] * len(lengths), lambda n: range(1, n - 1)
-            ).mean(0)
-        ),
         "you averaged the means of the sentences; "
         "here every word counts the same": _mean_of_means,
-        "that is the sum of the weights; "
-        "divide by the number of words": lambda A, lengths: _given(A, lengths).sum(0),
         "you counted the rows of [CLS] and [SEP], "
         "which are not words": lambda A, lengths: _given(A, lengths, range).mean(0),
-        "that is the weight of the token before on the word: rows are "
-        "queries": lambda A, lengths: _given(A.swapaxes(-1, -2), lengths).mean(0),
     },
     reread=_HEADS,
     praise="by this score, L1H3 of the real model gets 1.00.",
@@ -165,16 +156,6 @@ shares_brought = Exercise(
     right=lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O)),
     cases=tuple(_brought_cases()),
     mistakes={
-        "those are the weights; "
-        "a large weight on a value of zeros adds nothing": lambda A, V, W_O: A,
-        "you used the lengths of the values; what is added is the value times "
-        "W_O": lambda A, V, W_O: _rows_to_one(A * _lengths(V)),
-        "those are the lengths; divide each row by its sum": lambda A, V, W_O: (
-            A * _lengths(V @ W_O)
-        ),
-        "your columns sum to 1; divide each row by its sum, one row per query": (
-            lambda A, V, W_O: (A * _lengths(V @ W_O)) / (A * _lengths(V @ W_O)).sum(0)
-        ),
         "you used squared lengths; the length is the root of the sum of "
         "squares": lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
         "you added the entries; the length is the root of the sum of their "
@@ -202,6 +183,8 @@ honest_score = Exercise(
     right=lambda right: right[1::2, _best(right[::2])].mean(),
     cases=tuple(_chosen_cases()),
     mistakes={
+        "you measured on all rows; leave out the even rows, "
+        "on which you chose": lambda right: right[:, _best(right[::2])].mean(),
         "you chose and measured on the even rows; "
         "measure on the odd rows": lambda right: right[::2, _best(right[::2])].mean(),
         "you used the odd rows for the choice too; "
@@ -212,8 +195,6 @@ honest_score = Exercise(
         "chosen and measured on all rows": lambda right: right.mean(0).max(),
         "you exchanged the halves: choose on even rows, "
         "measure on odd rows": lambda right: right[::2, _best(right[1::2])].mean(),
-        "you measured on all rows; leave out the even rows, "
-        "on which you chose": lambda right: right[:, _best(right[::2])].mean(),
     },
     reread=_LUCK,
     praise="luck in the choice does not raise this score.",

@@ -77,12 +77,6 @@ scaled_scores = Exercise(
         "the divisor is the root of d_k; you divide by d_k itself": lambda Q, K: (
             _scores(Q, K) / Q.shape[-1]
         ),
-        "K.shape[-2] is the number of keys; the width of a key is "
-        "K.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(K.shape[-2]),
-        "each row of the result belongs to a query and each column to a key: here it "
-        "is the other way round": lambda Q, K: _right_scaled(K, Q),
-        "you multiply by √d_k, which makes the scores larger: "
-        "divide by it": lambda Q, K: _scores(Q, K) * math.sqrt(Q.shape[-1]),
         "correct for two axes only: swap the last two axes of K and leave the others, "
         "which K.T does not": lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
         "Q.shape[1] is the width only if Q has two axes: "
@@ -153,19 +147,8 @@ scale_for_variance = Exercise(
     right=lambda variance, d_k: 1 / (variance * math.sqrt(d_k)),
     cases=((1.0, 4), (4.0, 4), (1 / 3, 64), (0.25, 9)),
     mistakes={
-        "correct only for variance 1: a larger variance makes larger "
-        "scores": lambda variance, d_k: 1 / math.sqrt(d_k),
         "you count one of the two vectors, but q and k both have this "
         "variance": lambda variance, d_k: 1 / math.sqrt(variance * d_k),
-        "a product has the variance σ⁴, but the factor multiplies the scores, whose "
-        "typical size is the root of their "
-        "variance": lambda variance, d_k: 1 / (variance**2 * math.sqrt(d_k)),
-        "this is the divisor: return the factor by which scores are "
-        "multiplied": lambda variance, d_k: variance * math.sqrt(d_k),
-        "the typical size of a score grows with the root of d_k, "
-        "not with d_k": lambda variance, d_k: 1 / (variance * d_k),
-        "the more products a score adds up, the larger it becomes: where is "
-        "d_k?": lambda variance, d_k: 1 / variance,
     },
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",

@@ -36,13 +36,13 @@ def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
     return np.asarray(positions)[:, None] / 10000.0 ** exponent(np.arange(d // 2), d)
 
 
-def _rotating(exponent=lambda m, d: 2 * m / d, sign=1, halves=False, overwrite=False):
+def _rotating(exponent=lambda m, d: 2 * m / d, halves=False, overwrite=False):
     """Return a function that rotates pairs of columns, right or in a wrong way."""
 
     def rotate(x, positions):
         d = x.shape[-1]
         angles = _angles(positions, d, exponent)
-        c, s = np.cos(angles), sign * np.sin(angles)
+        c, s = np.cos(angles), np.sin(angles)
         one, other = np.s_[:, 0::2], np.s_[:, 1::2]
         if halves:
             one, other = np.s_[:, : d // 2], np.s_[:, d // 2 :]
@@ -76,28 +76,17 @@ rotate = Exercise(
     right=_rotating(),
     cases=_cases(),
     mistakes={
-        "you rotate clockwise: the minus belongs to the first column of the pair, "
-        "c·a − s·b": _rotating(sign=-1),
         "you pair column 1 with the first column of the second half; "
         "here the pairs are neighbours": _rotating(halves=True),
-        "every pair has a speed of its own; yours all have the speed 1": _rotating(
-            lambda m, d: 0 * m
-        ),
         "you use the number of the row; the positions are given, and they may begin "
         "anywhere "
         "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
-        "position 0 is not rotated; you add 1 to every position": lambda x, t: (
-            _rotating()(x, t + 1)
-        ),
         "your slow pairs are too fast: "
         "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
         "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
         "already": _rotating(lambda m, d: 4 * m / d),
         "the first pair is m = 1, with the speed 1; yours are all one pair further": (
             _rotating(lambda m, d: 2 * (m + 1) / d)
-        ),
-        "later pairs rotate more slowly: the exponent has a minus": _rotating(
-            lambda m, d: -2 * m / d
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
@@ -124,14 +113,11 @@ share_heads = Exercise(
         (*random_arrays((2, 3, 2, 7), seed=4), 9),
     ),
     mistakes={
+        "you repeat along axis 0, which belongs to a batch if there is "
+        "one": lambda K, n_heads: np.repeat(K, n_heads // len(K), axis=0),
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
-        "all query heads get the first key head; each group has its "
-        "own": lambda K, n_heads: np.repeat(K[..., :1, :, :], n_heads, axis=-3),
-        "you average the key heads; a group gets one of them as it is": (
-            lambda K, n_heads: np.repeat(K.mean(-3, keepdims=True), n_heads, axis=-3)
-        ),
     },
     reread=_BREAK,
     praise="the heads of a group stand side by side, so each key head is repeated.",
@@ -160,6 +146,13 @@ def first_row_alone(Q, K, V):
     """Give a window to the first query alone."""
     Y = scaled_dot_product_attention(Q, K, V)
     Y[0] = window_of_3(Q, K, V)[0]
+    return Y
+
+
+def all_but_the_first_row(Q, K, V):
+    """Give a window to every query but the first."""
+    Y = window_of_3(Q, K, V)
+    Y[0] = scaled_dot_product_attention(Q, K, V)[0]
     return Y
 
 
@@ -193,6 +186,7 @@ far_keys_law = Law(
         window_of_4,
         fading,
         first_row_alone,
+        all_but_the_first_row,
         only_backwards,
         only_forwards,
     ),

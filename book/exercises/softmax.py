@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, member, number, section
+from exercises import Exercise, Law, each, member, named, number, section
+from mha.attention import scaled_dot_product_attention
 from mha.softmax import softmax
 
 score_for_half = Exercise(
@@ -11,6 +12,7 @@ score_for_half = Exercise(
     cases=((),),
     observe=number,
     mistakes={
+        "three other words share the rest, and this counts four": 3 + np.log(4),
         "with four equal scores each word gets a quarter": 3.0,
         "9 is the sum of the other three scores, but the softmax adds up exponentials, "
         "not scores": 9.0,
@@ -18,7 +20,7 @@ score_for_half = Exercise(
         + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "
         "which is 3": 2 + np.log(3),
-        "the old score of food is gone: the total of the others has three words": np.log(
+        "the old score of food is gone: the others are three words": np.log(
             3 * np.exp(3) + np.exp(2)
         ),
         "this is only the distance to the other scores: "
@@ -66,17 +68,11 @@ stable_softmax = Exercise(
         "one maximum is subtracted from all rows, so a row with much smaller scores "
         "becomes 0/0: subtract from each row its own "
         "maximum": lambda x, axis: _shares(np.exp(x - x.max()), axis),
-        "your weights always sum to 1 along the last axis: "
-        "where do you use axis?": lambda x, axis: _right_softmax(x, -1),
         "right for one row of scores, but Python's own max and sum go along the first "
         "axis: the array's x.max and x.sum take an "
         "axis": lambda x, axis: np.exp(x - max(x)) / sum(np.exp(x - max(x))),
         "clipping makes different large scores equal: which shift keeps their "
         "differences?": lambda x, axis: _shares(np.exp(np.clip(x, -700, 700)), axis),
-        "the weights of the whole array sum to 1, but those of each row should: "
-        "give max and sum the axis": lambda x, axis: _shares(np.exp(x - x.max()), None),
-        "each row has its own maximum, but all rows are divided by one total: "
-        "give sum the axis too": lambda x, axis: _shares(_powers(x, axis), None),
         "the largest score is subtracted in the numerator but not in the denominator: "
         "both need the same shift": lambda x, axis: (
             _powers(x, axis) / np.exp(x).sum(axis, keepdims=True)
@@ -107,22 +103,12 @@ temperature_for = Exercise(
     mistakes={
         "right for two words: with n words, n - 1 words share the "
         "rest": lambda gap, n, weight: gap / _log_ratio(2, weight),
-        "the others are n - 1 words, because the leader is not one of "
-        "them": lambda gap, n, weight: gap / _log_ratio(n + 1, weight),
         "each of the other words gets (1 - weight) / (n - 1): check on which side of "
         "your fraction n - 1 "
         "is": lambda gap, n, weight: gap / np.log(weight / ((1 - weight) * (n - 1))),
-        "this is 1 / T: a temperature divides the scores": lambda gap, n, weight: (
-            _log_ratio(n, weight) / gap
-        ),
-        "you multiply gap and logarithm: solve gap / T = ln(...) for T "
-        "again": lambda gap, n, weight: gap * _log_ratio(n, weight),
         "this is the logarithm of the leader's weight alone: it should be that of the "
         "ratio to the weight of another "
         "word": lambda gap, n, weight: -gap / np.log(weight),
-        "right for a gap of 1: where do you use gap?": lambda gap, n, weight: (
-            1 / _log_ratio(n, weight)
-        ),
     },
     reread=section("softmax", "The equation"),
     praise="your formula leads from a weight back to the temperature.",
@@ -136,6 +122,17 @@ def _weights(attend, n_q=5, n_k=7):
     return attend(Q, K, V, return_weights=True)[1]
 
 
+def _spoilt(name, rows):
+    """Return attention that halves the weights in some rows."""
+
+    def attend(Q, K, V, return_weights=False):
+        Y, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
+        A[rows], Y[rows] = A[rows] / 2, Y[rows] / 2
+        return (Y, A) if return_weights else Y
+
+    return named(name, attend)
+
+
 rows_law = Law(
     task="a law that a softmax over the queries breaks",
     right=lambda attend: np.allclose(_weights(attend).sum(-1), 1),
@@ -145,6 +142,8 @@ rows_law = Law(
         member("right in float32"),
         member("no_scale"),
         member("scale_after_softmax"),
+        _spoilt("halves_the_first_row", np.s_[:1]),
+        _spoilt("halves_all_rows_but_the_first", np.s_[1:]),
     ),
     mistakes={
         "you sum over the queries, but the weights of each query should sum to 1 over "
@@ -184,18 +183,8 @@ softmax_jacobian = Exercise(
     mistakes={
         "raising one score lowers the other weights: the numbers beside the diagonal "
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
-        "here a weight falls when its own score rises: check the signs": lambda s: (
-            -_jacobian_of(softmax(s))
-        ),
-        "these are the products p_j p_m: subtract them from diag(p)": lambda s: (
-            _products(softmax(s), softmax(s))
-        ),
         "you subtract the products from np.eye(n): multiply that by the weights "
         "first": lambda s: np.eye(s.shape[-1]) - _products(softmax(s), softmax(s)),
-        "the weights sum to 1, so the slopes of each column must sum to 0": lambda s: (
-            _diagonal(softmax(s)) + _products(softmax(s), softmax(s))
-        ),
-        "the formula needs the weights, but you put the scores in": _jacobian_of,
         "right for one row of scores, but not for axes in front, which np.diag and "
         "np.outer do not take, for example": lambda s: (
             np.diag(softmax(s)) - np.outer(softmax(s), softmax(s))

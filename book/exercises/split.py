@@ -48,11 +48,6 @@ head_and_column = Exercise(
 )
 
 
-def _cut(x, n_heads):
-    """Cut the columns of each token, and leave the heads behind the tokens."""
-    return x.reshape(*x.shape[:-1], n_heads, -1)
-
-
 def _one_sequence_only(x, n_heads):
     n, d_model = x.shape
     return x.reshape(n, n_heads, d_model // n_heads).transpose(1, 0, 2)
@@ -86,15 +81,8 @@ to_heads = Exercise(
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
-        "every head has the columns of the first: start head r at column r · d_k": (
-            lambda x, n: np.stack([x[..., : x.shape[-1] // n]] * n, axis=-3)
-        ),
-        "the columns are cut well, and the heads still stand behind the tokens: "
-        "swap these two axes": _cut,
         "this works for one sequence; name the last axes by −1, −2, −3, "
         "so that a batch may stand in front": _one_sequence_only,
-        "the first head owns the columns on the left; yours are counted from the "
-        "right": lambda x, n_heads: split_heads(x, n_heads)[..., ::-1, :, :],
     },
     reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",
@@ -191,14 +179,14 @@ fuse = Exercise(
     right=lambda small: _side_by_side(small),
     cases=each(_count(2, 3, 1), _count(2, 2, 2), _count(3, 4, 2), _count(2, 6, 3)),
     mistakes={
+        "the matrices of the heads stand below one another; they belong side by "
+        "side": lambda small: np.concatenate(list(small)),
         "a reshape alone takes the numbers in their order in memory, so the first head "
         "fills whole rows before the second has its "
         "turn": lambda small: small.reshape(small.shape[1], -1),
         "the columns of the heads come in turn; those of one head are neighbours": (
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
-        "the first head belongs on the left; "
-        "yours come in reverse order": lambda small: _side_by_side(small[::-1]),
     },
     reread=section("split", "The equation"),
     praise="one product now does the work of all heads.",

@@ -55,8 +55,6 @@ silence_head = Exercise(
         ),
         "you took every n_heads-th row; the rows of a head are next to each other in "
         "W_O": lambda W_O, n, head: _zero(W_O, slice(head, None, n)),
-        "`head` is an index, so the first head is 0; you silenced the head before "
-        "it, or none": lambda W_O, n, head: _zero(W_O, _block(len(W_O), n, head - 1)),
         "you silenced all the other heads, and the one that should be silent still "
         "adds its term": lambda W_O, n, head: _zero(W_O, _others(W_O, n, head)),
         "a head adds to all columns of the output, so its rows of W_O must be 0 over "
@@ -92,17 +90,10 @@ effective_keys = Exercise(
         (_weights((2, 3, 5, 5), 0),),
     ),
     mistakes={
-        "that is the entropy; equal weights on two keys should give 2": _entropy,
         "that is the entropy in bits; "
         "equal weights on two keys should give 2": lambda A: _entropy(A) / np.log(2),
-        "a minus is missing, because the logarithm of a weight is negative; "
-        "you have 1 divided by the number of keys": lambda A: np.exp(-_entropy(A)),
         "a weight of 0 should add nothing to the entropy, "
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
-        "you summed along the queries; a row has the weights of one query, "
-        "so sum along the last axis": lambda A: np.exp(_entropy(A, -2)),
-        "your logarithm has base 2 and your exponential base e: use one base for "
-        "both of them": lambda A: np.exp(_entropy(A) / np.log(2)),
         "you counted every key with a weight above 0, however small; a key with little "
         "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "
@@ -151,9 +142,6 @@ drop_twin = Exercise(
         ),
         "you changed columns of W_O; a head owns rows, and all heads share the "
         "columns": lambda W_O, *numbers: _merged()(W_O.T, *numbers).T,
-        "you silenced head `keep`; head `drop` should be silent": _merged(
-            lambda a, b: (0, a + b)
-        ),
         "you added the block of head `drop` to the other one, "
         "but head `drop` must then be silent": _merged(lambda a, b: (a + b, b)),
         "you changed one row per head; a head owns len(W_O) // n_heads rows": _merged(

@@ -68,12 +68,16 @@ rebuild = Exercise(
         _outputs([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], seed=2),
     ),
     mistakes={
+        "you fit how contents make outputs, and transpose that; fit how outputs make "
+        "contents": lambda x, y, new: new @ _fit(y, x).T,
+        "this is the matrix of the readout; "
+        "now multiply the new outputs by it": lambda x, y, new: _fit(x, y),
+        "you fit how contents make outputs, and invert that; "
+        "fit how outputs make contents": lambda x, y, new: (
+            new @ np.linalg.pinv(_fit(y, x))
+        ),
         "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
         "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
-        "these contents belong to the old outputs: fit with these two, and use the new "
-        "outputs only for the guess": lambda x, y, new: new @ _fit(new, y),
-        "you guess the contents that you fitted; "
-        "use the new outputs": lambda x, y, new: x @ _fit(x, y),
         "you fit a matrix that turns contents into outputs; exchange the two arguments "
         "of the fit, because the guess goes from outputs to "
         "contents": lambda x, y, new: new @ _fit(y, x),

@@ -30,32 +30,19 @@ def house_style() -> AbstractContextManager[Any]:
 
 
 def bars(
-    p: ArrayLike | Mapping[str, ArrayLike], labels: Sequence[object] | NDArray[Any], *,
-    alt: str, ylabel: str = "weight",
-) -> Picture:  # fmt: skip
-    """Show one value, or one value a series, for each label.
-
-    Up to twelve bars carry their value.
-
-    Parameters
-    ----------
-    p : vector of n values, or dict {series name: vector of n values}
-        Heights; a dict draws grouped bars.
-    labels : sequence of n names
-        What the bars stand for, usually tokens.
+    p: ArrayLike, labels: Sequence[object], *, alt: str, ylabel: str = "weight"
+) -> Picture:
+    """Show one value for each of n labels, written above its bar if n is at most 12.
 
     >>> bars([0.2, 0.8], ["dog", "food"], alt="Food gets four times the share of dog.")
     Picture: Food gets four times the share of dog.
     """
-    named = p if isinstance(p, Mapping) else {"": p}
-    names, width = [*map(str, labels)], 0.8 / len(named)
+    names = [*map(str, labels)]
     with house_style():
         figure, ax = axes("", ylabel)
-        for k, (name, y) in enumerate(named.items()):
-            x = np.arange(len(names)) + (k - (len(named) - 1) / 2) * width
-            drawn = ax.bar(x, as_series(name, y, len(names)), 0.92 * width, label=name)
-            if len(names) * len(named) <= 12:
-                ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
+        drawn = ax.bar(range(len(names)), as_series("p", p, len(names)), 0.736)
+        if len(names) <= 12:
+            ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
         ax.set_xticks(range(len(names)), names)
         if max(map(len, names)) * len(names) > 60:  # they would run into each other
             for text in ax.get_xticklabels():
@@ -65,7 +52,6 @@ def bars(
         ax.axhline(0, color=INK, lw=0.8)
         ax.spines.bottom.set_visible(False)
         ax.margins(y=0.1)
-        legend(figure, ax)
         return Picture(figure, alt)
 
 

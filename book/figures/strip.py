@@ -53,5 +53,8 @@ def strip(chapter: str, chapters: Mapping[str, tuple[int, str]]) -> str:
             inside = f'<a href="{escape(address)}">{inside}</a>'
         lit = ' class="lit"' * (number is not None and number <= here)
         items.append(f"<li{lit}>{inside}</li>")
-    label = "The parts of a layer and their chapters"
-    return f'<nav class="strip" aria-label="{label}"><ol>{"".join(items)}</ol></nav>'
+    label = "The steps of a layer, in order, with their chapters"
+    return (
+        f'<nav class="strip" aria-label="{label}"><p>{label}. Bold: what you have seen '
+        f"so far.</p><ol>{''.join(items)}</ol></nav>"
+    )

@@ -17,7 +17,6 @@ from mha import laws
 
 LETTER, ROW = 0.078, 0.155  # inches
 LOOKS: dict[str, dict[str, Any]] = {
-    "broken": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
     "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
     "the check does not apply": {"marker": "x", "color": INK, "s": 0.4},
     "satisfied": {"marker": "o", "color": INK, "s": 0.17, "alpha": 0.5},
@@ -30,9 +29,8 @@ ROLES = {"worse": "wrong", "better": "output"}
 
 
 def marks(
-    table: ArrayLike, rows: Sequence[str], cols: Sequence[str], *, alt: str,
-    xlabel: str = "", ylabel: str = "",
-) -> Picture:  # fmt: skip
+    table: ArrayLike, rows: Sequence[str], cols: Sequence[str], *, alt: str
+) -> Picture:
     """Show a table of words as marks, so that its structure can be seen.
 
     Rows and columns come in the order they are given.
@@ -40,13 +38,13 @@ def marks(
     Parameters
     ----------
     table : array_like of str, of shape (n_rows, n_cols)
-        "broken" and "broken on purpose" are squares, "satisfied" is a faint dot, "not
-        asked" a stroke and "the check does not apply" a cross.
+        "broken on purpose" is a square, "satisfied" a faint dot, "not asked" a stroke
+        and "the check does not apply" a cross.
     rows, cols : sequence of str
         Names; those of columns stand upright above the table.
 
-    >>> marks([["broken"]], ["one norm"], ["rows"], alt="Its law is broken.")
-    Picture: Its law is broken.
+    >>> marks([["not asked"]], ["one norm"], ["rows"], alt="Its law is not asked.")
+    Picture: Its law is not asked.
     """
     words = np.array(table)
     margin = 0.5 + LETTER * max(map(len, rows))
@@ -68,10 +66,8 @@ def marks(
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0, labelsize=8)
         ax.xaxis.tick_top()
-        ax.xaxis.set_label_position("top")
         ax.set_xticks(range(len(cols)), cols, rotation=90)
         ax.set_yticks(range(len(rows)), rows)
-        ax.set(xlabel=xlabel, ylabel=ylabel)
         look = {"loc": "outside lower center", "ncols": len(kinds)}
         figure.legend(handles, kinds, **look)
         return Picture(figure, alt)

@@ -240,7 +240,7 @@ def _first_that_runs(subjects, said):
         # Functions are tried on arrays first, and then on tensors.
         subjects += [x.but(tensors=True) for x in subjects if not x.tensors]
     X, found = np.eye(2), []
-    errors: dict[bool, list[str]] = {False: [], True: []}
+    errors: dict[str, list[str]] = {"Arrays": [], "Tensors": []}
     for subject in subjects:
         try:
             subject.attend(X, X, X)
@@ -248,17 +248,14 @@ def _first_that_runs(subjects, said):
             found.append(subject)
         except (Broke, NotApplicable) as error:
             where = f" ({error.where})" if getattr(error, "where", "") else ""
-            errors[subject.tensors].append(f"{error}{where}")
+            errors["Tensors" if subject.tensors else "Arrays"].append(f"{error}{where}")
         else:
             found.insert(0, subject)
             break
     if not found:
         what = f"{subjects[0].name} gives no answer to {subjects[0].tried}"
-        arrays, tensors = (", ".join(x[-1:]) for x in errors.values())
-        both = f". Arrays: {arrays}. Tensors: {tensors}"
-        if arrays in (tensors, "") or not tensors:
-            both = f": {arrays or tensors}"
-        raise TypeError(f"{what}, with or without axes in front{both}")
+        both = ". ".join(f"{name}: {x[-1]}" for name, x in errors.items() if x)
+        raise TypeError(f"{what}, with or without axes in front. {both}")
     _ = found[0].designs
     found[0].trace = defaultdict(set)
     return found[0]

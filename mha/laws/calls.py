@@ -5,8 +5,18 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, numbers, open_mask, qkv
-from mha.laws.judge import Failure, differs, law, right, weights_of
+from mha.laws.judge import (
+    SIZES,
+    Failure,
+    Size,
+    differs,
+    law,
+    numbers,
+    open_mask,
+    qkv,
+    right,
+    weights_of,
+)
 from mha.laws.layers import MOST, matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
 from mha.laws.subject import FOUR, SEES_NOTHING, Broke
@@ -352,7 +362,7 @@ def at_length(subject, q, keys, three, hides, rng, n):
         seen, options = seen & mask, {"mask": mask}
     A = three[kind] * (np.tril(seen) if causal else seen)
     got = subject.attend(np.tile(q, (n_q, 1)), keys[kind], V, **options)
-    where = f"{n} queries (1, 2), K repeats two keys and ends with the third"
+    where = f"{n} keys: K repeats two keys and ends with the third, queries are (1, 2)"
     return differs(A / A.sum(-1, keepdims=True) @ V, got, where)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from mha.laws.calls import unless_refused
-from mha.laws.draw import SIZES
-from mha.laws.judge import Failure, differs, law, right
+from mha.laws.judge import SIZES, Failure, differs, law, right
 from mha.laws.layers import MOST, run, tokens_for, weights_for
 from mha.laws.masks import past
 from mha.laws.words import NotApplicable

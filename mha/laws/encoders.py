@@ -7,7 +7,7 @@ import numpy as np
 from mha.encoder import layer_norm
 from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import only_these_matter
-from mha.laws.stack import Drawn, silenced
+from mha.laws.stack import drawn_for, silenced
 from mha.laws.words import NotApplicable
 
 
@@ -17,7 +17,7 @@ def stacks(rng, subject):
     for depth in (sizes.depth,) if subject.own else (1, 2):
         for n in (1, 2, 3):
             X = rng.integers(-2, 3, (n, sizes.width)).astype(float)
-            drawn = Drawn(rng.integers(1000), sizes._replace(depth=depth))
+            drawn = drawn_for(sizes._replace(depth=depth), rng.integers(1000))
             yield {"X": X, "layers": drawn}
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from mha import zoo
 from mha.laws.adapter import as_functions, as_subject, told
 from mha.laws.designs import attends
-from mha.laws.draw import SIZES, Case, by_name
 from mha.laws.report import ANSWER, Finding, Raised
 from mha.laws.stack import as_settings
 from mha.laws.subject import Broke, Subject, quiet
@@ -34,6 +33,84 @@ OUT_OF_REACH = {
     ("encoder", "attention"): "it is no encoder",
     ("encoder", "layer"): "it is no encoder",
 }
+Case = dict[str, Any]
+
+
+class Size(NamedTuple):
+    """How large one trial is. Distinct primes keep axes from being confused."""
+
+    n_q: int
+    n_k: int
+    d: int
+    integers: bool = True
+
+
+SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
+
+
+def fitted(size: Size, subject: Any) -> Size:
+    return size._replace(n_q=size.n_k, d=4) if subject.ordered else size
+
+
+def numbers(rng: np.random.Generator, *shape: int, integers: bool = True) -> np.ndarray:
+    """Return small integers, which are easy to read, or normal numbers."""
+    drawn = rng.integers(-2, 3, shape) if integers else rng.standard_normal(shape)
+    return drawn.astype(float)
+
+
+def rows(rng: np.random.Generator, n: int, size: Size, *leading: int) -> np.ndarray:
+    return numbers(rng, *leading, n, size.d, integers=size.integers)
+
+
+def qkv(rng: np.random.Generator, size: Size, *leading: int) -> Case:
+    counts = zip("QKV", (size.n_q, size.n_k, size.n_k), strict=True)
+    return {name: rows(rng, n, size, *leading) for name, n in counts}
+
+
+def open_mask(rng: np.random.Generator, n_q: int, n_k: int) -> np.ndarray:
+    """Return a mask that leaves every query something visible and something hidden."""
+    mask, i = rng.random((n_q, n_k)) < 0.5, np.arange(n_q)
+    mask[i, i % n_k], mask[i, (i + 1) % n_k] = True, False
+    return mask
+
+
+# What an argument of a law means, by its name.
+BY_NAME: dict[str, Callable[[np.random.Generator, Size], Any]] = {
+    "Q": lambda rng, size: rows(rng, size.n_q, size),
+    **dict.fromkeys("KVX", lambda rng, size: rows(rng, size.n_k, size)),
+    "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
+    "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
+    "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
+    "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
+    "seed": lambda rng, size: int(rng.integers(1000)),
+    "turn": lambda rng, size: int(rng.integers(1000)),
+}
+
+
+def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
+    """Return cases that draw the arguments of a law by their names, `also` at the end.
+
+    A `mask` that may be left out is so first. Lists in `values` are tried one by one,
+    functions there draw. What has no other argument than a seed is drawn once.
+    """
+    meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
+    listed = {x: some for x, some in values.items() if not callable(some)}
+    names = inspect.signature(judge).parameters
+    drawn = [x for x in names if x in meant and x not in {*listed, "mask"}]
+    sizes = sizes if {*names} & {*meant} - {"seed"} else sizes[:1]
+    masked = [False, True] if "mask" in names else [False]
+    if masked[1:] and names["mask"].default is inspect.Parameter.empty:
+        masked = [True]
+
+    def cases(rng: np.random.Generator, subject: Any) -> Iterator[Case]:
+        for size, *chosen, hides in itertools.product(sizes, *listed.values(), masked):
+            size = fitted(size, subject)
+            case = {x: meant[x](rng, size) for x in drawn}
+            case |= dict(zip(listed, chosen, strict=True))
+            yield case | ({"mask": meant["mask"](rng, size)} if hides else {})
+        yield from [also] if also else []
+
+    return cases
 
 
 class Failure(NamedTuple):
@@ -52,14 +129,16 @@ class Failure(NamedTuple):
         return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
 
 
+class ByDesign(NotApplicable):
+    """Correct attention of its design fails, too."""
+
+
 class Unanswered(NotApplicable):
     """Its answers differ on an input for which its design has none."""
 
 
 Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
-# What correct attention of the design fails too, and how often it is asked again.
-EXCUSED: Any = "broken by design"
-PATIENCE = 5
+PATIENCE = 5  # so often a law is asked again that its design breaks
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,10 +203,10 @@ class Law:
         with subject.borrowed():
             try:
                 found = self.search(subject, seed)
+            except ByDesign:
+                return replace(finding, holds=False, declared=True)
             except NotApplicable as why:
                 return replace(finding, holds=None, why=str(why))
-            if found is EXCUSED:
-                return replace(finding, holds=False, declared=True)
             if found is None:
                 return finding
             variant, case, failure = self.shrink(*found)
@@ -152,10 +231,9 @@ class Law:
     def search(self, subject: Subject, seed: int = 0) -> Breach | None:
         """Return the first case that fails, with its variant, or None if all pass.
 
-        It is `EXCUSED` where correct attention of the declared design fails too. Raises
-        `NotApplicable`, with the reason, if no case can be asked.
+        Raises `NotApplicable`, with the reason, if no case can be asked.
         """
-        seen: list[Any] = [NotApplicable("it was asked nothing")]
+        seen: list[Any] = []  # what was answered, and None where it passed
         for i, case in enumerate(self.drawn(subject, seed)):
             for variant in subject.variants(few=i > 1):
                 answer = self.ask(variant, case)
@@ -164,16 +242,14 @@ class Law:
                 if isinstance(answer, Failure):
                     return variant, case, answer
                 seen.append(answer)
-            if seen.count(EXCUSED) > PATIENCE:
+            if sum(isinstance(x, ByDesign) for x in seen) > PATIENCE:
                 break
-        if EXCUSED in seen:
-            return EXCUSED
-        for answer in seen:
-            if isinstance(answer, Unanswered):
-                raise answer
-        if None in seen:
-            return None
-        raise seen[:2][-1]
+        for kind in (ByDesign, Unanswered):
+            if found := [x for x in seen if isinstance(x, kind)]:
+                raise found[0]
+        if None not in seen:
+            raise (seen or [NotApplicable("it was asked nothing")])[0]
+        return None
 
     def _unless_by_design(self, subject, case, failure):
         if self.of == "step":  # no design excuses a cache
@@ -185,13 +261,14 @@ class Law:
             why = f"its design has no answer: {theirs.got}"
             # What differs from itself, where nothing is due, does not hold.
             return NotApplicable(why) if failure.expected is ANSWER else Unanswered(why)
-        if self.places and any(design.moves for design in subject.designs):
-            return NotApplicable(f"{subject.designs[0]!r} gives it other scores")
-        return EXCUSED
+        moving = next((design for design in subject.designs if design.moves), None)
+        if self.places and moving:
+            return NotApplicable(f"{moving!r} gives it other scores")
+        return ByDesign()
 
     def breaks(self, subject: Subject) -> bool:
         with contextlib.suppress(NotApplicable):
-            return self.search(subject) not in (None, EXCUSED)
+            return self.search(subject) is not None
         return False
 
     def with_correct(self, subject, case, failure):
@@ -202,10 +279,13 @@ class Law:
         correct = COMPARED.get(failure.where) if passes else None
         if correct is None or np.shape(correct) != np.shape(failure.expected):
             return failure
-        return differs(correct, failure.got, failure.where) or failure
+        if shown := differs(correct, failure.got, failure.where):
+            return shown
+        other = f"{failure.where}\nthe answer to compare with; the other is correct"
+        return differs(correct, failure.expected, other.strip()) or failure
 
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
-        """Set to 0 what the failure does not need: whole rows first, then entries.
+        """Set to 0 what the failure does not need: sequences, rows, then entries.
 
         What is left is of the same kind, visible, and passed by correct attention.
         """
@@ -216,8 +296,9 @@ class Law:
         tries = SHRINKS if subject.own is None else SHRINKS // 5
         arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
         arrays = {x: y for x, y in arrays.items() if y.dtype.kind == "f"}
-        for axes, (name, x) in itertools.product((1, 0), arrays.items()):
-            for index in np.ndindex(x.shape[: x.ndim - axes]):
+        for axes, (name, x) in itertools.product((3, 2, 1, 0), arrays.items()):
+            fits = axes < max(x.ndim, 2)
+            for index in np.ndindex(x.shape[: x.ndim - axes]) if fits else ():
                 if tries == 0 or not np.any(case[name][index]):
                     continue
                 tries -= 1
@@ -275,7 +356,7 @@ def law(
 ) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
     """Make the function below it the judge of a `Law`, and its name the slug.
 
-    Without `cases` its arguments are drawn by their names, see `mha.laws.draw.by_name`.
+    Without `cases` its arguments are drawn by their names, see `by_name`.
     """
     facts = {x: values.pop(x) for x in [*values] if x in Law.__dataclass_fields__}
 

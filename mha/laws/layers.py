@@ -5,10 +5,21 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, fitted, numbers, open_mask, qkv
-from mha.laws.judge import TOLERANCE, Failure, differs, law, right
+from mha.laws.judge import (
+    SIZES,
+    TOLERANCE,
+    Failure,
+    Size,
+    differs,
+    fitted,
+    law,
+    numbers,
+    open_mask,
+    qkv,
+    right,
+)
 from mha.laws.masks import among_tokens, last_sees_nothing, past, tokens_under
-from mha.laws.stack import Drawn
+from mha.laws.stack import drawn_for
 from mha.laws.subject import FOUR
 from mha.laws.words import NotApplicable
 
@@ -26,7 +37,7 @@ def matrices(rng, sizes, names=FOUR, integers=True):
 
 def weights_for(subject, seed=0):
     if subject.kind == "encoder":
-        return Drawn(seed, subject.sizes)
+        return drawn_for(subject.sizes, seed)
     return [matrices(np.random.default_rng(seed), subject.sizes)]
 
 
@@ -291,7 +302,7 @@ def reference_cases(rng, subject):
         masks = [{"mask": mask} for mask in (open_mask(rng, 5, 5), row)]
         more = [{}, {"is_causal": True}, *masks]
         if subject.kind == "encoder":
-            case["layers"] = Drawn(rng.integers(1000), sizes)
+            case["layers"] = drawn_for(sizes, rng.integers(1000))
         else:
             case |= matrices(rng, sizes)
             others = numbers(rng, *front, 7, sizes.width)

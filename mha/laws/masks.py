@@ -4,8 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from mha.laws.draw import SIZES, Size, numbers, rows
-from mha.laws.judge import Failure, differs, law, weights_of
+from mha.laws.judge import SIZES, Failure, Size, differs, law, numbers, rows, weights_of
 from mha.laws.words import NotApplicable
 
 
@@ -62,7 +61,7 @@ def constant_values_stay(subject, Q, K, v, mask=None):
 def variance_cases(rng, subject):
     # A module has heads of one width.
     own = subject.own and subject.own.d_k
-    for d_k, n in ((own, 8), (own, 32)) if own else ((16, 8), (16, 128), (64, 8)):
+    for d_k, n in ((own, 8), (own, 32)) if own else ((16, 8), (64, 128), (64, 8)):
         yield {"d_k": d_k, "n": n, "seed": int(rng.integers(1000))}
 
 
@@ -76,7 +75,8 @@ def scores_keep_unit_variance(subject, d_k, n, seed):
     rng, squares, free = np.random.default_rng(seed), 0.0, 0
     # The first head of two: a layer is wider than its heads.
     heads = min(2, subject.sizes.heads)
-    for _ in range(1024 // (n * n) + 1):
+    # Of 500 scores, the standard deviation is right within 4 %.
+    for _ in range(512 // (n * n) + 1):
         Q, K = rng.standard_normal((2, n, d_k))
         A = subject.attend(Q, K, np.eye(n), heads=heads)[:, :n]
         # What a causal mask or a window hides has no score.

@@ -11,7 +11,6 @@ import numpy as np
 from mha.laws.stack import Stack
 from mha.laws.subject import (
     FOUR,
-    PADDING,
     Broke,
     Called,
     Layer,
@@ -175,7 +174,7 @@ def count_heads(module: Any) -> int:
     return next((x for x in told if type(x) is int and x > 0), 0)
 
 
-def lent_layer(module: Any, said: Conventions, run: Any = None) -> Lent:
+def lent_layer(module: Any, said: Conventions, run: Any) -> Lent:
     slots, heads = attention_places(module), said.n_heads or count_heads(module)
     if not heads:
         name = type(module).__name__
@@ -190,8 +189,7 @@ def lent_layer(module: Any, said: Conventions, run: Any = None) -> Lent:
                 f"its {key} is {shape}, where {due} is due for {heads} "
                 f"heads and d_model = {width}; {GIVE}"
             )
-    sizes = Sizes(width, heads, groups)
-    return Lent(module, slots, sizes, run(module) if run else module)
+    return Lent(module, slots, Sizes(width, heads, groups), run)
 
 
 def lent_encoder(module: Any, run: Any) -> Lent:
@@ -207,7 +205,7 @@ def lent_encoder(module: Any, run: Any) -> Lent:
     heads = count_heads(part_of(layers[0], "attention"))
     hidden, width = slots[0, "W_1"][0].shape
     sizes = Sizes(width, heads, heads, hidden, len(layers))
-    return Lent(module, slots, sizes, run(module) if run else module)
+    return Lent(module, slots, sizes, run)
 
 
 def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
@@ -227,49 +225,25 @@ def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
     return subject
 
 
-class TorchLayer(Layer):
-    padding_name = PADDING  # it is known what True means there
+def as_torch_reads(attention: Any, run: Any) -> Callable[..., Any]:
+    """Return how a layer of torch.nn is called: a batch, and a mask for each head."""
 
-
-def run_attention(module: Any) -> Callable[..., Any]:
-    """Return how torch.nn.MultiheadAttention is called: True hides in its masks."""
-
-    def run(X, key=None, value=None, attn_mask=None, **options):
-        if PADDING in options:
-            options[PADDING] = ~options[PADDING]
+    def call(X, key=None, value=None, attn_mask=None, mask=None, **options):
         tokens = X, X if key is None else key, X if value is None else value
+        mask = attn_mask if mask is None else mask
+        if mask is not None:
+            alike = mask.shape[:2] == (1, 1)
+            front = (1, 1) if alike else (len(X), attention.num_heads)
+            mask = mask.broadcast_to(*front, X.shape[1], tokens[1].shape[1])
+            mask = mask[0, 0] if alike else mask.flatten(0, 1)
+        # PyTorch takes its fast path only when query, key and value are one object.
+        given = {id(x): x for x in tokens}
+        if not attention.batch_first:
+            given = {key: x.transpose(0, 1) for key, x in given.items()}
+        Y, *weights = results_in(run(*(given[id(x)] for x in tokens), mask, **options))
+        return Y if attention.batch_first else Y.transpose(0, 1), *weights
 
-        def attend(Q, K, V, mask):
-            return module(Q, K, V, attn_mask=mask, **options)
-
-        return _as_torch_reads(module, attend, tokens, attn_mask)
-
-    return run
-
-
-def run_encoder(module: Any) -> Callable[..., Any]:
-    attention = next(iter(getattr(module, "layers", [module]))).self_attn
-    return lambda X, mask=None: _as_torch_reads(attention, module, [X], mask)
-
-
-def _as_torch_reads(attention, run, tokens, mask):
-    """Run a layer of torch.nn: it gets a batch, and a mask that is True if hidden."""
-    X, single = tokens[0], tokens[0].ndim == 2
-    if mask is not None:
-        shape: tuple[int, ...] = X.shape[-2], tokens[-1].shape[-2]
-        if mask.ndim > 2:
-            shape = X.shape[0], attention.num_heads, *shape
-        mask = mask.broadcast_to(shape).reshape(-1, *shape[-2:])
-        # Numbers are handed over as they are.
-        mask = ~mask if "bool" in str(mask.dtype) else mask
-        mask = mask[0] if len(mask) == 1 else mask
-    # PyTorch takes its fast path only when query, key and value are one object.
-    laid_out = {id(x): x.unsqueeze(0) if single else x for x in tokens}
-    if not attention.batch_first:
-        laid_out = {key: x.transpose(0, 1) for key, x in laid_out.items()}
-    Y, *weights = results_in(run(*(laid_out[id(x)] for x in tokens), mask))
-    Y = Y if attention.batch_first else Y.transpose(0, 1)
-    return Y[0] if single else Y, *weights
+    return call
 
 
 def as_module(called: Called, said: Conventions) -> list[Subject]:
@@ -285,19 +259,24 @@ def as_module(called: Called, said: Conventions) -> list[Subject]:
     first = next(iter(getattr(target, "layers", ())), target)
     theirs = isinstance(first, nn.TransformerEncoderLayer)
     if theirs or (ours and isinstance(first, ours.EncoderLayer)):
-        lent = lent_encoder(target, run_encoder if theirs else None)
+        run = target
         if theirs:
-            # What True means in the masks of torch.nn is known.
+            run = as_torch_reads(first.self_attn, lambda X, K, V, mask: target(X, mask))
             called = called._replace(accepts=frozenset({"src", "mask", "training"}))
-            said = replace(said, mask_true=None)
-        stack = Stack(called._replace(target=lent), many=hasattr(target, "layers"))
+            said = replace(said, mask_true="hide")
+        lent, many = lent_encoder(target, run), hasattr(target, "layers")
+        stack = Stack(called._replace(target=lent), int(theirs), many)
         parts = [called._replace(target=x) for x in getattr(target, "layers", ())]
         stack.parts = lambda: [as_module(part, said)[0] for part in parts]
         return [settled(stack, lent, said)]
     if isinstance(target, nn.MultiheadAttention):
-        lent = lent_layer(target, said, run_attention)
+
+        def attend(Q, K, V, mask, **options):
+            return target(Q, K, V, attn_mask=mask, **options)
+
+        lent = lent_layer(target, said, as_torch_reads(target, attend))
         called = called._replace(target=lent, accepts=called.accepts - {"is_causal"})
-        return [settled(TorchLayer(called, 1), lent, replace(said, mask_true=None))]
+        return [settled(Layer(called, 1), lent, replace(said, mask_true="hide"))]
     four = FOUR[3:] if any(hasattr(target, x) for x in FUSED) else FOUR
     missing = [x for x in four if not isinstance(part_of(target, x), nn.Linear)]
     if missing:
@@ -306,7 +285,7 @@ def as_module(called: Called, said: Conventions) -> list[Subject]:
             "have four torch.nn.Linear named W_Q, W_K, W_V, W_O (or q_proj …, to_q …, "
             f"or one qkv); {name} has no {', '.join(missing)}; {GIVE}"
         )
-    lent = lent_layer(target, said)
+    lent = lent_layer(target, said, target)
     if lent.sizes.groups != lent.sizes.heads:
         said = Conventions(n_kv_heads=lent.sizes.groups).joined(said)
     # A batch in front comes first: without it some answer, and mean something else.

@@ -93,7 +93,7 @@ class Finding:
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
         # No line breaks within a shape.
-        shapes = textwrap.fill(re.sub(r", (?=\d)", ",\xa0", self.shapes), ROW)
+        shapes = textwrap.fill(re.sub(r" (?=[\d(])", "\xa0", self.shapes), ROW)
         shown |= {"where": self.why, "layer": self.setup}
         shown["shapes"] = shapes.replace("\xa0", " ")
         shown["seed"] = self.example.get("seed", self.seed)
@@ -197,11 +197,15 @@ class Report:
         return self.holds
 
     def __repr__(self) -> str:
-        told = sorted(self._blocks, key=_rank)
-        rest = "\n".join(f"✗ {f.law.name}: {f.law.slug}" for f, _ in told[IN_FULL:])
-        parts = [*self._opening(), *(text for _, text in told[:IN_FULL]), rest]
-        parts += [self.likely, self.hinted, self._again(told), *self._rest()]
-        return "\n\n".join(filter(None, parts))
+        return "\n\n".join(filter(None, [*self._told(), *self._rest()]))
+
+    def _told(self):
+        found = sorted(self._blocks, key=_rank)
+        rest = "\n".join(f"✗ {f.law.name}: {f.law.slug}" for f, _ in found[IN_FULL:])
+        warnings = (textwrap.fill(_warning(x), WIDTH) for x in self.unread)
+        blocks = (block for _, block in found[:IN_FULL])
+        yield from (self.title, *warnings, *blocks, rest, self.likely, self.hinted)
+        yield self._again(found)
 
     @property
     def title(self) -> str:
@@ -212,27 +216,15 @@ class Report:
 
     @property
     def complaint(self) -> str:
-        """What `assert_lawful` says: what broke and the most telling example."""
+        """What `assert_lawful` says: the report, as far as something is wrong."""
         if self.holds and not self.unread:
             return ""
-        parts = [self.title]
-        for verdict in ("broken", "raised"):
-            if slugs := self._slugs(verdict):
-                parts.append(textwrap.fill(f"{verdict}: {', '.join(slugs)}", ROW))
-        parts = ["\n".join(parts), *self._opening()[1:]]
-        if not any(f.holds is not None for f in self.findings):
-            parts.append("\n    ".join(["no law could be asked:", *self.unasked]))
-        if self._blocks:
-            parts += [min(self._blocks, key=_rank)[1], self.likely, self.hinted]
-        if len(self._blocks) > 1:
-            parts.append("all of it: print(laws.check(...))")
-        return "\n\n".join(filter(None, parts))
+        asked = any(f.holds is not None for f in self.findings)
+        none = "" if asked else "\n    ".join(["no law could be asked:", *self.unasked])
+        return "\n\n".join(filter(None, [*self._told(), none]))
 
     def _slugs(self, verdict):
         return [f.law.slug for f in self.findings if f.verdict == verdict]
-
-    def _opening(self):
-        return [self.title, *(textwrap.fill(_warning(x), WIDTH) for x in self.unread)]
 
     @property
     def failures(self) -> list[str]:

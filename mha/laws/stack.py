@@ -18,10 +18,10 @@ VECTORS = "b_2 b_Q b_K b_V b_O gain_1 bias_1 gain_2 bias_2".split()
 LOUD = "W_Q W_K W_V b_Q b_K b_V W_1 b_1".split()  # may stay where nothing is written
 
 
-def encoder_weights(
-    seed: int, n_layers: int = 1, d_model: int = SMALL.width, d_ff: int = SMALL.hidden
-) -> list[Weights]:
+class encoder_weights(list[Weights]):
     """Draw the weights of a small encoder, as `mha.encoder` takes them.
+
+    They print as the call that draws them.
 
     Parameters
     ----------
@@ -33,32 +33,32 @@ def encoder_weights(
     >>> encoder_weights(seed=0)[0]["W_1"].shape
     (6, 7)
     """
-    return Drawn(seed, Sizes(d_model, hidden=d_ff, depth=n_layers))
 
-
-class Drawn(list[Weights]):
-    """Weights of an encoder, which print as the call that draws them."""
-
-    def __init__(self, seed: int, sizes: Sizes = SMALL) -> None:
-        width, *_, hidden, depth = sizes
-        rng = np.random.default_rng(seed)
-        shapes: dict[str, Any] = dict.fromkeys(FOUR, (width, width))
-        shapes |= {"W_1": (width, hidden), "W_2": (hidden, width), "b_1": (hidden,)}
-        shapes |= dict.fromkeys(VECTORS, (width,))
+    def __init__(
+        self, seed: int, n_layers: int = 1, d_model: int = 6, d_ff: int = 7
+    ) -> None:
+        rng, sizes = np.random.default_rng(seed), (d_model, d_ff)
+        shapes: dict[str, Any] = dict.fromkeys(FOUR, (d_model, d_model))
+        shapes |= {"W_1": sizes, "W_2": sizes[::-1], "b_1": (d_ff,)}
+        shapes |= dict.fromkeys(VECTORS, (d_model,))
         # Matrices of any width give numbers of the same size.
-        size = 2 * (width / SMALL.width) ** 0.5
-        for _ in range(depth):
+        size = 2 * (d_model / SMALL.width) ** 0.5
+        for _ in range(n_layers):
             drawn = {name: rng.standard_normal(x) / size for name, x in shapes.items()}
             # A gain near 0 would hide what the norm did.
             drawn |= {x: 1 + abs(drawn[x]) for x in ("gain_1", "gain_2")}
             self.append({name: W.round(1) for name, W in drawn.items()})
         self.call = f"laws.encoder_weights(seed={seed}"
-        self.call += f", n_layers={depth}" if depth > 1 else ""
-        if (width, hidden) != (SMALL.width, SMALL.hidden):
-            self.call += f", d_model={width}, d_ff={hidden}"
+        self.call += f", n_layers={n_layers}" if n_layers > 1 else ""
+        if sizes != (SMALL.width, SMALL.hidden):
+            self.call += f", d_model={d_model}, d_ff={d_ff}"
 
     def __repr__(self) -> str:
         return f"{self.call})"
+
+
+def drawn_for(sizes: Sizes, seed: int = 0) -> list[Weights]:
+    return encoder_weights(seed, sizes.depth, sizes.width, sizes.hidden)
 
 
 class Facts(NamedTuple):
@@ -121,7 +121,7 @@ class Stack(Subject):
         # The first token has so little variance that ε shows.
         X = np.random.default_rng(1).standard_normal((2, self.sizes.width))
         X[0] /= 500
-        drawn = Drawn(0, self.own or SMALL)
+        drawn = drawn_for(self.own or SMALL)
         layers = [self.with_places(w, X.dtype) for w in drawn]
         pre, last = self.settings.get("norm_first"), self.said.final_norm
         firsts = [False, True] if pre is None else [pre]
@@ -143,7 +143,7 @@ class Stack(Subject):
         """Run all of it on tokens of its width, which ask, are asked and answer."""
         if not (Q is K is V):
             raise NotApplicable("norms stand around its attention: check that alone")
-        X, drawn = Q, Drawn(0, self.sizes)
+        X, drawn = Q, drawn_for(self.sizes)
         self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))
         layers = [self.with_places(w, X.dtype) for w in drawn]

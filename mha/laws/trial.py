@@ -111,7 +111,7 @@ def check(
                 known = {x: Finding(x, None, why=why, seed=seed) for x in asked} | known
                 break
     findings = tuple(known[law] for law in asked)
-    tried = {name: sorted(x, key=str) for name, x in subject.trace.items()}
+    tried: Any = {name: sorted({*map(str, x)}) for name, x in subject.trace.items()}
     tried["lengths"] = sorted(subject.trace["lengths"])
     tried["said"] = in_code(subject.said.said())
     if any(f.declared and f.law not in declared for f in findings):

@@ -84,8 +84,6 @@ class Steps:
             return self.library
         if x is mha:
             return self
-        if isinstance(x, dict):
-            return {name: self.of(value) for name, value in x.items()}
         if not isinstance(x, FunctionType) or not x.__module__.startswith("mha."):
             return x
         if x.__name__ == "gelu" and self.library is not np:
@@ -146,9 +144,6 @@ class InTorch:
     def copy(self, x):
         return x.clone()
 
-    def repeat(self, x, n, axis):
-        return x.repeat_interleave(n, axis)
-
     def ravel(self, x, order):
         return (x.mT if x.mT.is_contiguous() else x).reshape(-1)
 
@@ -173,7 +168,7 @@ def join_masks(mask, causal):
 
 def share_heads(x, n_heads):
     """Return a copy of its keys for every query head; neighbours share theirs."""
-    return np.repeat(x, n_heads // x.shape[-3], axis=-3)
+    return x[..., np.arange(n_heads) * x.shape[-3] // n_heads, :, :]
 
 
 def mask_of(mask, is_causal, Q, K):

@@ -9,19 +9,11 @@ import json
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("sklearn")
 
 import torch
 
 import mha
-from _data import (
-    cost,
-    learned,
-    masks_elsewhere,
-    trained_positions,
-    two_dragons,
-    warm_up,
-)
+from _data import cost, learned, masks_elsewhere, trained_positions, two_dragons
 from _data.training import FOLDER, stored, text_of
 from _data.wrong_attention import MEMBERS, STEPS
 from _data.wrong_attention import TASKS as TASKS_OF_12
@@ -34,7 +26,6 @@ CURVES = [f"curve {way}" for way in trained_positions.WAYS[2:]]
 WAYS = [f"{way}, n = {n}" for way in cost.WAYS for n in cost.sizes_of(way)]
 WHOLE = {  # the entries of each table, and how many runs an entry holds
     "two_dragons": (list(two_dragons.cells()), 5),
-    "warm_up": (list(warm_up.cells()), 3),
     "trained_positions": ([*TASKS, *CURVES, "reverse turned, longer"], 5),
     "cost": (["where", *WAYS], None),
     "masks_elsewhere": (["versions", *masks_elsewhere.LIBRARIES], None),
@@ -42,10 +33,6 @@ WHOLE = {  # the entries of each table, and how many runs an entry holds
     "wrong_attention": ([*TASKS_OF_12], None),
     "cards": (["exam", "late", "wide head"], None),
 }
-
-
-def generator():
-    return torch.Generator().manual_seed(0)
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -56,7 +43,7 @@ def test_a_table_holds_what_its_script_yields(name):
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
 
 
-@pytest.mark.parametrize("name", [*WHOLE, "digits"])
+@pytest.mark.parametrize("name", [*WHOLE, "digits", "warm_up"])
 def test_a_table_has_the_layout_of_all(name):
     text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
     assert text == text_of(json.loads(text)) + "\n"

@@ -9,7 +9,7 @@ from tests.book.load import ROOT
 
 HIDDEN = [
     "no_scale:width:64",
-    "mask_ignored:length:300",
+    "mask_ignored:length:600",
     "softmax_over_queries:batch:20",
 ]
 GOOD = """
@@ -24,11 +24,11 @@ def known_weights(attend):
             return False
     return True
 def hidden_keys_do_not_matter(attend):
-    Q, K, V = drawn(3, 320, 4)
-    mask = np.arange(320) < 290
-    before = attend(Q, K, V, np.tile(mask, (320, 1)))
-    K[290:], V[290:] = 9, 9
-    return np.allclose(before, attend(Q, K, V, np.tile(mask, (320, 1))), atol=1e-5)
+    K, V = drawn(2, 640, 4)
+    Q, mask = K[:3], np.tile(np.arange(640) < 590, (3, 1))
+    before = attend(Q, K, V, mask)
+    K[590:], V[590:] = 9, 9
+    return np.allclose(before, attend(Q, K, V, mask), atol=1e-5)
 def rows_sum_to_one(attend):
     Q, K = drawn(2, 24, 5, 4)
     return np.allclose(attend(Q[..., :3, :], K, np.ones((24, 5, 1))), 1, atol=1e-5)
@@ -40,6 +40,7 @@ LAWS = {
     "eve_finn": "my_laws = [lambda attend: False]",
     "gus_hal": "import numpy as np\nmy_laws = [lambda attend: np.exp(1)]",
 }
+OUTSIDE = "import numpy as np\nnp.testing.assert_(True)\nnp.savetxt('found.json', [1])"
 REFUSED = {
     "from mha import softmax": "uses from mha",
     "np.exp(1)": "uses exp",
@@ -74,10 +75,14 @@ def test_a_pair_gets_the_line_that_the_page_for_teachers_shows(tmp_path, capsys)
     assert [x.split("  ", 1) for x in shown.splitlines()] == [*map(list, LINES.items())]
 
 
-def test_a_file_that_does_not_end_is_stopped(tmp_path, capsys):
+def test_a_file_that_does_not_end_or_writes_a_file_is_refused(tmp_path, capsys):
     (tmp_path / "endless.py").write_text("while True:\n    pass", encoding="utf-8")
-    trial.main([str(tmp_path), "--hidden", *HIDDEN, "--seconds", "1"])
-    assert capsys.readouterr().out == "endless  refused did not end within 1 seconds\n"
+    (tmp_path / "writes.py").write_text(OUTSIDE, encoding="utf-8")
+    trial.main([str(tmp_path), "--hidden", *HIDDEN, "--seconds", "20"])
+    assert capsys.readouterr().out == (
+        "endless  refused did not end within 20 seconds\n"
+        "writes  refused PermissionError: a law may not use open\n"
+    )
 
 
 @pytest.mark.parametrize("source", REFUSED)

@@ -28,13 +28,6 @@ def jacobian_by_einsum(s):
     return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
 
 
-def doubling_by_repeat(attend):
-    rng = np.random.default_rng(3)
-    Q, K, V = (rng.normal(size=(n, 3)) for n in (2, 5, 5))
-    gap = attend(Q, K.repeat(2, 0), V.repeat(2, 0)) - attend(Q, K, V)
-    return abs(gap).max() < 1e-9
-
-
 def masks_by_torch(S, mask):
     S, mask = torch.from_numpy(S), torch.from_numpy(mask)
     return S.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num(0.0)
@@ -56,19 +49,8 @@ def attention_by_einsum(Q, K, V):
     return np.einsum("ij,jb->ib", A, V)
 
 
-def by_torch_permutation(attend):
-    torch.manual_seed(1)
-    Q, K, V = (torch.randn(s, 3).numpy() for s in (2, 7, 7))
-    order = torch.randperm(7).numpy()
-    return bool(np.abs(attend(Q, K[order], V[order]) - attend(Q, K, V)).max() < 1e-5)
-
-
 def by_normal_equations(outputs, contents, new_outputs):
     return new_outputs @ np.linalg.solve(outputs.T @ outputs, outputs.T @ contents)
-
-
-def winner_takes_all(contents):
-    return np.eye(2)[contents.argmax(1)], 1
 
 
 def multi_head_by_einsum(X, W_Q, W_K, W_V, W_O, n_heads, mask):
@@ -84,35 +66,10 @@ def positions_by_complex_numbers(n, d_model):
     return np.stack([z.imag, z.real], axis=-1).reshape(n, d_model)
 
 
-def by_undoing(model):
-    """Shuffle, and put the outputs back with the inverse order."""
-    X = np.random.default_rng(1).normal(size=(7, 4))
-    order = np.array([2, 4, 6, 0, 1, 3, 5])
-    back = np.argsort(order)
-    return bool(np.abs(model(X[order])[back] - model(X)).max() > 1e-9)
-
-
-def norm_of_torch(x, gain, bias, eps):
-    x, gain, bias = map(torch.from_numpy, (x, gain, bias))
-    return torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
-
-
 def loop(X, attend, feed, norm_1, norm_2, norm_first):
     for part, norm in ((attend, norm_1), (feed, norm_2)):
         X = X + part(norm(X)) if norm_first else norm(X + part(X))
     return X
-
-
-def alone(norm):
-    x = np.random.default_rng(3).normal(size=(3, 2, 7))
-    return all(np.allclose(norm(x[[b]])[0], norm(x)[b]) for b in range(3))
-
-
-def by_recursion(numbers, fails, k=0):
-    if k == len(numbers):
-        return numbers
-    attempt = np.where(np.arange(len(numbers)) == k, 0, numbers)
-    return by_recursion(attempt if fails(attempt) else numbers, fails, k + 1)
 
 
 def with_a_reference(attend):
@@ -145,7 +102,6 @@ WAYS = {
     "softmax.stable_softmax": (softmax_by_logarithms,),
     "softmax.temperature_for": (temperature_by_logarithms,),
     "softmax.softmax_jacobian": (jacobian_by_einsum,),
-    "scale.doubling_law": (doubling_by_repeat,),
     "masks.causal_row": ([0.22, 0.67, 0.11, 0], np.array([2, 6, 1, 0]) / 9),
     "masks.safe_masked_softmax": (masks_by_torch,),
     "masks.batch_mask": (lambda lengths: ~borrowed(lengths),),
@@ -157,9 +113,7 @@ WAYS = {
             X, W_Q, W_K, W_V, np.eye(W_V.shape[1]), 1
         ),
     ),
-    "attention.key_order_law": (by_torch_permutation,),
     "why_heads.rebuild": (by_normal_equations,),
-    "why_heads.break_the_theorem": (winner_takes_all,),
     "split.strides_of_heads": (
         torch.zeros(2, 5, 12).unflatten(-1, (3, 4)).transpose(1, 2).stride(),
     ),
@@ -177,11 +131,7 @@ WAYS = {
         lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,
         lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1) * torch.from_numpy(mask),
     ),
-    "positions.tells_order": (by_undoing,),
-    "encoder_layer.normalise_tokens": (norm_of_torch,),
     "encoder_layer.wire_layer": (loop,),
-    "encoder_layer.batch_law": (alone,),
-    "laws.shrink": (by_recursion,),
     "long.long_text_law": (with_a_reference,),
     "since_2017.rotate": (since_2017_by_complex_numbers,),
     "since_2017.far_keys_law": (as_a_test,),

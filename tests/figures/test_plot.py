@@ -14,8 +14,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import matplotlib as mpl
-
 import figures
 from figures.scene import LIGHT, Scene, picture
 from figures.view import View
@@ -51,7 +49,7 @@ every_picture = pytest.mark.parametrize("name", PICTURES)
 
 @cache
 def drawn_once(name):
-    return PICTURES[name](f"{SAYS} {name}.")
+    return PICTURES[name](f' Weights "a" & <b>: é, {name}. ')
 
 
 def place(picture, word):
@@ -74,8 +72,7 @@ def opacities(picture, role):
 
 @every_picture
 def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
-    alt = 'Weights "a" & <b>: é.'
-    drawn = PICTURES[name](f"  {alt} ")
+    alt, drawn = f'Weights "a" & <b>: é, {name}.', drawn_once(name)
     root = ET.fromstring(drawn.svg)
     assert (root.get("role"), root.get("aria-label")) == ("img", alt)
     bundle = drawn._repr_mimebundle_()
@@ -84,16 +81,9 @@ def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("nothing", ["", "  "])
-def test_a_picture_without_alt_text_is_refused(nothing):
+def test_a_picture_without_alt_text_is_refused():
     with pytest.raises(ValueError, match="alt must say in one sentence"):
-        figures.heatmap(A, alt=nothing)
-
-
-@pytest.mark.parametrize("name", ["large", "lines", "scene"])
-def test_a_picture_is_drawn_the_same_every_time(name):
-    again = PICTURES[name](drawn_once(name).alt)
-    assert (drawn_once(name).svg, drawn_once(name).png) == (again.svg, again.png)
+        figures.heatmap(A, alt="  ")
 
 
 @every_picture
@@ -120,26 +110,6 @@ def test_pictures_share_a_page_without_sharing_ids():
     assert len(everything) == len(set(everything)) > 0
     for ids, drawn in zip(own, map(drawn_once, PICTURES), strict=True):
         assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', drawn.svg)) == set(ids)
-
-
-def test_the_settings_of_the_reader_neither_change_nor_matter():
-    with mpl.rc_context(
-        {"font.size": 30, "xtick.major.size": 90, "svg.fonttype": "path"}
-    ):
-        before = dict(mpl.rcParams)
-        for name in ("heatmap", "lines"):
-            drawn = drawn_once(name)
-            assert PICTURES[name](drawn.alt).svg == drawn.svg
-        assert dict(mpl.rcParams) == before
-
-
-def test_drawing_needs_no_pyplot():
-    code = (
-        "import sys, figures; figures.bars([1], ['a'], alt='x.'); "
-        "sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-    book = Path(figures.__file__).parents[1]
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=book)
 
 
 # ------------------------------------------------------------------ maps
@@ -227,9 +197,8 @@ def test_a_plain_map_has_alt_text_for_its_image_and_refuses_to_go_without():
     assert shown["text/plain"] == repr(drawn) == f"Picture: {SAYS}"
     assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
     assert about == {"image/png": {"alt": SAYS}}
-    for nothing in ("", "  ", None):
-        with pytest.raises(ValueError, match="alt must say in one sentence"):
-            plot.heatmap(A, alt=nothing)
+    with pytest.raises(ValueError, match="alt must say in one sentence"):
+        plot.heatmap(A, alt=None)
 
 
 def test_queries_are_rows_keys_are_columns_and_cells_hold_their_numbers():

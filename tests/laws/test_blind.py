@@ -31,6 +31,11 @@ def values_of_all(Q, K, V, mask=None):
     return np.einsum("bqk,ckd->bqd", weights(Q, K, mask), V)
 
 
+def keys_of_the_first(Q, K, V, mask=None):
+    """Only without heads: four axes go another way."""
+    return weights(Q, K[:1] if K.ndim == 3 else K, mask) @ V
+
+
 def first_length_for_all(Q, K, V, valid_lens=None):
     _b, _n, _d = Q.shape
     if valid_lens is None:
@@ -255,6 +260,7 @@ PADDING = {"mask_true": "attend", "mask_shape": "bk"}
 CROSSED = "… rows_sum_to_one output_in_hull"
 ROWS = [
     (values_of_all, {}, "… batches_and_heads_stay_apart"),
+    (keys_of_the_first, {}, "batches_and_heads_stay_apart"),
     (first_length_for_all, {}, "… batch_masks_reach_their_own"),
     (length_off_by_one, {}, "… padding_changes_nothing"),
     (mask_of_the_first_keys, {}, "every_length_alike"),

@@ -93,8 +93,9 @@ def test_tables_of_float32_are_no_mistake():
 
 
 def attention(
-    bend=lambda S: S, near=10**6, extra=None, norm=False, largest=True, keep=10**6
-):
+    bend=lambda S: S, near=10**6, extra=None, norm=False, largest=True, keep=10**6,
+    shared=True,
+):  # fmt: skip
     def run(Q, K, V, mask=None):
         if norm:
             Q, K = (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) for x in (Q, K))
@@ -103,7 +104,8 @@ def attention(
         seen = abs(i - j) < near if mask is None else (abs(i - j) < near) & mask
         S = np.where(seen, S, -np.inf)
         S = np.where(S >= np.sort(S, -1)[..., -keep:][..., :1], S, -np.inf)
-        top = S.max(-1, keepdims=True, initial=-1e300 if extra is None else extra)
+        least = -1e4 if extra is None or not shared else extra
+        top = S.max(-1, keepdims=True, initial=least)
         E = np.exp(S - (top if largest else 0))
         rest = 0 if extra is None else np.exp(extra - (top if largest else 0))
         total = E.sum(-1, keepdims=True) + rest
@@ -128,7 +130,8 @@ def sloped(first):
 DESIGNS = {
     "window(4)": ("window_ends_where_it_says", {"near": 4}, [{"near": 5}, {"near": 3}]),
     "sink(0.7)": ("sink_takes_its_share", {"extra": 0.7},
-                  [{"extra": 0.7, "largest": False}, {"extra": 0.0}, {}]),
+                  [{"extra": 0.7, "largest": False}, {"extra": 0.7, "shared": False},
+                   {"extra": 0.0}, {}]),
     "qk_norm()": ("lengths_of_queries_do_not_count", {"norm": True}, [{}]),
     "soft_cap(5.0)": (
         "scores_stay_below_the_cap", {"bend": lambda S: 5 * np.tanh(S / 5)},
@@ -182,6 +185,9 @@ def test_a_cache_is_asked_token_by_token():
     def run(X, weights, n_heads, is_causal=False):
         return mha.multi_head_attention(X, **weights, n_heads=n_heads, is_causal=True)
 
+    def with_a_mask(X, weights, n_heads, mask=None):
+        return mha.multi_head_attention(X, **weights, n_heads=n_heads, mask=mask)
+
     def stepwise(X, weights, n_heads, late=0):
         rows = range(1, X.shape[-2] + 1)
         three = (run(X[max(0, t - 2 * late - 1) * late : t], weights, n_heads)
@@ -196,14 +202,41 @@ def test_a_cache_is_asked_token_by_token():
         adapter = laws.Adapter(run, step=step, causal="built in")
         assert laws.check(adapter, [law]).holds is holds
         assert laws.check(adapter, [law], design="window(99)").holds is holds
+        # Where is_causal is unknown, the mask of the past does.
+        masked = laws.Adapter(with_a_mask, step=step)
+        assert laws.check(masked, [law]).holds is holds
 
 
 @pytest.mark.parametrize(
-    "given", ["rotary(", "spiral()", "window(w)", 3, [laws.rotary]]
-)
-def test_what_is_no_design_is_refused(given):
-    with pytest.raises(ValueError, match="a design must be"):
+    ("given", "missing"),
+    [
+        ("rotary(", "was never closed|closing"), ("spiral()", "no design is called"),
+        ("rotary", r"write rotary\(\)"), ("sigmoid_gate()", "missing .* argument: 'W'"),
+        ("window(w)", "malformed"), (3, "got 3"), ([laws.rotary], r"in rotary\(…\)"),
+    ],
+)  # fmt: skip
+def test_what_is_no_design_is_refused_and_told_what_is_missing(given, missing):
+    with pytest.raises(ValueError, match=f"a design must be .*{missing}"):
         designs.as_designs(given)
+
+
+def test_what_a_design_makes_impossible_to_ask_is_not_counted():
+    placed = ["large_scores_stay_exact", "rising_scores"]
+    (why,) = laws.check(Llama(), placed, **LLAMA).unasked
+    assert why.endswith("gives it other scores")
+    tied = laws.check(
+        attention(keep=5), ["doubling_changes_nothing"], design="top_k(5)"
+    )
+    assert "its design has no answer: ValueError: two scores" in repr(tied)
+
+
+def test_numbers_of_a_design_are_not_printed():
+    gate = laws.sigmoid_gate(np.zeros((8, 8)))
+    text = repr(laws.check(Gated(), FEW[:1], design=gate))
+    assert "seed=0, design=design)" in text and "sigmoid_gate(W=…, b=0.0)" in text
+
+
+def test_a_design_of_the_attention_in_an_encoder_is_refused():
     with pytest.raises(ValueError, match="about attention"):
         laws.check(mha.encoder, design="rotary()")
 

@@ -154,6 +154,22 @@ def test_a_finding_says_which_weights_and_what_was_done_to_them():
     assert "where     W_O, W_2 and biases 0: the token normalised" in found
 
 
+def test_where_a_wrong_encoder_has_its_norms_is_told_as_far_as_it_is_known():
+    said = {"norm_first": True, "eps": 1e-6}
+    forgets = partial(mha.encoder, **said)
+    found = laws.check(forgets, laws.ENCODER, final_norm=True)
+    rows = {f.law.slug: f.why.splitlines()[0] for f in found.broken}
+    last = rows["silent_parts_pass_the_input_on"]
+    assert last.endswith("the token itself, and then the final norm")
+    assert "after the final norm" in rows["post_norm_normalises_rows"]
+
+    def strange(X, weights, n_heads):
+        return 3 * mha.encoder_layer(X, weights, n_heads, **said)
+
+    post_norm = laws.post_norm_normalises_rows.check(strange)
+    assert "where its norms are is not known" in post_norm.why
+
+
 def test_an_encoder_that_gives_no_answer_is_refused_with_its_message():
     def stub(X, layers, n_heads):
         raise NotImplementedError("to be written")

@@ -182,30 +182,15 @@ def test_a_right_layer_breaks_no_law_however_it_is_built(layer):
 def test_every_law_is_asked_of_a_layer_and_none_is_broken():
     report = laws.check(Attn(8, 2))
     assert broken(report) == []
-    assert "parameters_ignore_heads" in unasked(report)
-    assert any("give laws.check make=" in why for why in report.unasked)
+    assert "parameters_ignore_heads" not in unasked(report)
 
 
-def test_a_factory_is_asked_in_other_sizes():
-    asked = [*FEW, "parameters_ignore_heads"]
-    report = laws.check(
-        None, asked, make=lambda d_model, n_heads: Attn(d_model, n_heads)
-    )
-    assert broken(report) == unasked(report) == []
-    refused = laws.parameters_ignore_heads
-    with_two = laws.as_subject(None, make=lambda d_model, n_heads: Attn(8, 2))
-    why = "make(d_model=6, n_heads=1) returns another size"
-    assert refused.check(with_two).why == why
-
-
-def test_what_cannot_be_called_in_other_sizes_is_not_asked():
-    def stubborn(d_model, n_heads):
-        if d_model % 8:
-            raise ValueError("a multiple of 8")
-        return Attn(d_model, n_heads)
-
-    finding = laws.parameters_ignore_heads.check(laws.as_subject(None, make=stubborn))
-    assert finding.why == "make(d_model=6, n_heads=1): a multiple of 8"
+def test_weights_that_do_not_matter_are_counted_in_the_sizes_of_a_layer():
+    finding = laws.parameters_ignore_heads.check(tied(Attn(8, 2)))
+    assert (finding.expected, finding.got) == ("256", "192")
+    assert finding.why.endswith("weights with 2 heads, d_model = 8")
+    wide = laws.parameters_ignore_heads.check(Attn(66, 2))
+    assert wide.why == "17424 weights are too many to try"
 
 
 def test_heads_that_are_not_told_are_said():

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import mha
 from mha import laws, zoo
@@ -83,6 +84,29 @@ def test_a_wide_example_is_told_by_what_is_left_of_it():
     text = laws.report._text(zeros)
     assert text == "zeros of shape (16, 16), but 2 at [3, 5]"
     assert laws.report._text(zeros + 1) == "shape (16, 16), of which 256 are not 0"
+
+
+def test_what_was_tried_and_handed_over_is_told_in_short_lines_and_truly():
+    layer = torch.nn.MultiheadAttention(8, 2)
+    report = laws.check(layer, ["empty_rows_give_zero"])
+    assert max(map(len, repr(report).splitlines())) <= 88
+    assert "its matrices hold 1.41 Q, K and V" in repr(report)
+    one_length = laws.check(layer, [laws.parameters_ignore_heads])
+    assert "; 3 tokens;" in repr(one_length)
+
+
+def test_padding_is_compared_with_what_is_correct():
+    def forgets(Q, K, V, mask=None):
+        n = len(K) // 4 * 4 or len(K)
+        mask = mask if mask is None else mask[:, :n]
+        return mha.scaled_dot_product_attention(Q, K[:n], V[:n], mask)
+
+    finding = laws.padding_changes_nothing.check(forgets)
+    X = finding.example["X"]
+    correct = mha.scaled_dot_product_attention(X, X, X)
+    np.testing.assert_allclose(finding.expected, correct)
+    assert "the other is correct" in finding.why
+    assert not np.allclose(finding.got, correct, atol=1e-3)
 
 
 def test_an_error_is_told_once_with_its_place():

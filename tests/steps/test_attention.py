@@ -214,6 +214,8 @@ def test_axes_of_length_zero_are_axes_too(attend, is_causal, leading):
         Q, K = np.ones((*leading, n_q, d_k)), np.ones((*leading, n_k, d_k))
         V, mask = np.ones((*leading, n_k, d_v)), np.ones((*leading, 1, n_k), bool)
         Y = attend(Q, K, V, mask, is_causal=is_causal)
+        added = attend(Q, K, V, np.zeros(mask.shape), is_causal=is_causal)
+        np.testing.assert_array_equal(added, Y)
         assert Y.shape == (*leading, n_q, d_v)
         assert n_k or not Y.any()
     Q, K = np.ones((*leading, 1, 0)), np.ones((*leading, 2, 0))

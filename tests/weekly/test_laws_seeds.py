@@ -35,24 +35,6 @@ def one_by_one(Q, K, V, mask=None):
     )
 
 
-def online(Q, K, V, mask=None, block=4):
-    """Blocks of keys, with a running maximum and a running sum."""
-    n_q, n_k, Q = len(Q), len(K), Q.astype(np.result_type(Q, np.float16))
-    top, total = np.full(n_q, -np.inf, Q.dtype), np.zeros(n_q, Q.dtype)
-    Y = np.zeros((n_q, V.shape[-1]), Q.dtype)
-    for start in range(0, n_k, block):
-        at = slice(start, start + block)
-        S = Q @ K[at].T / math.sqrt(Q.shape[-1])
-        if mask is not None:
-            S = np.where(np.broadcast_to(mask, (n_q, n_k))[:, at], S, -np.inf)
-        new = np.maximum(top, S.max(-1)).astype(Q.dtype)
-        safe = np.where(np.isfinite(new), new, 0)
-        E, shrink = np.exp(S - safe[:, None]), np.exp(top - safe)
-        total, top = total * shrink + E.sum(-1), new
-        Y = Y * shrink[:, None] + E @ V[at]
-    return Y / np.where(total > 0, total, 1)[:, None]
-
-
 def with_every_option(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
     need_weights=False,
@@ -86,7 +68,6 @@ RIGHT = right.RIGHT | {
     "on three axes": on_three_axes,
     "one by one": one_by_one,
     "one by one, as said": as_function(one_by_one, mask_shape="bqk", batch_first=True),
-    "online": online,
     "with every option": with_every_option,
     "refuses strides": laws.Adapter(refuses_strides, batch_first=True),
 }

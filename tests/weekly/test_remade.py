@@ -59,6 +59,7 @@ def test_digits():
 
 @pytest.mark.parametrize("name", ["post 0.003 warm-up 0", "pre 0.001 warm-up 100"])
 def test_warm_up(name):
+    assert list(stored("warm_up")) == list(warm_up.cells())
     accuracy, curve = warm_up.run(0, *warm_up.cells()[name])
     wanted, climb = stored("warm_up")[name][0]
     is_close(accuracy, wanted, 0.03)

@@ -40,6 +40,8 @@ const told = html("p", { class: "told", "aria-live": "polite" });
 const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
 const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", (kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); });
 masking.hidden = !ids.includes("mask");
+const scaling = button("divide by √dₖ", () => { state.input.scale = !state.input.scale; update(); });
+scaling.hidden = !ids.includes("T");
 heads.hidden = data.alone || !ids.some((id) => matrices[id].heads);
 const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
   .map(([value, text]) => html("option", { value }, text));
@@ -50,7 +52,7 @@ const asked = html("span", { hidden: true }, html("label", {}, "What is broken? 
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
 marking.hidden = true;
 const breaks = html("div", { class: "breaks", hidden: !bugs.length }, html("label", {}, "Break it: ", breaking), asked, marking);
-const tools = html("div", { class: "tools" }, breaks, heads, masking, button("back to the start", restart));
+const tools = html("div", { class: "tools" }, breaks, heads, scaling, masking, button("back to the start", restart));
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
 const verdicts = data.laws.map((law) => {
@@ -61,9 +63,8 @@ const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 const tally = button("", () => court.scrollIntoView({ block: "center" }));
 
-// -------------------------------------------------------------------------- the sheet
 const drawn = {}; // the sheets, as they were drawn in Python
-let layout, cells, grids, bands, scaler;
+let layout, cells, grids, bands;
 
 function picture(layout) {
   const template = html("template", {});
@@ -85,7 +86,7 @@ function choose() {
 }
 
 function build() {
-  const { at, cell: [w, h], bands: places, switch: pill } = data.places[layout], sheet = drawn[layout];
+  const { at, cell: [w, h], bands: places } = data.places[layout], sheet = drawn[layout];
   sheet.querySelectorAll(".first, .cells").forEach((old) => old.remove());
   cells = {}; grids = {};
   bands = places.map(([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y, rx: 6 }));
@@ -104,15 +105,7 @@ function build() {
       svg("rect", { class: "frame", x, y, width: w * M[0].length, height: h * M.length, rx: 4 }));
     return grids[id];
   };
-  sheet.append(svg("g", { class: "cells" }, ...bands, ...ids.map(matrix), pill && switchOf(pill)));
-}
-
-function switchOf([x, y, wide]) {
-  const flip = () => { state.input.scale = !state.input.scale; update(); };
-  const onkeydown = (event) => { if ("Enter ".includes(event.key)) { event.preventDefault(); flip(); } };
-  scaler = svg("g", { role: "button", class: "scaler", tabindex: 0, "aria-label": "divide by √d_k", onclick: flip, onkeydown },
-    svg("rect", { x, y, width: wide, height: 19, rx: 9.5 }), svg("text", { x: x + wide / 2, y: y + 13.5 }, "÷ √dₖ"));
-  return scaler;
+  sheet.append(svg("g", { class: "cells" }, ...bands, ...ids.map(matrix)));
 }
 
 function paint(id) {
@@ -144,14 +137,13 @@ function paint(id) {
   }));
 }
 
-// ----------------------------------------------------------------------- what is said
 function update() {
   found = forward(state.input, state.bug);
   right = state.bug ? forward(state.input) : found;
   ids.forEach(paint);
   heads.set(String(state.head));
   masking.set(Object.keys(masks).find((kind) => String(masks[kind](words.length)) === String(state.input.mask)) ?? "");
-  scaler?.setAttribute("aria-pressed", state.input.scale);
+  scaling.setAttribute("aria-pressed", state.input.scale);
   breaking.value = state.mystery ? "mystery" : state.bug;
   asked.hidden = !state.mystery;
   marking.hidden = !state.bug || state.mystery;
@@ -285,11 +277,9 @@ function refute(id) {
   const all = forward(state.input, id);
   const first = (test) => verdicts.find((law) => test(breach(law, id, all), law.why.textContent))?.name;
   const spared = first((would, does) => does && !would), more = first((would, does) => would && !does);
-  if (spared) return `with it, the law “${spared}” would hold, and here it is broken.`;
-  if (more) return `it would break the law “${more}”, which holds here.`;
-  const other = first((would, does) => would !== does);
-  return other ? `it would break the law “${other}” by other numbers.`
-    : "these numbers cannot tell the two apart, so change some.";
+  return spared ? `with it, the law “${spared}” would hold, and here it is broken.`
+    : more ? `it would break the law “${more}”, which holds here.`
+      : "it would break the same laws. Change a number or the mask, and look again.";
 }
 
 function restart() {
@@ -350,7 +340,6 @@ function flip([id, i, j]) {
   update();
 }
 
-// ------------------------------------------------------------------------------- input
 const cellAt = (event) => {
   const { id, i, j } = event.target.closest?.("[data-id]")?.dataset ?? {};
   return id && stageOf(id) <= state.at ? [id, +i, +j] : null;
@@ -383,7 +372,6 @@ function press(place, event) {
   event.preventDefault();
 }
 
-// ------------------------------------------------------------------------------- begin
 mount(html("span", {}, ...rich(data.task)), tools, ...(part === "laws" ? [court, frame] : [frame, court]));
 const foot = html("div", { class: "foot" }, html("div", {}, steps, told), html("div", {}, readout, tally, less, more));
 frame.after(foot);

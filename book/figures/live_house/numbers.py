@@ -52,11 +52,7 @@ def matrices(part: str) -> dict[str, dict[str, Any]]:
 
 
 def digits(M: Array, wide: float) -> int:
-    """Return how many decimals a matrix has room for in cells so wide.
-
-    >>> digits(np.array([0.5, 1.4]), 24), digits(np.array([0.5, 1.4]), 30)
-    (1, 2)
-    """
+    """Return how many decimals a matrix has room for in cells so wide."""
     return 1 if M.min() < -0.99 or (wide < 26 and M.max() > 0.99) else 2
 
 

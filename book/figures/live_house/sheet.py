@@ -222,12 +222,9 @@ class Sheet:
         words = self.specs[name]["step"]
         w = 14 + 5.6 * len(words.replace("*", "").replace("_", ""))
         x = self._middle(name)
-        scene = self.front if name == "T" else self.back  # this one can be switched off
         self.back.arrow([(x, y - 12), (x, y - 2)], width=1.5)
-        scene.plate(x - w / 2, y - PILL, w, 19, 9.5, "ink")
-        scene.text(x, y - PILL + 13.5, words, size=10.5, bold=True, math=True)
-        if name == "T":
-            self.switch = x - w / 2, y - PILL, w
+        self.back.plate(x - w / 2, y - PILL, w, 19, 9.5, "ink")
+        self.back.text(x, y - PILL + 13.5, words, size=10.5, bold=True, math=True)
 
     def _draw_matrix(self, name: str) -> None:
         spec, (x, y), (wide, high) = self.specs[name], self.at[name], self._size(name)
@@ -292,7 +289,4 @@ class Sheet:
 
     def places(self) -> dict[str, object]:
         """Return what the script needs to put its cells where the numbers are."""
-        return {
-            "cell": (self.w, self.h), "at": self.at, "bands": self.bands,
-            "switch": getattr(self, "switch", None),
-        }  # fmt: skip
+        return {"cell": (self.w, self.h), "at": self.at, "bands": self.bands}

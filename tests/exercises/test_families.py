@@ -1,0 +1,108 @@
+"""Slips that have no row: one change of a right program names them."""
+
+import numpy as np
+import pytest
+
+from exercises import (
+    Exercise,
+    attention,
+    dot_product,
+    families,
+    masks,
+    multi_head,
+    real_encoder,
+    scale,
+    since_2017,
+)
+
+
+def two_columns(Q, K):
+    return np.outer(Q[:, 0], K[:, 0]) + np.outer(Q[:, 1], K[:, 1])
+
+
+def four_tokens(lengths):
+    return np.tri(4, dtype=bool) & (np.arange(4) >= 4 - lengths[:, None, None, None])
+
+
+def one_length_for_the_batch(Y, mask):
+    total = np.where(mask[..., None], Y, 0).sum(1)
+    return total / np.linalg.norm(total)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "said"),
+    [
+        (dot_product.scores, lambda Q, K: K @ Q.T, "return `Y.swapaxes(-2, -1)`"),
+        (
+            attention.self_attention,
+            lambda X, q, k, v: attention.attention(X @ k, X @ q, X @ v),
+            "right for `W_K` in the place of W_Q, and `W_Q` in the place of W_K",
+        ),
+        (
+            real_encoder.sentence_vectors,
+            one_length_for_the_batch,
+            "our solution gives with `axis=None` in the place of `axis=1`",
+        ),
+        (
+            multi_head.matrices_of_torch,
+            lambda w: [x.T for x in np.split(w, 3)[::-1]],
+            "you return `(Y[2], Y[1], Y[0])`",
+        ),
+        (dot_product.scores, two_columns, "right where Q.shape[-1] is 2, and wrong"),
+        (masks.batch_mask, four_tokens, "axis -2 of your result has the length 4"),
+        (dot_product.scores, lambda Q, K: np.sin(Q @ K.T), "none of the mistakes"),
+        # Six small numbers may agree by chance, so nothing is said of them.
+        (multi_head.farthest_head, lambda A: A[:, 0, 0].argmin(), "none of the mist"),
+    ],
+)
+def test_a_change_of_the_right_program_is_told_and_nothing_without_evidence(
+    exercise, answer, said
+):
+    assert said in exercise(answer).text
+
+
+def test_without_the_solutions_an_answer_is_checked_all_the_same(monkeypatch):
+    monkeypatch.setattr(families, "solution_of", lambda *_: ("", {}))
+    verdict = real_encoder.sentence_vectors(one_length_for_the_batch)
+    assert "the numbers differ" in verdict.text
+
+
+Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
+
+
+@pytest.mark.parametrize(
+    ("exercise", "law", "said"),
+    [
+        (scale.doubling_law, lambda attend: Q.all(), "never calls the function"),
+        (
+            scale.doubling_law,
+            lambda attend: np.allclose(attend(Q, K, V), attend(Q, K, V)),
+            "with the same inputs each time",
+        ),
+        (
+            scale.doubling_law,
+            lambda f: (f(Q, K, V) == f(Q, *np.tile([K, V], (2, 1)))).all(),
+            "False of correct_attention only by rounding",
+        ),
+        (
+            attention.key_order_law,
+            lambda attend: np.allclose(attend(Q, K, V), attend(Q, K[::-1], V)),
+            "of every version, right or wrong; from call to call: K in another order",
+        ),
+        (
+            since_2017.far_keys_law,
+            lambda attend: attend(Q, K, np.eye(5))[0, 3:].any() == 0,
+            "True of first_row_alone, which should break it (Give a window to the",
+        ),
+    ],
+)
+def test_a_law_is_told_which_version_it_judges_wrongly(exercise, law, said):
+    assert said in exercise(law).text
+
+
+def test_the_self_test_finds_a_right_answer_that_breaks_its_own_promise():
+    cases = tuple((np.ones(shape),) for shape in ((2, 3), (2, 2, 3)))
+    sums = {"reread": "page 1", "cases": cases, "mistakes": {}, "axes": 1}
+    with pytest.raises(AssertionError, match="in a loop over the axes in front is ref"):
+        Exercise("totals", lambda x: x.sum(), **sums).self_test()
+    Exercise("sums", lambda x: x.sum(-1), **sums).self_test()
