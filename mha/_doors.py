@@ -83,7 +83,7 @@ def validated(step: Callable[P, R]) -> Callable[P, R]:
     axes = {name: known[name] for name in tokens_first if name in known}
     checks = {name: CHECKS[name] for name in signature.parameters if name in CHECKS}
     keeps_dtype = step.__name__ in KEEP_DTYPE
-    names: dict[str, Any] = {}  # what the step finds in its module: no doors
+    names: dict[str, Any] = {}  # the globals of the step: what it calls has no door
     bare: Any = FunctionType(step.__code__, names)
     bare.__kwdefaults__, bare.__defaults__ = step.__kwdefaults__, step.__defaults__
     BARE[step.__name__], bare.__wrapped__ = bare, step

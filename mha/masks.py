@@ -101,6 +101,7 @@ def masked_softmax(
     >>> masked_softmax(np.log([[1.0, 3.0, 4.0]]), np.array([True, True, False]))
     array([[0.25, 0.75, 0.  ]])
     """
+    # `chunked` does the same in place, and `nn` as a bias of the fused kernel.
     if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:

@@ -90,7 +90,7 @@ def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
     """Return what sizes have to do with where an answer is right and where not."""
     facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
     shapes, wanted = (_shapes(x) for x in (outcomes, exercise._wanted))
-    for axis in set(shapes[0]) & set(wanted[0]):
+    for axis in [axis for axis in shapes[0] if axis in wanted[0]]:
         ours, theirs = ([x.get(axis) for x in many] for many in (shapes, wanted))
         if ours == theirs:
             continue

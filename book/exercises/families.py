@@ -82,9 +82,10 @@ def slip_in(exercise, place, outcomes, wanted):
     first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
     if sum(map(_bits, outcomes)) < ENOUGH or not _bits(outcomes[first]):
         return None
+    solution = solution_of(*place) if place else None  # it may load PyTorch
     end = time.process_time() + SECONDS
     with warnings.catch_warnings(action="ignore"):
-        for text, program in programs(exercise, solution_of(*place) if place else None):
+        for text, program in programs(exercise, solution):
             if time.process_time() > end:
                 return None
             one = exercise._outcome(program, exercise.cases[first], ())

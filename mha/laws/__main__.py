@@ -39,7 +39,8 @@ def arguments() -> argparse.ArgumentParser:
         prog="python -m mha.laws", description="Ask the laws of what attends.",
         epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    add, some = parser.add_argument, {"metavar": "LAW,LAW", "type": slugs}
+    add = parser.add_argument
+    some: dict[str, Any] = {"metavar": "LAW,LAW", "type": slugs}
     add("target", nargs="?", help="package.module:name or path/to/file.py:name")
     made = "makes what is checked, out of `it`, which was named, and of `laws`"
     add("--factory", metavar="EXPRESSION", help=made)

@@ -10,11 +10,10 @@ pytest.importorskip("matplotlib")
 import figures
 from tests.browser.looks import SIDEWAYS, barriers
 from tests.browser.test_figures import PAGE
-from tests.pace import slowness
 
 PRESS = """(key) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key, bubbles: true }))"""
-FAST = 5  # milliseconds of script that an interaction takes at the median
+FAST = 5  # milliseconds of script that an interaction takes
 
 
 class House:
@@ -239,7 +238,8 @@ def test_a_script_takes_a_few_milliseconds(show):
         return 1000 * (spent() - before)
 
     times = [change(k) for k in range(61)]
-    assert sorted(times)[30] < FAST * slowness()
+    # who shares the processor lengthens some of them, and a slower script all
+    assert min(times) < FAST
 
 
 def test_axe_finds_no_barrier(show):
