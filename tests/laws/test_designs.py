@@ -268,7 +268,7 @@ def test_hints_join_causal_masks_and_a_design_where_one_alone_explains_nothing()
     said = {"mask_shape": "bk", "causal": "built in", "design": "rotary()"}
     assert broken(laws.check(Llama("padding (b, n_k)"), asked, **said)) == []
     without = laws.check(Llama("padding (b, n_k)"), asked, scale=1.0).hinted
-    assert "mask_shape='bk': then padding_changes_nothing holds, though not" in without
+    assert "mask_shape='bk': then padding_changes_nothing holds, but not" in without
 
 
 def test_groups_that_are_mixed_up_are_told_first_and_with_the_change_made():
