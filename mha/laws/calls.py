@@ -17,7 +17,7 @@ from mha.laws.judge import (
     right,
     weights_of,
 )
-from mha.laws.layers import MOST, matrices, run, tokens_for, weights_for
+from mha.laws.layers import expect_memory, matrices, run, tokens_for, weights_for
 from mha.laws.masks import past
 from mha.laws.subject import FOUR, SEES_NOTHING, Broke
 from mha.laws.words import NotApplicable
@@ -25,7 +25,6 @@ from mha.laws.words import NotApplicable
 # How near correct attention comes in each dtype, with scores up to 6.
 PRECISION = {"float64": 1e-9, "float32": 1e-5, "float16": 0.02, "bfloat16": 0.1}
 LONG = 4099  # the first prime behind a window of 4096
-SELF_ONLY = "it knows self-attention only"
 SECONDS = 2  # what the longest call may take
 
 
@@ -147,8 +146,8 @@ def mask_and_causal_both_hide(subject, Q, K, V, mask):
 )
 def causal_corner(subject, Q, K):
     if not subject.reads_others:
-        ordered = "its design counts positions, and then n_q = n_k"
-        raise NotApplicable(ordered if subject.ordered else SELF_ONLY)
+        ordered = "with positions, the laws try n_q = n_k only"
+        raise NotApplicable(ordered * subject.ordered or "it knows self-attention only")
     left = {"top-left": [0], "bottom-right": [1]}.get(subject.said.causal, [0, 1])
     for q, k in ((Q, K), (K, Q)):
         eye, refused = np.eye(len(k)), "is_causal where n_q and n_k differ"
@@ -275,11 +274,6 @@ def silent_query_takes_the_mean(subject, n_k, seed):
     return differs(means, all_silent(subject, V), f"{n_k} tokens")
 
 
-def expect_memory(subject, n):
-    if n * n * subject.sizes.heads > MOST:
-        raise NotApplicable(f"{n} queries in many heads take too much memory")
-
-
 def across(subject, n, Q, K, V, **options):
     """Return what the last query gets, which is asked alone where that is possible."""
     if subject.reads_others and not subject.always_causal:
@@ -378,9 +372,10 @@ def asking(subject, numbers, Q, K, V, *opens):
     what = f"a mask of {numbers}"
     ask = partial(unless_refused, what, subject.attend, Q, K, V)
     plain = subject.attend(Q, K, V)
-    if any(differs(plain, ask(mask)) for mask in opens):
-        why = "one that hides nothing hides keys, so hand over booleans only"
-        raise NotApplicable(f"it is not made for {what}: {why}")
+    for mask in opens:
+        if differs(plain, ask(mask)):
+            rule = "should hide nothing, but hides keys here; hand over booleans"
+            raise NotApplicable(f"{what}, all {mask.flat[0]:g}, {rule}")
     return ask
 
 

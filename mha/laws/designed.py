@@ -7,7 +7,7 @@ import numpy as np
 
 from mha.laws.calls import unless_refused
 from mha.laws.judge import SIZES, Failure, differs, law, right
-from mha.laws.layers import MOST, run, tokens_for, weights_for
+from mha.laws.layers import expect_memory, run, tokens_for, weights_for
 from mha.laws.masks import past
 from mha.laws.words import NotApplicable
 
@@ -48,8 +48,7 @@ def only_distance_counts(subject, t, seed):
 )
 def window_ends_where_it_says(subject, seed):
     w = declared(subject, "window").w
-    if (w + 2) ** 2 * subject.sizes.heads > MOST:
-        raise NotApplicable(f"{w + 2} tokens take too much memory")
+    expect_memory(subject, w + 2)
     silent, V = np.zeros((w + 2, 2), "float32"), np.zeros((w + 2, 2), "float32")
     V[1, 0] = V[2, 1] = 1
     outside, inside = subject.attend(silent, silent, V)[-1, :2]

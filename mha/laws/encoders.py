@@ -68,9 +68,8 @@ def silent_parts_pass_the_input_on(subject, X, layers):
 def both_parts_write_on_one_stream(subject, X, layers):
     if not subject.takes_bias:
         raise NotApplicable("it has no biases to write with")
-    loud = [{name: w[name] for name in ("b_O", "b_2")} for w in layers]
-    silent = silenced(layers)
-    layers = [w | biases for w, biases in zip(silent, loud, strict=True)]
+    both = zip(silenced(layers), layers, strict=True)
+    layers = [w | {x: loud[x] for x in ("b_O", "b_2")} for w, loud in both]
     due = right(subject).encode(X, layers)
     return differs(due, subject.encode(X, layers), "W_O and W_2 are 0")
 

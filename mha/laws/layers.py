@@ -193,9 +193,9 @@ def head_owns_its_columns(subject, X, **weights):
 
 
 @law(
-    "the matrices of head r move slice r, and no other",
-    "∂Concat[:, s]/∂W[r] = 0 for s ≠ r",
-    "before W_O no head depends on another",
+    "the matrices of a head move the slices that read them, and no other",
+    "∂Concat[:, s]/∂W[r] = 0 where head s does not read W[r]",
+    "before W_O a head depends on its own matrices only",
     # Integers cancel now and then, and then nothing can move.
     cases=layers_of(*FOUR[:3], integers=False),
     level="layer",
@@ -203,15 +203,16 @@ def head_owns_its_columns(subject, X, **weights):
 def head_moves_its_own_slice(subject, X, **weights):
     before, heads = concat(subject, X, weights), blocks(subject.sizes)
     for name, W in weights.items():
-        for r, pair in enumerate(heads, 1):
-            own = pair[name != "W_Q"]
+        read = [pair[name != "W_Q"] for pair in heads]
+        for own in read:
             changed, expected = W.copy(), before.copy()
             changed[:, own] *= -1
             after = concat(subject, X, weights | {name: changed})
-            for block, group in heads:
-                if own == (block if name == "W_Q" else group):
-                    expected[:, block] = after[:, block]
-            where = f"{name} of head {r} changed"
+            moved = [r for r, columns in enumerate(read, 1) if columns == own]
+            for block in (heads[r - 1][0] for r in moved):
+                expected[:, block] = after[:, block]
+            r, kind = own.start // subject.sizes.d_k + 1, "key " * (len(moved) > 1)
+            where = f"{name} of {kind}head {r} times −1: only slices {moved} may move"
             if failure := differs(expected, after, where):
                 return failure
             if not differs(before, after):
@@ -278,16 +279,17 @@ def parameters_ignore_heads(subject, n_heads, seed):
     return None if used == 4 * d * d else Failure(f"{4 * d * d}", f"{used}", where)
 
 
-def design_cases(rng, subject):
-    """Yield few loud tokens and many, behind what a window or a table may end at."""
-    ends = [design.w + 3 for design in subject.designs if hasattr(design, "w")]
-    for n, loud in ((17, 1), (17, 40), (401, 1), *((n, 1) for n in ends if n != 401)):
-        yield {"n": n, "loud": loud, "seed": int(rng.integers(1000))}
+def expect_memory(subject, n, most=MOST):
+    if n * n * subject.sizes.heads > most:
+        raise NotApplicable(f"{n} tokens take too much memory")
 
 
 def reference_cases(rng, subject):
-    if subject.designs:
-        yield from design_cases(rng, subject)
+    # Few loud tokens and many, behind what a window or a table may end at.
+    ends = [design.w + 3 for design in subject.designs if hasattr(design, "w")]
+    counts = [(17, 1), (17, 40), (401, 1)] + [(n, 1) for n in ends if n != 401]
+    for n, times in counts if subject.designs else ():
+        yield {"n": n, "queries_times": times, "seed": int(rng.integers(1000))}
     if subject.kind == "attention":
         for size in (fitted(size, subject) for size in SIZES):
             case, square = qkv(rng, size), qkv(rng, size._replace(n_k=size.n_q))
@@ -312,13 +314,12 @@ def reference_cases(rng, subject):
         yield from (case | options for options in more)
 
 
-def equals_design(subject, n, loud, seed):
+def equals_design(subject, n, queries_times, seed):
     sizes, rng = subject.sizes, np.random.default_rng(seed)
-    if n * n * sizes.heads > MOST / 8:
-        raise NotApplicable(f"{n} tokens take too much memory")
+    expect_memory(subject, n, MOST / 8)
     if subject.kind == "layer":
         weights = [matrices(rng, sizes, integers=False)]
-        weights[0]["W_Q"] *= loud / 2
+        weights[0]["W_Q"] *= queries_times / 2
         given = {"X": rng.standard_normal((n, sizes.width))}
     else:
         h = 2 * (subject.said.n_kv_heads or 2)
@@ -326,11 +327,11 @@ def equals_design(subject, n, loud, seed):
         fronts = [(1, x) for x in (*heads, *heads[1:])] or [()] * 3
         three = [rng.standard_normal((*front, n, 4)) for front in fronts]
         given, weights = dict(zip("QKV", three, strict=True)), None
-        given["Q"] = loud * given["Q"]
+        given["Q"] = queries_times * given["Q"]
     ask = partial(run, given=given, weights=weights)
     due, got = (ask(x, is_causal=x.always_causal) for x in (right(subject), subject))
     # Angles of many turns, and loud scores, may be in float32.
-    return differs(due, got, f"{n} tokens, queries times {loud}", 1e-3)
+    return differs(due, got, f"{n} tokens, queries times {queries_times}", 1e-3)
 
 
 @law(

@@ -32,8 +32,7 @@ def rotation_changes_nothing(subject, Q, K, V, turn):
     also={"Q": np.array([[30.0, 0.0]]), "K": np.array([[40.0, 0.0], [39.0, 0.0]])},
 )
 def rows_sum_to_one(subject, Q, K, mask=None):
-    total = weights_of(subject, Q, K, mask).sum(-1)
-    return differs(np.ones(len(Q)), total)
+    return differs(np.ones(len(Q)), weights_of(subject, Q, K, mask).sum(-1))
 
 
 @law(

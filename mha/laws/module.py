@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from mha.laws.stack import Stack
-from mha.laws.subject import (
-    FOUR,
-    Broke,
-    Called,
-    Layer,
-    Sizes,
-    Subject,
-    results_in,
-)
+from mha.laws.subject import FOUR, Broke, Called, Layer, Sizes, Subject, results_in
 from mha.laws.words import Conventions, NotApplicable
 
 # What the parts are called: by us, by others, and by PyTorch.

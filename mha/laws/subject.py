@@ -436,10 +436,8 @@ class Attention(Subject):
         """Attend; `heads` is for layers, which have more than one."""
         try:
             return self._attend_once(Q, K, V, mask, is_causal)
-        except WrongShape:
-            raise
-        except Broke:
-            if Q.shape[-1] == V.shape[-1]:
+        except Broke as error:
+            if isinstance(error, WrongShape) or Q.shape[-1] == V.shape[-1]:
                 raise
         # Some, such as that of JAX, want values as wide as the keys.
         parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)]

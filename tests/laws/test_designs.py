@@ -39,11 +39,16 @@ class Llama(nn.Module):
         )
         q = turned(q, ahead=self.slip == "query ahead", **self.turns)
         k = k if self.slip == "keys at rest" else turned(k, **self.turns)
-        k, v = (y.repeat_interleave(2, 1) for y in (k, v))
+        in_turn, flat = self.slip == "groups in turn", self.slip == "padding (b, n_k)"
+        k, v = (
+            y.repeat(1, 2, 1, 1) if in_turn else y.repeat_interleave(2, 1)
+            for y in (k, v)
+        )
         k = k.roll(1, 1) if self.slip == "groups shifted" else k
         i, j = torch.arange(n)[:, None], torch.arange(n)
         seen = (j <= i) & (i - j < self.near)
-        seen = seen if attention_mask is None else seen & attention_mask
+        if attention_mask is not None:
+            seen = seen & (attention_mask[:, None, None] if flat else attention_mask)
         S = (q @ k.mT / math.sqrt(4)).masked_fill(~seen, -torch.inf)
         Y = S.softmax(-1).nan_to_num(0.0) @ v
         return self.o_proj(Y.transpose(1, 2).flatten(2))
@@ -253,6 +258,25 @@ def test_a_design_of_the_attention_in_an_encoder_is_refused():
 def test_a_hint_is_given_where_all_that_is_broken_holds_under_it(wrong, words, hint):
     asked = ["equals_reference", "self_only_mask", "dtype_is_kept", "rising_scores"]
     assert hint in laws.check(wrong, asked, **words).hinted.replace("\n    ", " ")
+
+
+def test_hints_join_causal_masks_and_a_design_where_one_alone_explains_nothing():
+    asked = ["equals_reference", "rows_sum_to_one", "rising_scores"]
+    report = laws.check(Llama("padding (b, n_k)"), asked)
+    hinted = report.hinted.replace("\n    ", " ")
+    assert "mask_shape='bk', causal='built in', design=\"rotary(base=10000.0" in hinted
+    said = {"mask_shape": "bk", "causal": "built in", "design": "rotary()"}
+    assert broken(laws.check(Llama("padding (b, n_k)"), asked, **said)) == []
+    without = laws.check(Llama("padding (b, n_k)"), asked, scale=1.0).hinted
+    assert "mask_shape='bk': then padding_changes_nothing holds, but not" in without
+
+
+def test_groups_that_are_mixed_up_are_told_first_and_with_the_change_made():
+    asked = ["head_moves_its_own_slice", "groups_share_their_keys"]
+    report = laws.check(Llama("groups in turn"), asked, **LLAMA)
+    first, second = (repr(report).index(f"laws.{slug}") for slug in asked[::-1])
+    assert first < second
+    assert "W_K of key head 1 times −1: only slices [1, 2] may move" in repr(report)
 
 
 def test_no_hint_is_given_for_what_stays_wrong():

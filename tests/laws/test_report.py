@@ -122,6 +122,40 @@ def test_an_error_is_told_once_with_its_place():
     assert f"where   test_report.py:{line}\n" in block
 
 
+def test_an_error_about_many_sizes_is_told_once_and_every_broken_law_is_listed():
+    def fails(Q, K, V, mask=None):
+        if mask is not None:
+            raise ValueError(f"a mask of shape {mask.shape}")
+        if len(K) != len(Q):
+            raise IndexError(f"{len(Q)} and {len(K)}")
+        if len(K) > 16:
+            raise KeyError("long")
+        return mha.scaled_dot_product_attention(Q, K, V)
+
+    report = laws.check(fails)
+    told = repr(report).partition("to see it again")[0]
+    assert all(told.count(f"{x}, met by ") == 1 for x in ("ValueError", "IndexError"))
+    assert "\n✗ it raised KeyError, met by " in told
+    assert len(report.broken) > 5
+    assert all(finding.law.slug in told for finding in report.broken)
+
+
+def test_reasons_and_examples_say_what_they_mean():
+    def truths(Q, K, V, mask=None):
+        mask = mask if mask is None else mask.astype(bool)
+        return mha.scaled_dot_product_attention(Q, K, V, mask)
+
+    (why,) = laws.check(truths, ["float_masks_are_added"]).unasked
+    assert why == (
+        "a mask of floats, all 0, should hide nothing, but hides keys here; "
+        "hand over booleans"
+    )
+    (why,) = laws.check(truths, ["causal_corner"], design="alibi()").unasked
+    assert why == "with positions, the laws try n_q = n_k only"
+    finding = laws.check(truths, ["equals_reference"], design="alibi()").findings[0]
+    assert finding.example["queries_times"] == 1
+
+
 def test_the_kill_matrix_says_which_law_kills_which_bug():
     two = [laws.rows_sum_to_one, laws.output_in_hull]
     matrix = laws.kill_matrix(two, [zoo.right, zoo.scale_after_softmax])
