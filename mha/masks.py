@@ -1,6 +1,7 @@
 """Step 3: who may attend to whom?
 
-In every mask True means *may attend*.
+In every mask True means *may attend*. What a mask does stands in `masked_softmax`, and
+again in `mha.chunked`, in place, and in `mha.nn`, as a bias of the fused kernel.
 """
 
 from collections.abc import Sequence
@@ -101,7 +102,6 @@ def masked_softmax(
     >>> masked_softmax(np.log([[1.0, 3.0, 4.0]]), np.array([True, True, False]))
     array([[0.25, 0.75, 0.  ]])
     """
-    # `chunked` does the same in place, and `nn` as a bias of the fused kernel.
     if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:
