@@ -375,7 +375,7 @@ function press(place, event) {
 mount(html("span", {}, ...rich(data.task)), tools, ...(part === "laws" ? [court, frame] : [frame, court]));
 const foot = html("div", { class: "foot" }, html("div", {}, steps, told), html("div", {}, readout, tally, less, more));
 frame.after(foot);
-Object.assign(root.dataset, { part, lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
+Object.assign(root.dataset, { part, layout: matchMedia("(min-width: 680px)").matches ? "wide" : "narrow", lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
 less.hidden = more.hidden = tally.hidden = true;
 found = right = forward(state.input);
 measure();
