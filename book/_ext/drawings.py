@@ -98,7 +98,6 @@ def fit(app, tree, docname):
         node.replace_self(nodes.raw("", text, format=node["format"]))
 
 
-
 def setup(app):
     """Register with Sphinx."""
     app.connect("doctree-resolved", fit)
