@@ -199,7 +199,7 @@ class Law(Exercise):
         if known := known or self.changes.get(" ".join(changed)):
             return known
         if found[k] and (row := self._only_row(law, version)):
-            return f"your law looks at {row} of the result Y only: what of the rest?"
+            return f"of the result Y, your law looks at {row} only: what of the rest?"
         how: dict[str, list[str]] = {}
         for where, what in changed.values():
             how.setdefault(what, []).append(where)
