@@ -19,10 +19,6 @@ from exercises import (
 )
 
 
-def two_columns(Q, K):
-    return np.outer(Q[:, 0], K[:, 0]) + np.outer(Q[:, 1], K[:, 1])
-
-
 def four_tokens(lengths):
     return np.tri(4, dtype=bool) & (np.arange(4) >= 4 - lengths[:, None, None, None])
 
@@ -70,7 +66,6 @@ def columns(W_O, n_heads, head):
             lambda w: [x.T for x in np.split(w, 3)[::-1]],
             "you return `(Y[2], Y[1], Y[0])`",
         ),
-        (dot_product.scores, two_columns, "right where Q.shape[-1] is 2, and wrong"),
         (masks.batch_mask, four_tokens, "axis -2 of your result has the length 4"),
         (output.sum_of_heads, heads_from_the_front, "right without axes in front"),
         (what_heads_learn.silence_head, columns, "it may be this: you set columns of"),
