@@ -66,7 +66,7 @@ def columns(W_O, n_heads, head):
             lambda w: [x.T for x in np.split(w, 3)[::-1]],
             "you return `(Y[2], Y[1], Y[0])`",
         ),
-        (masks.batch_mask, four_tokens, "axis -2 of your result has the length 4"),
+        (masks.batch_mask, four_tokens, "axis -1 of your result has the length 4"),
         (output.sum_of_heads, heads_from_the_front, "right without axes in front"),
         (what_heads_learn.silence_head, columns, "it may be this: you set columns of"),
         (dot_product.scores, lambda Q, K: np.sin(Q @ K.T), "none of the mistakes"),
