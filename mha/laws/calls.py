@@ -382,7 +382,7 @@ def asking(subject, numbers, Q, K, V, *opens):
 @law(
     "a float mask is added to the scores, or refused",
     "A = softmax(S + M), or an error",
-    "read as truth values, 0 and −∞ hide visible keys and show hidden ones",
+    "a mask that is read as truth values loses its numbers",
     sizes=SQUARE,
     mask=lambda rng, size: np.where(
         open_mask(rng, *size[:2]), numbers(rng, *size[:2]), -np.inf

@@ -400,7 +400,8 @@ class Subject:
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
             if self.direction is not None:
                 if Y.requires_grad:
-                    Y.backward(self._backwards_from(Y))
+                    # Y.backward(direction) would first import sympy.
+                    (Y * self._backwards_from(Y)).sum().backward()
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
                 asking = [x for x in leaves if getattr(x, "requires_grad", False)]

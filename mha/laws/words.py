@@ -13,9 +13,9 @@ from mha.laws.designs import as_designs
 __all__ = ["Conventions", "NotApplicable"]
 
 Array = np.ndarray
-# Names under which a mask is handed over, and what some mean by themselves.
+# Names under which a mask is handed over, and what others say by themselves.
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
-BY_NAME = {
+TELLING_NAMES = {
     "attn_bias": {"mask_true": "added"}, "valid_lens": {"mask_shape": "lengths"},
     "valid_lengths": {"mask_shape": "lengths"}, "lengths": {"mask_shape": "lengths"},
 }  # fmt: skip
@@ -136,7 +136,7 @@ class Conventions:
 
     def mask_name(self, names: Any) -> str | None:
         """Return the argument by which a mask is handed over, if that is clear."""
-        known = [name for name in (*MASK_NAMES, *BY_NAME) if name in names]
+        known = [name for name in (*MASK_NAMES, *TELLING_NAMES) if name in names]
         if not known and (self.mask_true or self.mask_shape):
             known = sorted(filter(MASK_LIKE.search, names))
         return known[0] if known else None
@@ -195,5 +195,8 @@ def _lengths(whole):
 
 def in_code(words: dict[str, Any]) -> list[str]:
     if "design" in words:
-        words = words | {"design": ", ".join(map(repr, words["design"]))}
+        texts = [*map(repr, words["design"])]
+        text = ", ".join(texts)
+        # A line of code holds so much.
+        words = words | {"design": text if len(text) < 70 else texts}
     return [f"{name}={x!r}" for name, x in words.items()]
