@@ -58,6 +58,11 @@ class NotApplicable(Exception):
     """The law asks for something this subject cannot be asked."""
 
 
+def skip_if(unfit: Any, why: str) -> None:
+    if unfit:
+        raise NotApplicable(why)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conventions:
     """Say in one word what different implementations do in different ways.
@@ -158,8 +163,7 @@ class Conventions:
             whole = np.broadcast_to(mask, sizes)
             for axis, letter in enumerate("bhqk"):
                 first = whole.take([0], axis) if letter not in axes else whole
-                if (whole != first).any():
-                    raise NotApplicable(f"its masks have no axis {letter}")
+                skip_if((whole != first).any(), f"its masks have no axis {letter}")
                 whole = first
             mask = (mask if mask.size == whole.size else whole.copy()).reshape(shape)
         if mask.dtype != bool:

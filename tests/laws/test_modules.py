@@ -1,7 +1,5 @@
 """A module is judged in its own sizes, as it was handed in, and gets all back."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -232,12 +230,6 @@ def test_heads_that_are_not_told_are_said():
 )  # fmt: skip
 def test_the_layer_that_was_handed_in_is_the_one_that_is_judged(layer, slugs):
     assert breaks(layer, slugs) == slugs
-
-
-def test_a_forward_that_was_exchanged_is_judged():
-    layer = Attn(8, 2)
-    layer.forward = partial(lambda f, *x, **y: 2 * f(*x, **y), layer.forward)
-    assert "rows_sum_to_one" in broken(laws.check(layer, FEW))
 
 
 def test_dropout_that_is_on_in_eval_mode_is_randomness():
