@@ -305,7 +305,7 @@ class Law:
             smaller = case | {name: case[name].copy()}
             for place in places:
                 smaller[name][place] = 0
-            shown = self.ask(subject, smaller)
+            shown: Any = self.ask(subject, smaller)
             visible = isinstance(shown, Failure) and _is_visible(shown, failure)
             if visible and not self.fails(correct, smaller):
                 case, failure = smaller, shown

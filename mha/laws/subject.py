@@ -190,11 +190,11 @@ class Subject:
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
 
-    @property
+    @functools.cached_property
     def needs_mask(self):
         return any(map(MASK_LIKE.search, self.needs))
 
-    @property
+    @functools.cached_property
     def mask_name(self) -> str | None:
         return self.said.mask_name(self.accepts)
 
@@ -531,7 +531,7 @@ class Layer(Subject):
 
     @property
     def other_names(self) -> Any:
-        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
+        return other_names_in(self.accepts)
 
     def layer(
         self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
@@ -557,6 +557,11 @@ def widened(x: Array, n: int) -> Array:
     wide = np.zeros((*x.shape[:-1], n), x.dtype)
     wide[..., : x.shape[-1]] = x
     return wide
+
+
+@functools.cache
+def other_names_in(accepts: frozenset[str]) -> Any:
+    return next((x for x in OTHER_NAMES if accepts >= {*x}), None)
 
 
 def parts_of(V: Array, Q: Array) -> list[Array]:
