@@ -43,6 +43,8 @@ class Sheet:
         plan = DATA["parts"][part][layout]
         self.width, (self.w, self.h) = plan["width"], plan["cell"]
         self.specs, self.numbers = matrices(part), numbers(part)
+        for name, own in plan.get("matrices", {}).items():
+            self.specs[name] |= own
         self.below = CAPTION if plan.get("shapes", True) else CAPTION - 14
         bare = plan.get("bare", DATA["parts"][part].get("bare", ()))
         if DATA["parts"][part].get("alone"):  # then no second head is behind the first
@@ -235,8 +237,7 @@ class Sheet:
         self.back.box(x, y, wide, high, radius=4, fill="paper")
         places, top = digits(M, self.w), np.abs(M).max() or 1
         for (i, j), value in np.ndenumerate(M):
-            cell = self.w - 2, self.h - 2
-            place = x + j * self.w + 1, y + i * self.h + 1, *cell
+            place = x + j * self.w + 1, y + i * self.h + 1, self.w - 2, self.h - 2
             if name == "mask":
                 self.front.box(*place, stroke="rest", width=1)
                 continue
