@@ -208,7 +208,7 @@ function light() {
   bands.forEach((band, k) => band.setAttribute("y", places[k][1] + row * h));
   tell(id);
   if (!id || stageOf(id) > state.at)
-    return say("Point at a number, tap it, or go to it with Tab and the arrow keys: this line says what it is made from.");
+    return say("Point at a number, tap it, or go there with Tab and arrow keys, to read what it is made from.");
   const mark = (node, kind) => { if (node) { node.classList.add(kind); lit.push(node); } };
   mark(cells[id][i][j], "here");
   const x = of(found, id)[i][j];

@@ -17,7 +17,7 @@ from figures.picture import Picture
 from figures.scene import SANS, Scene, paint
 
 Flow = tuple[str, str]
-SIZE = re.compile(r'font-size="([\d.]+)"')
+LOOK = re.compile(r'font-size="([\d.]+)"([^>]*) fill="([^"]+)"')
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
 LABEL, NAMES, PILL, CAPTION = 20, 34, 27, 34  # heights above and below a matrix
 GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
@@ -274,7 +274,7 @@ class Sheet:
             for scene in (self.back, self.front)
         )
         marks = f'<g>{back}</g><g class="first">{front}</g>'
-        marks = SIZE.sub(r'style="font-size:\1px"', marks)  # beats style sheets
+        marks = LOOK.sub(r'style="font-size:\1px;fill:\3"\2', marks)  # beats the page
         return (
             '<svg class="mha-sheet" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
             f'{self.width:g} {self.height:g}" role="img" aria-label="{escape(alt)}" '
