@@ -109,11 +109,10 @@ share_heads = Exercise(
         (np.array([[[1.0]], [[2.0]]]), 4),
         (*random_arrays((1, 3, 2), seed=2), 3),
         (*random_arrays((2, 3, 5), seed=3), 6),
+        (np.array([[[[1.0]], [[2.0]]], [[[3.0]], [[4.0]]]]), 4),
         (*random_arrays((2, 3, 2, 7), seed=4), 9),
     ),
     mistakes={
-        "you repeat along axis 0, which belongs to a batch if there is "
-        "one": lambda K, n_heads: np.repeat(K, n_heads // len(K), axis=0),
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
@@ -193,10 +192,17 @@ far_keys_law = Law(
     mistakes={
         "fading passes: its far weights are small and not 0, so change a far value by "
         "a lot, or compare with exactly 0": _says(lambda A: A[_far(9)].max() < 1e-3),
+        "a key three positions away is already too far": _says(
+            lambda A: not np.triu(A, 4).any() and not np.tril(A, -4).any()
+        ),
         "causal_window_of_3 fails: your law also asks for weights on near keys, which "
         "a causal mask may "
         "hide": _says(lambda A: not A[_far(9)].any() and A[~_far(9)].all()),
     },
+    changes={
+        "K": "change the values of far keys, by a lot: their keys may not show it"
+    },
+    vary=("V",),
     reread=section("since_2017", "The law"),
     praise="a law that a design satisfies and the attention of 2017 breaks.",
 )
