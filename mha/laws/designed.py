@@ -22,7 +22,7 @@ def width(subject):
 
 
 @law(
-    "only the distance of two tokens counts, also far from the start",
+    "only the offset of two tokens counts, also far from the start",
     "A[i, j] / A[i, k] is the same behind t other tokens, t = 3 and 400",
     "two rotations leave the difference of their angles",
     of="rotary",

@@ -86,7 +86,7 @@ def tokens_meet_in_attention_only(subject, X, layers):
 @encoder_law(
     "a post-norm row has mean 0 and variance 1",
     "Σ_c Y[i, c] = 0 and Σ_c Y[i, c]² = d_model where g = 1 and b = 0",
-    "the last step of the layer is a norm",
+    "the last step is a norm",
 )
 def post_norm_normalises_rows(subject, X, layers):
     if subject.facts.norm_first and not subject.facts.final_norm:

@@ -28,8 +28,8 @@ SHAPES = [{}, *({"mask_shape": x} for x in "qk bqk b1qk bhqk bk b11k".split())]
 # Why a law may be left unasked where such words are said; "" is what a design breaks.
 FOLLOWS = re.compile("$|.*(always causal|other scores|n_q = n_k|no axis|no attention)")
 FLOATS = (
-    "a NumPy float64, such as np.sqrt(d_k), makes float64 of float32; "
-    "math.sqrt(d_k) does not"
+    "about dtype_is_kept: a NumPy float64, such as np.sqrt(d_k), makes float64 of "
+    "float32; math.sqrt(d_k) does not"
 )
 
 

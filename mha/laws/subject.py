@@ -31,7 +31,9 @@ Options = dict[str, Any]
 
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
 PADDING = "key_padding_mask"
-WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
+WEIGHTS_NAMES = (
+    "return_weights", "need_weights", "return_attention", "output_attentions",
+)  # fmt: skip
 SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
@@ -339,7 +341,6 @@ class Subject:
         options |= {"is_causal": True} if is_causal and not self.always_causal else {}
         self.trace["batches"].add(batch)
         self.trace["lengths"].update((n_q, n_k))
-        self.trace["dtypes"].add(self.cast or X.dtype)
         return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
 
     def _masks(self, mask, X, sizes):
@@ -417,8 +418,9 @@ class Subject:
         cast = self.cast if is_float else None
         if cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
             raise NotApplicable("float16 does not reach so far")
+        skip_if(cast == "bfloat16" and not self.tensors, "NumPy has no bfloat16")
+        self.trace["dtypes"].update([cast or x.dtype] * is_float)
         if not self.tensors:
-            skip_if(cast == "bfloat16", "NumPy has no bfloat16")
             return x.astype(cast) if cast else x
         torch = sys.modules["torch"]
         dtype = getattr(torch, cast) if cast else None

@@ -94,6 +94,10 @@ def test_what_was_tried_and_handed_over_is_told_in_short_lines_and_truly():
     assert "its matrices hold 1.41 Q, K and V" in repr(report)
     one_length = laws.check(layer, [laws.parameters_ignore_heads])
     assert "; 3 tokens;" in repr(one_length)
+    plain = laws.check(
+        mha.scaled_dot_product_attention, ["every_dtype_gives_the_numbers"]
+    )
+    assert "float16, float32" in repr(plain) and "bfloat16" not in repr(plain)
 
 
 def test_the_code_to_see_it_again_runs_and_its_lines_are_short(capsys):
