@@ -261,7 +261,9 @@ def test_a_part_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_aliv
     page = open_page(f"book/{chapter}", width=390)
     house = page.locator(".mha-house")
     height = house.bounding_box()["height"]
-    assert height <= PHONE and page.locator(".cells").count() == 0  # it is far away
+    assert height <= PHONE
+    if chapter != "15_laws":  # where it is near the first screen
+        assert page.locator(".cells").count() == 0
     house.scroll_into_view_if_needed()
     page.wait_for_selector(".cells [role=gridcell]")
     assert house.bounding_box()["height"] == height
