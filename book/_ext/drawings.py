@@ -2,12 +2,14 @@
 
 Printed sentences wrap there, while a printed table scrolls. Small text in a picture
 gets the size that it needs. The live house has a narrow layout: a notebook shows the
-wide one, the page gets both, and its stylesheet shows the one that fits.
+wide one, the page gets both, and its stylesheet shows the one that fits. The script of
+a live figure is within a notebook; pages share it as a file, which waits for the text.
 """
 
 import json
 import re
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 from docutils import nodes
@@ -24,6 +26,9 @@ KEY = re.compile(r'data-key="ten ([^"]+)"')
 # An image for notebooks, beside the data of a live figure that has drawings too.
 STILL = re.compile(
     r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
+)
+LIVE = re.compile(
+    r'(mha-view mha-(\w+)" data-view="(\w+)".*?<script)>(.*?)</script>', re.DOTALL
 )
 
 
@@ -67,20 +72,29 @@ def drawn(found):
     return before + beside(**stills) + between + text.replace("<", "\\u003c") + after
 
 
+def shared(found, static, to_static):
+    """Write the script of a live figure to a file, and return the figure without it."""
+    figure, kind, name, script = found.groups()
+    script = script.replace(name, "")  # where a page runs it, nothing looks for that
+    static.mkdir(parents=True, exist_ok=True)
+    (static / f"{kind}.js").write_text(script, encoding="utf-8")
+    version = sha256(script.encode()).hexdigest()[:8]
+    return f'{figure} defer src="{to_static}/{kind}.js?v={version}"></script>'
+
+
 def fit(app, tree, docname):
     """Let the pictures and the outputs of a page fit a phone."""
     if app.builder.format != "html":
         return
+    static = "_static/live"
+    where = Path(app.outdir) / static, "../" * docname.count("/") + static
     for node in tree.findall(nodes.literal_block):
         if "  " not in node.astext().strip():  # nothing is aligned
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
-        if "mha-picture" in node.astext():
-            text = PICTURE.sub(both, node.astext())
-            node.replace_self(nodes.raw("", text, format=node["format"]))
-        elif "mha-house" in node.astext():
-            text = STILL.sub(drawn, node.astext())
-            node.replace_self(nodes.raw("", text, format=node["format"]))
+        text = STILL.sub(drawn, PICTURE.sub(both, node.astext()))
+        text = LIVE.sub(lambda found: shared(found, *where), text)
+        node[:] = [nodes.Text(text)]
 
 
 def setup(app):

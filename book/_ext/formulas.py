@@ -28,6 +28,12 @@ https://www.apache.org/licenses/LICENSE-2.0.
 """
 OPENING = re.compile(r"[(\[“‘]*\Z")
 CLOSING = re.compile(r"[)\]”’.,;:!?]*")
+# A short list of numbers, what follows a sign of equality, and a number with its name.
+WHOLE = re.compile(
+    r"\([−\d./]+(?:, [−\d./]+){1,3}\)|\d = (?=[−\d])|= (?=[(−\d])"
+    r"|\b[Cc]hapters? \d+|\d [KMG]B\b"
+)
+PRINTED = nodes.FixedTextElement, nodes.literal, nodes.math
 logger = logging.getLogger(__name__)
 
 
@@ -66,7 +72,16 @@ def formulas_of(env):
 
 
 def keep_together(tree):
-    """Keep a formula on the line of the comma behind it and the bracket before it."""
+    """Keep a formula on the line of the comma behind it and the bracket before it.
+
+    What is short and read as one, such as (2, 0), stays on one line, too.
+    """
+    for text in list(tree.findall(nodes.Text)):
+        if not isinstance(text.parent, PRINTED) and WHOLE.search(text):
+            kept = WHOLE.sub(
+                lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text
+            )
+            text.parent.replace(text, nodes.Text(kept))
     for formula in list(tree.findall(nodes.math)):
         parent = formula.parent
         at = parent.index(formula)

@@ -11,6 +11,9 @@ import re
 from pathlib import Path
 
 from pybtex import plugin
+from pygments.formatters import HtmlFormatter
+from pygments.token import Token
+from sphinx.highlighting import PygmentsBridge
 
 MARK = ".complete"
 SHEETS = "_static/sheets.css"
@@ -32,6 +35,20 @@ CODE_FOLD = re.compile(
     r'<details class="admonition hide(.*?<summary).*?<p [^>]*>(.*?)</p>.*?</summary>',
     re.DOTALL,
 )
+
+
+class Lean(HtmlFormatter):
+    """Write code in which what has the colour of the text is text.
+
+    This takes away every third element of a long page.
+    """
+
+    PLAIN = Token.Name, Token.Punctuation, Token.Text.Whitespace
+
+    def format_unencoded(self, tokens, outfile):
+        """Write the tokens of some code."""
+        tokens = ((Token if t in self.PLAIN else t, text) for t, text in tokens)
+        super().format_unencoded(tokens, outfile)
 
 
 def is_needed(asset, body):
@@ -63,7 +80,8 @@ def choose(app, pagename, templatename, context, doctree):
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
     if not hasattr(app, "sheets"):
-        app.sheets = [each.filename for each in context["css_files"]]
+        found = sorted(context["css_files"], key=lambda each: each.priority)
+        app.sheets = [each.filename for each in found]
         join(app)  # so that pages can name its version
     context["css_files"] = [type(context["css_files"][0])(SHEETS)]
 
@@ -91,6 +109,7 @@ def end(app, exception):
 
 def setup(app):
     """Register with Sphinx."""
+    PygmentsBridge.html_formatter = Lean
     app.connect("config-inited", name_style)
     app.connect("builder-inited", begin)
     # the theme adds its scripts at the default priority, so this must come last

@@ -55,6 +55,12 @@
   { rootMargin: "-20% 0px -79%" });
   marks.forEach((_, section) => section && spy.observe(section));
 
+  // The list of chapters shows where this one stands.
+  addEventListener("load", () => {
+    const here = document.querySelector(".sidebar-tree .current-page");
+    if (here) here.closest(".sidebar-scroll").scrollTop = here.offsetTop - innerHeight / 2;
+  });
+
   // By day, by night, or as the system says.
   document.documentElement.classList.remove("no-js"); // which hides the button
   const themes = ["auto", "light", "dark"];
