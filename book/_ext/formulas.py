@@ -33,7 +33,6 @@ WHOLE = re.compile(
     r"\([−\d./]+(?:, [−\d./]+){1,3}\)|\d = (?=[−\d])|= (?=[(−\d])"
     r"|\b[Cc]hapters? \d+|\d [KMG]B\b"
 )
-PRINTED = nodes.FixedTextElement, nodes.literal, nodes.math
 logger = logging.getLogger(__name__)
 
 
@@ -77,11 +76,10 @@ def keep_together(tree):
     What is short and read as one, such as (2, 0), stays on one line, too.
     """
     for text in list(tree.findall(nodes.Text)):
-        if not isinstance(text.parent, PRINTED) and WHOLE.search(text):
-            kept = WHOLE.sub(
-                lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text
-            )
-            text.parent.replace(text, nodes.Text(kept))
+        if isinstance(text.parent, nodes.paragraph) and WHOLE.search(text):
+            if not isinstance(text.parent.parent, nodes.entry):  # narrow on a phone
+                kept = WHOLE.sub(lambda found: found[0].replace(" ", "\xa0"), text)
+                text.parent.replace(text, nodes.Text(kept))
     for formula in list(tree.findall(nodes.math)):
         parent = formula.parent
         at = parent.index(formula)

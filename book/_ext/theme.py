@@ -35,6 +35,7 @@ CODE_FOLD = re.compile(
     r'<details class="admonition hide(.*?<summary).*?<p [^>]*>(.*?)</p>.*?</summary>',
     re.DOTALL,
 )
+NAME_IN_CODE = re.compile(r'<span class="pre">[^<]*')
 
 
 class Lean(HtmlFormatter):
@@ -76,7 +77,10 @@ def choose(app, pagename, templatename, context, doctree):
         text = context.get(key, "")
         context[key] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
     code_fold = r'<details class="hide\1>\2</summary>'
-    context["body"] = body = CODE_FOLD.sub(code_fold, context["body"])
+    body = CODE_FOLD.sub(code_fold, context["body"])
+    # where a line is too short for a long name, it breaks between two of its words
+    body = NAME_IN_CODE.sub(lambda found: found[0].replace("_", "_<wbr>"), body)
+    context["body"] = body
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
     if not hasattr(app, "sheets"):

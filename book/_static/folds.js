@@ -58,7 +58,8 @@
   // The list of chapters shows where this one stands.
   addEventListener("load", () => {
     const here = document.querySelector(".sidebar-tree .current-page");
-    if (here) here.closest(".sidebar-scroll").scrollTop = here.offsetTop - innerHeight / 2;
+    const top = here?.getBoundingClientRect().top - innerHeight / 2;
+    if (here) here.closest(".sidebar-scroll").scrollTop = top;
   });
 
   // By day, by night, or as the system says.
