@@ -2,8 +2,8 @@
 
 Printed sentences wrap there, while a printed table scrolls. Small text in a picture
 gets the size that it needs. The live house has a narrow layout: a notebook shows the
-wide one, the page gets both, and its stylesheet shows the one that fits. The script of
-a live figure is within a notebook; pages share it as a file, which waits for the text.
+wide one, the page gets both, and its stylesheet shows the one that fits. A notebook has
+the script of a live figure inside; all pages share one file, and none waits for it.
 """
 
 import json
@@ -27,9 +27,7 @@ KEY = re.compile(r'data-key="ten ([^"]+)"')
 STILL = re.compile(
     r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
 )
-LIVE = re.compile(
-    r'(mha-view mha-(\w+)" data-view="(\w+)".*?<script)>(.*?)</script>', re.DOTALL
-)
+SCRIPT = re.compile(r"<script>(\(\(\) => \{ const root = .*?)</script>", re.DOTALL)
 
 
 def legible(svg):
@@ -72,32 +70,32 @@ def drawn(found):
     return before + beside(**stills) + between + text.replace("<", "\\u003c") + after
 
 
-def shared(found, static, to_static):
-    """Write the script of a live figure to a file, and return the figure without it."""
-    figure, kind, name, script = found.groups()
-    script = script.replace(name, "")  # where a page runs it, nothing looks for that
-    static.mkdir(parents=True, exist_ok=True)
-    (static / f"{kind}.js").write_text(script, encoding="utf-8")
-    version = sha256(script.encode()).hexdigest()[:8]
-    return f'{figure} defer src="{to_static}/{kind}.js?v={version}"></script>'
+def shared(app, docname, text):
+    """Return a live figure whose script is a file beside the pages."""
+
+    def move(found):
+        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", found[1])
+        name = f"_static/views/{sha256(code.encode()).hexdigest()[:8]}.js"
+        path = Path(app.outdir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code, encoding="utf-8")
+        up = app.builder.get_relative_uri(docname, "index").removesuffix("index.html")
+        return f'<script defer src="{up}{name}"></script>'
+
+    return SCRIPT.sub(move, text)
 
 
 def fit(app, tree, docname):
     """Let the pictures and the outputs of a page fit a phone."""
     if app.builder.format != "html":
         return
-    static = "_static/live"
-    where = Path(app.outdir) / static, "../" * docname.count("/") + static
     for node in tree.findall(nodes.literal_block):
         if "  " not in node.astext().strip():  # nothing is aligned
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
         text = STILL.sub(drawn, PICTURE.sub(both, node.astext()))
-        if (
-            '"part":"whole"' not in text
-        ):  # the first on its page, which would move later
-            text = LIVE.sub(lambda found: shared(found, *where), text)
-        node[:] = [nodes.Text(text)]
+        text = shared(app, docname, text)
+        node.replace_self(nodes.raw("", text, format=node["format"]))
 
 
 def setup(app):

@@ -63,7 +63,6 @@
   });
 
   // By day, by night, or as the system says.
-  document.documentElement.classList.remove("no-js"); // which hides the button
   const themes = ["auto", "light", "dark"];
   for (const button of document.querySelectorAll(".theme-toggle"))
     button.onclick = () => {

@@ -172,20 +172,13 @@ def test_a_wide_picture_stands_beside_its_narrow_layout():
     assert page.count("<svg") == 2 and 'class="mha-narrow"' in page
 
 
-def test_the_still_of_a_live_figure_is_drawn_and_its_script_is_a_file(tmp_path):
+def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_there():
     drawings = extension("drawings")
     html = figures.house("overview")._repr_html_()
     page = drawings.STILL.sub(drawings.drawn, html)
     assert "<img" in html and "<img" not in page and page.count("<svg") == 2
     data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
     assert "stills" not in data and data["words"][0] == "dog"
-    found = drawings.LIVE.search(page)
-    shared = drawings.shared(found, tmp_path, "../_static/live")
-    assert re.search(
-        r'defer src="../_static/live/house.js\?v=\w{8}"></script>$', shared
-    )
-    script = (tmp_path / "house.js").read_text(encoding="utf-8")
-    assert len(shared) + len(script) > 0.9 * len(found[0]) and found[3] not in script
 
 
 def test_code_has_elements_only_for_what_has_a_colour():
@@ -199,6 +192,18 @@ def test_what_is_read_as_one_stays_on_one_line():
     extension("formulas").keep_together(tree)
     assert tree[1].astext() == "Chapter\xa05 has (2,\xa00) + 0.5\xa0=\xa03."
     assert tree[2].astext() == "It fills 40\xa0GB."
+
+
+def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
+    builder = SimpleNamespace(get_relative_uri=lambda page, to: "../index.html")
+    app = SimpleNamespace(outdir=tmp_path, builder=builder)
+    first, second = (
+        extension("drawings").shared(app, "book/a", figures.house(part)._repr_html_())
+        for part in ("overview", "attention")
+    )
+    source = re.search(r'<script defer src="../(.*?)">', first)[1]
+    assert f'src="../{source}"' in second and "IntersectionObserver" not in first
+    assert "IntersectionObserver" in (tmp_path / source).read_text("utf-8")
 
 
 # Words of the glossary
