@@ -32,11 +32,11 @@ cache_with_windows = Exercise(
 )
 
 
-def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
+def _angles(positions, d, exponent=lambda p, d: 2 * p / d):
     return np.asarray(positions)[:, None] / 10000.0 ** exponent(np.arange(d // 2), d)
 
 
-def _rotating(exponent=lambda m, d: 2 * m / d, halves=False, overwrite=False):
+def _rotating(exponent=lambda p, d: 2 * p / d, halves=False, overwrite=False):
     """Return a function that rotates pairs of columns, right or in a wrong way."""
 
     def rotate(x, positions):
@@ -79,14 +79,13 @@ rotate = Exercise(
         "you pair column 1 with the first column of the second half; "
         "here the pairs are neighbours": _rotating(halves=True),
         "you use the number of the row; the positions are given, and they may begin "
-        "anywhere "
-        "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
-        "your slow pairs are too fast: "
-        "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
-        "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
-        "already": _rotating(lambda m, d: 4 * m / d),
-        "the first pair is m = 1, with the speed 1; yours are all one pair further": (
-            _rotating(lambda m, d: 2 * (m + 1) / d)
+        "anywhere, in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
+        "your slow pairs are too fast: the exponent of pair p, counted from 0, "
+        "is −2p/d_k": _rotating(lambda p, d: p / d),
+        "your slow pairs are too slow: a counter that goes 0, 2, 4 in steps of 2 "
+        "is 2p already": _rotating(lambda p, d: 4 * p / d),
+        "the first pair is p = 0, with the speed 1; yours are all one pair further": (
+            _rotating(lambda p, d: 2 * (p + 1) / d)
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),

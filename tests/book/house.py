@@ -58,9 +58,12 @@ class Chapter:
         return [cell for cell in self.cells if cell.cell_type == "code"]
 
     @cached_property
+    def prose(self):
+        return [cell.source for cell in self.cells if cell.cell_type == "markdown"]
+
+    @cached_property
     def text(self):
-        cells = (c.source for c in self.cells if c.cell_type == "markdown")
-        return "\n\n".join(cells)
+        return "\n\n".join(self.prose)
 
     @cached_property
     def sections(self):
@@ -227,28 +230,25 @@ def predicted_outputs_are_asked_for_and_answered_in_a_fold(chapter):
 @chapter_rule
 def notebook_is_portable(chapter):
     """Where no plugin runs, a role or a directive is loose text."""
-    for cell in chapter.cells:
+    for prose in chapter.prose:
         for thing, pattern in NOT_PORTABLE.items():
-            if cell.cell_type == "markdown" and re.search(pattern, cell.source, re.M):
-                yield f"{thing}, which only Sphinx reads, in\n{cell.source}"
+            if re.search(pattern, prose, re.M):
+                yield f"{thing}, which only Sphinx reads, in\n{prose}"
 
 
 @chapter_rule
 def equations_with_a_number_have_an_address(chapter):
-    for cell in chapter.cells:
-        if cell.cell_type == "markdown":
-            named = len(portable().EQUATION.findall(cell.source))
-            if named != cell.source.count("\\tag{"):
-                yield f'a \\tag without <a id="eq-…"></a> above it:\n{cell.source}'
+    for prose in chapter.prose:
+        if len(portable().EQUATION.findall(prose)) != prose.count("\\tag{"):
+            yield f'a \\tag without <a id="eq-…"></a> above it:\n{prose}'
 
 
 @chapter_rule
 def folds_are_closed(chapter):
-    for cell in chapter.cells:
-        if cell.cell_type == "markdown":
-            folds = len(portable().FOLD.findall(cell.source))
-            if {cell.source.count(f"<{end}details>") for end in ("", "/")} != {folds}:
-                yield f"a fold that no reader can open or close:\n{cell.source}"
+    for prose in chapter.prose:
+        folds = len(portable().FOLD.findall(prose))
+        if {prose.count(f"<{end}details>") for end in ("", "/")} != {folds}:
+            yield f"a fold that no reader can open or close:\n{prose}"
 
 
 @prose_rule

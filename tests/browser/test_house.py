@@ -13,6 +13,8 @@ from tests.browser.test_figures import PAGE
 
 PRESS = """(key) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key, bubbles: true }))"""
+SAID = """all => all.map((cell) => [
+    cell.focus(), cell.ariaLabel, document.querySelector(".readout").innerText])"""
 FAST = 5  # milliseconds of script that an interaction takes
 
 
@@ -86,6 +88,14 @@ def test_a_number_says_what_it_is_made_from_to_eyes_and_to_a_screen_reader(show)
     assert house.says.startswith("Weight that “it” gives to “dog” = e^3.536 / (34.3 + ")
 
 
+@pytest.mark.parametrize("part", ["attention", "mask", "multi_head", "laws"])
+def test_every_number_explains_itself_where_its_sources_are_not_in_sight(part, show):
+    cells = show(part, width=390).root.locator("[role=gridcell]")
+    for _, name, said in cells.evaluate_all(SAID):
+        start = name.partition(": ")[0].replace("_", "")
+        assert said.lower().startswith(start.lower()), name
+
+
 def test_a_number_is_changed_by_keys_and_by_buttons_and_escape_takes_it_back(show):
     house = show("attention")
     house.cell("X", 2, 1).focus()
@@ -136,7 +146,7 @@ def test_chapter_9_ends_in_powers_of_two(show):
     house.cell("Y", 2, 1).hover()
     assert house.says.endswith("= 1.375·0 + 1.125·(−1) + 1.125·1 + 0.5·0 = 0.")
     house.cell("A", 2, 0).hover()
-    assert house.says.endswith("/ (32 + 8 + 8 + 16) = 0.5.")
+    assert house.says.endswith(" = e^(4.901/√2) / (32 + 8 + 8 + 16) = 0.5.")
 
 
 def test_mask_scale_and_head_are_changed_and_explained(show):
@@ -253,16 +263,17 @@ def test_axe_finds_no_barrier(show):
         assert house.page.evaluate(SIDEWAYS) <= 0
 
 
-def test_nothing_moves_when_the_numbers_come_alive(show, window):
-    page = window()
-    far = f'<p style="height: 3000px">far</p>{html_of()}'
-    page.set_content(PAGE.format("", far))
+@pytest.mark.parametrize("chapter", ["05_attention", "11_encoder_layer", "15_laws"])
+def test_a_part_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_alive(
+    chapter, open_page
+):
+    page = open_page(f"book/{chapter}", width=390)
     house = page.locator(".mha-house")
-    still = house.bounding_box()["height"]
-    assert page.locator(".cells").count() == 0  # it is far from the window
+    height = house.bounding_box()["height"]
+    assert height <= 844  # of a screen
     house.scroll_into_view_if_needed()
     page.wait_for_selector(".cells [role=gridcell]")
-    assert house.bounding_box()["height"] == still
+    assert house.bounding_box()["height"] == height
 
 
 def test_without_scripts_there_is_the_still(show):
