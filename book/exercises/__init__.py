@@ -134,8 +134,8 @@ class Law(Exercise):
     """An exercise that asks for a law: True of some versions, and False of others.
 
     `changes` is what is said to a wrong law that changes these inputs and no others
-    from call to call, such as ``"K V"``, or calls its function once, ``""``. The rows
-    of the inputs that `vary` names have to differ.
+    from call to call, such as ``"K V"``, with a star where the shape changes, or calls
+    its function once, ``""``. The rows of the inputs that `vary` names have to differ.
     """
 
     changes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -173,7 +173,8 @@ class Law(Exercise):
         rounded = self._outcome(law, (_altered(version, _rounded),), ())
         if not known and wanted[k] and same(rounded, self._wanted[k]):
             return f"your law is False of {name} only by rounding: use np.allclose"
-        if known := known or self.changes.get(" ".join(changed)):
+        stars = {n: "*" * (what == _SHAPE) for n, (_, what) in changed.items()}
+        if known := known or self.changes.get(" ".join(n + stars[n] for n in stars)):
             return known
         if found[k] and (row := self._only_row(law, version)):
             return f"of the result Y, your law looks at {row} only: what of the rest?"
@@ -221,13 +222,16 @@ class Law(Exercise):
         return calls
 
 
+_SHAPE = "in another shape"
+
+
 def _change(name: str, given: list[Any]) -> tuple[str, str] | None:
     """Return what of an input differs from call to call, and how."""
     first = given[0]
     if all(same(x, first) for x in given):
         return None
     if len({np.shape(x) for x in given}) > 1:
-        return name, "in another shape"
+        return name, _SHAPE
     if all(same(np.sort(x, None), np.sort(first, None)) for x in given):
         return name, "in another order"
     for x in given[1:]:

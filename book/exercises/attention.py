@@ -180,10 +180,10 @@ key_order_law = Law(
     ),
     mistakes={},
     changes={
-        "K": "you shuffle K and not V: each key should keep its value",
-        "V": "you shuffle V and not K: each value should keep its key",
-        "Q K V": "you shuffle the queries too, and each has an output of its own: "
-        "leave Q as it is",
+        "K": "K changes and V does not: each key should keep its value",
+        "V": "V changes and K does not: each value should keep its key",
+        "Q K V": "Q changes too, and each query has an output of its own: leave Q as "
+        "it is",
     },
     reread=section("attention", "Six laws in code"),
     praise="correct versions pass, faulty ones are detected, and no false alarm.",

@@ -194,7 +194,7 @@ doubling_law = Law(
     observe=judged,
     cases=each(*_SUBJECTS),
     changes={
-        "Q": "you double the queries: double the keys and the values instead",
+        "Q*": "you double the queries: double the keys and the values instead",
         "K V": "you change the numbers of K and V: let each key come twice, as it "
         "is, and each value with it",
     },

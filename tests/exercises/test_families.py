@@ -108,7 +108,7 @@ CHANGED = np.stack([Q**2, K, V])
         (
             attention.key_order_law,
             lambda attend: np.allclose(attend(Q, K, V), attend(Q, K[::-1], V)),
-            "you shuffle K and not V",
+            "K changes and V does not",
         ),
         (
             attention.key_order_law,
