@@ -47,7 +47,8 @@ class Exercise(mha.check.Exercise):
             return _LEADING, True
         family = slip_in(self, self._solved(), outcomes, self._wanted)
         slip = slip or self._mostly(outcomes, wrong)
-        return family or slip or _where(self, outcomes), bool(family or not slip)
+        place = _where(self, outcomes, self._wanted)
+        return family or slip or place, bool(family or not slip)
 
     def _mostly(self, outcomes: list[Any], wrong: list[int]) -> str | None:
         """Return what is said to a mistake that explains most of what is wrong."""
@@ -108,12 +109,14 @@ def _single(x: Any) -> Any:
     return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
 
 
-def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
-    """Return what inputs have to do with the size of a result."""
+def _where(exercise: Exercise, outcomes: Any, wanted: Any) -> str | None:
+    """Return what inputs have to do with the size of a result, or of one of several."""
+    if all(isinstance(x, tuple) for x in (*outcomes, *wanted)):
+        each = (zip(*many, strict=False) for many in (outcomes, wanted))
+        said = (_where(exercise, *pair) for pair in zip(*each, strict=False))
+        return next(filter(None, said), None)
     facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
-    shapes = [
-        [getattr(x, "shape", ()) for x in many] for many in (outcomes, exercise._wanted)
-    ]
+    shapes = [[getattr(x, "shape", ()) for x in many] for many in (outcomes, wanted)]
     shared = min(len(shape) for many in shapes for shape in many)
     for axis in range(-1, -1 - shared, -1):
         ours, theirs = ([shape[axis] for shape in many] for many in shapes)

@@ -208,6 +208,8 @@ farthest_head = Exercise(
         "head": lambda A: int(np.abs(_gaps(A)).max(axis=(1, 2)).argmax()),
         "this head is the most like the mean; the task asks for the one least like "
         "it": lambda A: int(_sums(_gaps(A)).argmin()),
+        "you compare each head with the first one; "
+        "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
         "the mean map is the mean over the heads, and you take the mean over the "
         "queries of each head": lambda A: int(
             _sums(A - A.mean(1, keepdims=True)).argmax()
