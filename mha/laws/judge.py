@@ -217,9 +217,9 @@ class Law:
         arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
-            got=failure.got, where=f"{failure.where}\n{'' if everywhere else variant.mode}".strip(),
-            setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
-            breach=found,
+            where=f"{failure.where}\n{'' if everywhere else variant.mode}".strip(),
+            got=failure.got, setup="\n".join(variant.log.values()),
+            shapes=", ".join(arrays), breach=found,
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
