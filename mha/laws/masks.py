@@ -60,7 +60,7 @@ def constant_values_stay(subject, Q, K, v, mask=None):
 def variance_cases(rng, subject):
     # A module has heads of one width.
     own = subject.own and subject.own.d_k
-    for d_k, n in ((own, 8), (own, 32)) if own else ((16, 8), (64, 32)):
+    for d_k, n in ((own, 8), (own, 32)) if own else ((16, 8), (64, 128), (64, 8)):
         yield {"d_k": d_k, "n": n, "seed": int(rng.integers(1000))}
 
 
