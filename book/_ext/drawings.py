@@ -28,7 +28,10 @@ KEY = re.compile(r'data-key="ten ([^"]+)"')
 STILL = re.compile(
     r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
 )
-SCRIPT = re.compile(r"<script>(\(\(\) => \{ const root = .*?)</script>", re.DOTALL)
+LIVE = re.compile(
+    r'(mha-view mha-(\w+)" .*?<script)>(\(\(\) => \{ const root = .*?)</script>',
+    re.DOTALL,
+)
 
 
 def legible(svg):
@@ -76,15 +79,17 @@ def shared(app, docname, text):
     """Return a live figure whose script is a file beside the pages."""
 
     def move(found):
-        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", found[1])
-        name = f"_static/views/{sha256(code.encode()).hexdigest()[:8]}.js"
-        path = Path(app.outdir) / name
+        figure, kind, code = found.groups()
+        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", code)
+        path = Path(app.outdir, "_static", "live", f"{kind}.js")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code, encoding="utf-8")
         up = app.builder.get_relative_uri(docname, "index").removesuffix("index.html")
-        return f'<script defer src="{up}{name}"></script>'
+        version = sha256(code.encode()).hexdigest()[:8]
+        source = f"{up}_static/live/{kind}.js?v={version}"
+        return f'{figure} defer src="{source}"></script>'
 
-    return SCRIPT.sub(move, text)
+    return LIVE.sub(move, text)
 
 
 def fit(app, tree, docname):

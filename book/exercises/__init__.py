@@ -115,7 +115,7 @@ def _single(x: Any) -> Any:
 
 
 def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
-    """Return what sizes have to do with where an answer is right and where not."""
+    """Return what inputs have to do with the size of a result."""
     facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
     shapes, wanted = (_shapes(x) for x in (outcomes, exercise._wanted))
     for axis in [axis for axis in shapes[0] if axis in wanted[0]]:
@@ -129,13 +129,6 @@ def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
         if len({*ours}) == 1 < len({*theirs}) and not by_chance:
             text = f"{axis} of your result has the length {ours[0]} every time"
             return f"{text}: where does this number come from?"
-    right = [*map(same, outcomes, exercise._wanted)]
-    for name in facts[0] if sum(right) > 1 else ():
-        pairs = [*zip((fact.get(name) for fact in facts), right, strict=True)]
-        good, bad = ({x for x, ok in pairs if ok is which} for which in (True, False))
-        if len(good) == 1 and not good & bad and None not in bad:
-            others = " or ".join(map(str, sorted(bad)))
-            return f"right where {name} is {good.pop()}, and wrong where it is {others}"
     return None
 
 
@@ -193,13 +186,13 @@ class Law(Exercise):
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
         name = getattr(version, "name", getattr(version, "__name__", ""))
-        rounded = self._outcome(law, (_rounded(version),), ())
+        rounded = self._outcome(law, (_altered(version, _rounded),), ())
         if not known and wanted[k] and same(rounded, self._wanted[k]):
             return f"your law is False of {name} only by rounding: use np.allclose"
         if known := known or self.changes.get(" ".join(changed)):
             return known
         if found[k] and (row := self._only_row(law, version)):
-            return f"your law looks at {row} of the result Y only: what of the rest?"
+            return f"of the result Y, your law looks at {row} only: what of the rest?"
         how: dict[str, list[str]] = {}
         for where, what in changed.values():
             how.setdefault(what, []).append(where)
@@ -216,8 +209,15 @@ class Law(Exercise):
         """Return the one row that a law looks at, or an empty text."""
 
         def holds(kept: list[int]) -> bool:
-            spoilt = _spoilt(version, kept)
-            return same(self._outcome(law, (spoilt,), ()), np.array(True))
+            rng = np.random.default_rng(0)
+
+            def spoil(x: Any) -> Any:
+                noise = rng.normal(size=np.shape(x))
+                noise[kept] = np.asarray(x)[kept]
+                return noise
+
+            found = self._outcome(law, (_altered(version, spoil),), ())
+            return same(found, np.array(True))
 
         if holds([]) or (holds([0]) and holds([-1])):
             return ""
@@ -259,22 +259,6 @@ def _has_equal_rows(x: Any) -> bool:
     return np.ndim(x) > 1 and x.shape[-2] > 1 and not np.ptp(x, axis=-2).any()
 
 
-def _spoilt(version: Callable[..., Any], kept: list[int]) -> Callable[..., Any]:
-    """Return a version of whose results only these rows are not drawn at random."""
-    rng = np.random.default_rng(0)
-
-    def spoil(x: Any) -> Any:
-        noise = rng.normal(size=np.shape(x))
-        noise[kept] = np.asarray(x)[kept]
-        return noise
-
-    def run(*given: Any, **options: Any) -> Any:
-        out = version(*given, **options)
-        return tuple(map(spoil, out)) if isinstance(out, tuple) else spoil(out)
-
-    return run
-
-
 class _Loose(np.ndarray):
     """Numbers for which ``==`` forgives rounding."""
 
@@ -284,14 +268,16 @@ class _Loose(np.ndarray):
     __hash__ = None
 
 
-def _rounded(version: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version whose results differ by no rounding."""
+def _rounded(x: Any) -> Any:
+    return np.round(x, 5).view(_Loose)
+
+
+def _altered(version: Any, alter: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a version of which each result is altered."""
 
     def run(*given: Any, **options: Any) -> Any:
         out = version(*given, **options)
-        if isinstance(out, tuple):
-            return tuple(np.round(x, 5).view(_Loose) for x in out)
-        return np.round(out, 5).view(_Loose)
+        return tuple(map(alter, out)) if isinstance(out, tuple) else alter(out)
 
     return run
 

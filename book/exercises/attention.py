@@ -68,8 +68,6 @@ weight_of_the_middle = Exercise(
         "the middle key has one score of its own": 0.52,
         "this is the product of both weights, and one step is missing: "
         "the score of c is half of the sum of the scores": 0.36 * 0.16,
-        "the score of c is the average of the scores of a and b, "
-        "so a query that gives weight to both gives weight to c": 0,
         "this is what a and b leave over, but the other keys share it with c; "
         "the weight of c follows from those of a and b alone": 0.48,
     },

@@ -199,8 +199,6 @@ decoder_masks = Exercise(
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
-        "a source of length 2 has the positions 0 and 1; you hide position "
-        "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
         "a target token must not attend to the one after it: your diagonal is one "
         "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
     },

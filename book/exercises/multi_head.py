@@ -56,10 +56,6 @@ row_without_mask = Exercise(
         "first": _row_with(lambda s: s),
         "the powers of 2 are not shares yet, because they do not sum to 1: "
         "divide each row by its sum": (21, 30, -3, 6),
-        'this is the row of "All"; the task asks for the row of "is"': np.array(
-            [57, 39, 15, -3]
-        )
-        / 14,
         "the last two numbers have the wrong sign: look at W_O": np.array(
             [39, 57, 3, -15]
         )

@@ -50,8 +50,6 @@ sum_of_heads = Exercise(
         "you take every h-th row of W_O; the d_v rows of one head are neighbours": (
             lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[r::h]).sum(-3)
         ),
-        "you return the product of the last head alone; add up those of all "
-        "heads": lambda heads, W_O: _messages(heads, W_O)[..., -1, :, :],
         "you return the product of the first head alone: does a return stand inside a "
         "loop?": lambda heads, W_O: _messages(heads, W_O)[..., 0, :, :],
         "the heads stand side by side, and W_O has not been used": lambda heads, W_O: (
@@ -194,9 +192,6 @@ head_that_wrote = Exercise(
         ),
         "you add changes with their signs, so they cancel: "
         "take absolute values": lambda *case: _largest(_undone(*case), case[3]),
-        "you look at the output after the change, in which all heads have written; the "
-        "other heads cancel in after − "
-        "before": lambda before, after, W_O, h: _who(0, after, W_O, h),
     },
     reread=_BREAK,
     praise="the change is made of the rows of one block, which belongs to the head.",

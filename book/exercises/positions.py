@@ -117,12 +117,6 @@ def _count(mask, axis=-1):
     return np.cumsum(mask, axis=axis).reshape(mask.shape) - 1
 
 
-def _filler_in_front(mask):
-    """Take away the number of filler, as if all of it stood in front."""
-    filler = (~mask).sum(-1, keepdims=True)
-    return np.maximum(np.arange(mask.shape[-1]) - filler, 0)
-
-
 def _after_the_first(mask):
     """Count from the first real token, the filler behind it included."""
     return np.arange(mask.shape[-1]) - mask.argmax(-1)[:, None]
@@ -163,8 +157,6 @@ position_ids = Exercise(
         ),
         "padding in front is right; padding after a word still has that word's "
         "number": lambda mask: np.maximum(_count(mask), 0),
-        "you subtract the amount of padding; "
-        "padding may also come after the words": _filler_in_front,
     },
     reread=section("masks", "The step in the package"),
     praise="a sentence gets the same positions wherever its filler stands.",

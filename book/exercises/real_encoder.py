@@ -32,9 +32,6 @@ share_used = Exercise(
         "twelve tokens read twelve of the 30,522 rows of tokens, not all": _USED
         + (_WORDS - 12) * 384,
         "those are the six layers; add what turns the tokens into vectors": _LAYERS,
-        "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
-        "the token's row of the table of words is not all: it also reads a row of the "
-        "table of positions": _USED - _ROWS // 2,
         "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
         "the pooler is in the file, but this model does not use it": _USED + _POOLER,
     },

@@ -22,7 +22,6 @@ variance_left = Exercise(
         / math.sqrt(512),
         "this is the standard deviation of the scores; "
         "its square is the variance": math.sqrt(1 / 8),
-        "a division makes the scores smaller, and your variance has grown": 8,
         "this is the variance of one divided product; a score has 64 of them": 1 / 512,
     },
     reread=section("scale", "The equation"),
@@ -144,10 +143,7 @@ scale_for_variance = Exercise(
     task="the factor that brings the scores to variance 1",
     right=lambda variance, d_k: 1 / (variance * math.sqrt(d_k)),
     cases=((1.0, 4), (4.0, 4), (1 / 3, 64), (0.25, 9)),
-    mistakes={
-        "you count one of the two vectors, but q and k both have this "
-        "variance": lambda variance, d_k: 1 / math.sqrt(variance * d_k),
-    },
+    mistakes={},
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )

@@ -296,24 +296,22 @@ class Law:
             return subject, case, failure
         tries = SHRINKS if subject.own is None else SHRINKS // 5
 
-        def empty(name: str, places: list[Any], needed: bool) -> bool:
-            """Set these to 0, or only some of them; return whether it was all."""
+        def empty(name: str, places: list[Any]) -> None:
+            """Set all of these to 0, or else those of each half."""
             nonlocal case, failure, tries
-            if places and not needed and tries > 0:
-                tries -= 1
-                smaller = case | {name: case[name].copy()}
-                for place in places:
-                    smaller[name][place] = 0
-                shown = self.ask(subject, smaller)
-                visible = isinstance(shown, Failure) and _is_visible(shown, failure)
-                if visible and not self.fails(correct, smaller):
-                    case, failure = smaller, shown
-                    return True
-            if half := len(places) // 2:
-                # Where the failure does not need the first half, it needs the second.
-                needed = empty(name, places[:half], needed=False)
-                empty(name, places[half:], needed)
-            return False
+            if not places or tries == 0:
+                return
+            tries -= 1
+            smaller = case | {name: case[name].copy()}
+            for place in places:
+                smaller[name][place] = 0
+            shown: Any = self.ask(subject, smaller)
+            visible = isinstance(shown, Failure) and _is_visible(shown, failure)
+            if visible and not self.fails(correct, smaller):
+                case, failure = smaller, shown
+            elif half := len(places) // 2:
+                empty(name, places[:half])
+                empty(name, places[half:])
 
         arrays = [(x, y) for x, y in case.items() if isinstance(y, np.ndarray)]
         names = [x for x, y in arrays if y.dtype.kind == "f"]
@@ -321,9 +319,7 @@ class Law:
             if axes < case[name].ndim:
                 filled = case[name].any(tuple(range(-axes, 0)))
                 for front in np.ndindex(filled.shape[:-1]):
-                    places = [(*front, i) for i in np.flatnonzero(filled[front])]
-                    # All were tried together before, if they are not all there is.
-                    empty(name, places, needed=front != ())
+                    empty(name, [(*front, i) for i in np.flatnonzero(filled[front])])
         return subject, case, failure
 
     def fails(self, subject: Subject, case: Case) -> bool:

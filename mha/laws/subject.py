@@ -192,11 +192,11 @@ class Subject:
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
 
-    @property
+    @functools.cached_property
     def needs_mask(self):
         return any(map(MASK_LIKE.search, self.needs))
 
-    @property
+    @functools.cached_property
     def mask_name(self) -> str | None:
         return self.said.mask_name(self.accepts)
 
@@ -511,7 +511,7 @@ class Layer(Subject):
             mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
         counts = sizes.heads, sizes.groups, sizes.groups
         weights = {
-            name: np.tile(np.pad(W, [(0, 0), (0, sizes.d_k - d)]), count)
+            name: np.concatenate([widened(W, sizes.d_k)] * count, 1)
             for name, W, count in zip(FOUR, (W_Q, W_K, W_V), counts, strict=False)
         }
         shown = np.zeros((sizes.heads, sizes.d_k, sizes.width), Q.dtype)
@@ -533,7 +533,7 @@ class Layer(Subject):
 
     @property
     def other_names(self) -> Any:
-        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
+        return other_names_in(self.accepts)
 
     def layer(
         self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
@@ -554,11 +554,23 @@ class Layer(Subject):
         return Y[(0,) * len(more)]
 
 
+def widened(x: Array, n: int) -> Array:
+    """Return it with n columns, of which the last ones are 0."""
+    wide = np.zeros((*x.shape[:-1], n), x.dtype)
+    wide[..., : x.shape[-1]] = x
+    return wide
+
+
+@functools.cache
+def other_names_in(accepts: frozenset[str]) -> Any:
+    return next((x for x in OTHER_NAMES if accepts >= {*x}), None)
+
+
 def parts_of(V: Array, Q: Array) -> list[Array]:
-    if (width := Q.shape[-1]) == V.shape[-1]:
+    if (width := Q.shape[-1]) == (n := V.shape[-1]):
         return [V]
-    missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]
-    return np.split(np.pad(V, missing), -(-V.shape[-1] // width), -1)
+    wide = widened(V, n + -n % width)
+    return [wide[..., i : i + width] for i in range(0, n, width)]
 
 
 def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
@@ -579,7 +591,7 @@ def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
     flat = np.concatenate([t.reshape(-1, t.shape[-1]) for t in tables], 1)
     n, dtype = len(flat), flat.dtype
     if n <= width:
-        X, W = np.eye(n, width, dtype=dtype), np.pad(flat, ((0, width - n), (0, 0)))
+        X, W = np.eye(n, width, dtype=dtype), widened(flat.T, width).T
     else:
         U, s, Vt = np.linalg.svd(flat, full_matrices=False)
         rank = int((s > 1e-10 * max(s[0], 1)).sum())

@@ -107,6 +107,14 @@ def test_a_long_verdict_is_cut_to_fifteen_lines():
     assert lines[-1] == "  reread    page 1" and lines[-2].endswith(" ...")
 
 
+def test_a_long_name_keeps_its_distance_and_a_large_input_is_shown_by_its_shape():
+    right = lambda tolerance, table: tolerance + 0 * table.sum()  # noqa: E731
+    exercise = Exercise("x", right, ((4.0, np.ones((40, 2))),), {}, "page 1")
+    lines = str(exercise(lambda tolerance, table: 2 * tolerance)).splitlines()
+    assert lines[1:3] == ["  tolerance = 4", "  table =   shape (40, 2)"]
+    assert lines[3:5] == ["  expected  4", "  got       8"]
+
+
 def test_a_check_leaves_its_own_cases_alone():
     def spoils(x):
         x[:] = np.nan
