@@ -82,8 +82,7 @@ ARGUMENTS: dict[str, Callable[[np.random.Generator, Size], Any]] = {
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
-    "seed": lambda rng, size: int(rng.integers(1000)),
-    "turn": lambda rng, size: int(rng.integers(1000)),
+    **dict.fromkeys(("seed", "turn"), lambda rng, size: int(rng.integers(1000))),
 }
 
 
@@ -214,14 +213,13 @@ class Law:
             variant.log.clear()
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
-        places = failure.where, "" if everywhere else variant.mode
         given = variant.log.pop("given", {}).items()
         arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
-            got=failure.got, where="\n".join(filter(None, places)),
-            setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
-            breach=found,
+            where=f"{failure.where}\n{'' if everywhere else variant.mode}".strip(),
+            got=failure.got, setup="\n".join(variant.log.values()),
+            shapes=", ".join(arrays), breach=found,
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
@@ -410,7 +408,7 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         settings |= {x: y for x, y in variant.settings.items() if x == "training"}
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
     if variant.other_names is None:
-        twin.accepts -= {"X_k", "X_v"}
+        twin.other_names = None
     return twin
 
 

@@ -311,12 +311,6 @@ class Subject:
             if self.tensors or direction is None
         ]
 
-    def trained_and_not(self) -> list[Self]:
-        skip_if("training" not in self.accepts, "it has no train mode and no eval mode")
-        if self.switch == ("training", (False,)):
-            raise NotApplicable("in train mode no two calls agree")
-        return [self.with_settings(training=training) for training in (True, False)]
-
     def scaled(self, weights: Weights, d_k: int) -> Weights:
         if (factor := self.said.factor(d_k)) == 1:
             return weights
@@ -396,8 +390,11 @@ class Subject:
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
             if self.direction is not None:
                 if Y.requires_grad:
-                    # Y.backward(direction) would first import sympy.
-                    (Y * self._backwards_from(Y)).sum().backward()
+                    # What the law sees stands first, and a sum needs no sympy.
+                    size = np.shape(self.direction)
+                    first = (0,) * (Y.ndim - len(size)) if size else ()
+                    part = Y[(*first, *map(slice, size))]
+                    (part * Y.new_tensor(self.direction)).sum().backward()
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
                 asking = [x for x in leaves if getattr(x, "requires_grad", False)]
@@ -405,13 +402,6 @@ class Subject:
                 grads = (zeros(x) if x.grad is None else x.grad for x in asking)
                 self.slopes = [*map(as_numbers, grads)]
         return result
-
-    def _backwards_from(self, Y):
-        direction, size = Y.new_zeros(Y.shape), np.shape(self.direction)
-        # What the law sees stands first in what was returned.
-        first = (0,) * (Y.ndim - len(size)) if size else ()
-        direction[(*first, *map(slice, size))] = Y.new_tensor(self.direction)
-        return direction
 
     def _handed_over(self, x):
         x, is_float = x if self.borrows else x.copy(), x.dtype.kind == "f"
@@ -492,9 +482,11 @@ class Layer(Subject):
         skip_if(heads > sizes.heads, f"it has {sizes.heads} heads")
         # The scale is that of a whole head.
         times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
+        fits = max(Q.size, K.size) <= sizes.width * d
+        hold = "matrices hold" if fits else "tokens times its matrices are"
         self.log["attend"] = (
-            f"its matrices hold {times}Q, K and V, the same for {sizes.heads} heads of "
-            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
+            f"its {hold} {times}Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns" + ",\nand its tokens are the rows of I" * fits
         )
         Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
         others = {}
@@ -531,9 +523,9 @@ class Layer(Subject):
             count *= 2
         return self.own or Sizes(count * d, count, groups)
 
-    @property
+    @functools.cached_property
     def other_names(self) -> Any:
-        return other_names_in(self.accepts)
+        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
     def layer(
         self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
@@ -559,11 +551,6 @@ def widened(x: Array, n: int) -> Array:
     wide = np.zeros((*x.shape[:-1], n), x.dtype)
     wide[..., : x.shape[-1]] = x
     return wide
-
-
-@functools.cache
-def other_names_in(accepts: frozenset[str]) -> Any:
-    return next((x for x in OTHER_NAMES if accepts >= {*x}), None)
 
 
 def parts_of(V: Array, Q: Array) -> list[Array]:

@@ -240,6 +240,8 @@ def test_a_bug_in_a_module_is_named_by_the_same_numbers():
     found = laws.check(Attn(8, 2, factor=1.0), FEW).looks_like
     assert found is not None and found.name == "no_scale"
     assert laws.check(hooked(), FEW).looks_like is None
+    # √16 is 4: whether it was divided by √d_model or d_k, nobody can tell.
+    assert laws.check(Attn(16, 4, factor=1 / 4), FEW).looks_like is None
 
 
 # What comes back
