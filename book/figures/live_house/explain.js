@@ -13,9 +13,11 @@ export function num(x, digits = 3) {
   return minus(`${digit}·10^${power}`);
 }
 
-// decimals for which the cells of a matrix have room
-export const digits = (numbers, wide) =>
-  Math.min(...numbers) < -0.99 || (wide < 26 && Math.max(...numbers) > 0.99) ? 1 : 2;
+// decimals for which the cells of a matrix have room; whole numbers get none
+export function digits(numbers, wide) {
+  const parts = numbers.filter((x) => Math.abs(x - Math.round(x)) > 1e-9);
+  return Math.min(...parts) < -0.99 || (wide < 26 && Math.max(...parts) > 0.99) ? 1 : 2;
+}
 
 // a number as its cell has room for it: 2, .57, −1.6
 export function short(x, digits) {

@@ -190,7 +190,7 @@ function tell(id) {
   const hides = lent ? "The mask now hides later words. " : "";
   const [title, text] = state.mystery ? ["One step is wrong.", `${hides}Which step it is, only the laws tell: see which are broken, and by which numbers. ${guess}`]
     : bug ? [`Broken: ${bug.name}.`, guess ? `${guess} ${bug.wrong} Repair: ${bug.repair}` : `${hides}${bug.wrong} ${bug.seen}`]
-      : [`${stage.name}:`, stage.says];
+      : [`${stages.indexOf(stage) + 1}. ${stage.name}:`, stage.says];
   told.hidden = !data.walk && !bug;
   if (told.said === title + text) return; // else it would be read aloud again
   told.said = title + text;
@@ -246,7 +246,7 @@ function damage(id) {
   const open = state.input.mask.flat().every(Boolean);
   const lend = mystery || bug?.mask; // a mask that hides nothing would show nothing
   if (lend ? open : state.lent) state.input.mask = masks[lend ? "causal" : "open"](words.length);
-  Object.assign(state, { bug: bug?.id ?? "", mystery, guess: "", at: last, lent: lend && (open || state.lent), shown: null });
+  Object.assign(state, { bug: bug?.id ?? "", mystery, guess: "", at: last, lent: lend && (open || state.lent), shown: null, focus: null });
   guessing.value = "";
   update();
   if (bug && !mystery) seek(bug.at);
@@ -267,7 +267,7 @@ function seek(from) {
 function guess(id) {
   if (!id) return;
   if (id !== state.bug) state.guess = `Not “${bugOf(id).name}”: ${refute(id)}`;
-  else Object.assign(state, { mystery: false, guess: "That is it.", marked: true });
+  else Object.assign(state, { mystery: false, guess: "That is it.", marked: true, focus: null });
   update();
   if (!state.mystery) seek(bugOf(id).at);
 }

@@ -52,8 +52,9 @@ def matrices(part: str) -> dict[str, dict[str, Any]]:
 
 
 def digits(M: Array, wide: float) -> int:
-    """Return how many decimals a matrix has room for in cells so wide."""
-    return 1 if M.min() < -0.99 or (wide < 26 and M.max() > 0.99) else 2
+    """Return how many decimals a matrix has room for; whole numbers get none."""
+    parts = M[abs(M - M.round()) > 1e-9]
+    return 1 if (parts < -0.99).any() or (wide < 26 and (parts > 0.99).any()) else 2
 
 
 def short(x: float, digits: int = 2) -> str:
