@@ -21,6 +21,7 @@ from figures.ten import ten
 COLUMN, LEAST = 358, 9.2  # px: a picture on a phone, and text that can be read on it
 PICTURE = re.compile(r'<svg class="mha-picture".*?</svg>', re.DOTALL)
 SIZE = re.compile(r"font-size: ([\d.]+)px")
+SIZE_OF_TEXT = re.compile(r'font-size="([\d.]+)"')  # of an element without a style
 WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
 KEY = re.compile(r'data-key="ten ([^"]+)"')
 # An image for notebooks, beside the data of a live figure that has drawings too.
@@ -42,6 +43,7 @@ def legible(svg):
         return f"font-size: max({size[1]}px, var(--least, 0px))" if small else size[0]
 
     style = f'style="--on-a-phone: {least:.2f}px; '
+    svg = SIZE_OF_TEXT.sub(r'style="font-size: \1px"', svg)
     return SIZE.sub(grow, svg).replace('style="', style, 1)
 
 

@@ -35,6 +35,10 @@ CODE_FOLD = re.compile(
     r'<details class="admonition hide(.*?<summary).*?<p [^>]*>(.*?)</p>.*?</summary>',
     re.DOTALL,
 )
+CORNER = (  # of a table, empty and so no header
+    '<th class="head"><p></p></th>',
+    '<td style="background: var(--color-table-header-background)"></td>',
+)
 NAME_IN_CODE = re.compile(r'<span class="pre">[^<]*')
 
 
@@ -77,7 +81,7 @@ def choose(app, pagename, templatename, context, doctree):
         text = context.get(key, "")
         context[key] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
     code_fold = r'<details class="hide\1>\2</summary>'
-    body = CODE_FOLD.sub(code_fold, context["body"])
+    body = CODE_FOLD.sub(code_fold, context["body"]).replace(*CORNER)
     # where a line is too short for a long name, it breaks between two of its words
     body = NAME_IN_CODE.sub(lambda found: found[0].replace("_", "_<wbr>"), body)
     context["body"] = body

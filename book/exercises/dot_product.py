@@ -28,9 +28,6 @@ scores = Exercise(
     mistakes={
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
-        "this is the cosine: do not divide the score by the lengths": lambda Q, K: (
-            cosine_similarity(Q, K)
-        ),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
     },

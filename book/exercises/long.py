@@ -134,9 +134,8 @@ merge_outputs = Exercise(
         ),
         "-∞ - (-∞) is NaN where both machines are empty: subtract another number "
         "there": lambda A, a, B, b: _shifted(A, a, B, b, top=np.maximum(a, b)),
-        "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
-            _shifted(A, a, B, b, top=0 * a)
-        ),
+        "right until a score is large, because e¹⁰⁰⁰ overflows: subtract the larger "
+        "lse from both": lambda A, a, B, b: _shifted(A, a, B, b, top=0 * a),
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(

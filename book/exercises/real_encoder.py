@@ -22,8 +22,6 @@ share_used = Exercise(
     mistakes={
         "that is the whole file; "
         "a sentence does not read the rows of other tokens": _ALL,
-        "the pooler is not the only part that is not read: "
-        "count the rows that are read, not tables": _ALL - _POOLER,
         "only one of the two rows for first text and second text is read": _USED + 384,
         "you counted whole tables; a sentence reads one row of each for each of its "
         "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,

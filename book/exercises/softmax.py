@@ -13,7 +13,6 @@ score_for_half = Exercise(
     observe=number,
     mistakes={
         "three other words share the rest, and this counts four": 3 + np.log(4),
-        "with four equal scores each word gets a quarter": 3.0,
         "this is by how much the score has to rise; the task asks to which number": 1
         + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "

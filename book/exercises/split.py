@@ -91,8 +91,6 @@ strides_of_heads = Exercise(
         "numbers": (480, 32, 96, 8),
         "this is the shape, which counts the entries of each axis; "
         "a stride is the distance in memory from one entry to the next": (2, 3, 5, 4),
-        "the first step is that of one token; "
-        "from batch to batch there are five tokens of twelve numbers": (12, 4, 12, 1),
     },
     reread=section(
         "split", 'Deeper: strides and the error "view size is not compatible"'

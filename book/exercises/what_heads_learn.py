@@ -88,8 +88,6 @@ effective_keys = Exercise(
         "equal weights on two keys should give 2": lambda A: _entropy(A) / np.log(2),
         "a weight of 0 should add nothing to the entropy, "
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
-        "you counted every key with a weight above 0, however small; a key with little "
-        "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "
         "use the exponential of the entropy": lambda A: 1 / (A**2).sum(-1),
     },

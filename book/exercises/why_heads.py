@@ -72,10 +72,6 @@ rebuild = Exercise(
         "contents": lambda x, y, new: new @ _fit(y, x).T,
         "this is the matrix of the readout; "
         "now multiply the new outputs by it": lambda x, y, new: _fit(x, y),
-        "you fit how contents make outputs, and invert that; "
-        "fit how outputs make contents": lambda x, y, new: (
-            new @ np.linalg.pinv(_fit(y, x))
-        ),
         "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
         "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
         "you fit a matrix that turns contents into outputs; exchange the two arguments "
@@ -150,8 +146,6 @@ heads_needed = Exercise(
         "either": (
             lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0))
         ),
-        "you look only at which entries are zero; "
-        "their sizes count too": lambda wanted: np.linalg.matrix_rank(wanted > 0),
     },
     reread=section("why_heads", "The equation"),
     praise="as many heads as there are linearly independent rows: the rank.",
@@ -180,13 +174,9 @@ def _taken_apart(given, contents):
         raise Unfit(
             f"the weights should have shape {contents.shape}, got {weights.shape}"
         )
-    try:
-        number = float(premise)
-    except (TypeError, ValueError):
-        number = None
-    if number not in (1, 2, 3, 4):
+    if premise not in (1, 2, 3, 4):
         raise Unfit(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
-    return weights, int(number)
+    return weights, int(premise)
 
 
 # What is said to weights that tell enough and another premise than the first.

@@ -482,9 +482,11 @@ class Layer(Subject):
         skip_if(heads > sizes.heads, f"it has {sizes.heads} heads")
         # The scale is that of a whole head.
         times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
+        fits = max(Q.size, K.size) <= sizes.width * d
+        hold = "matrices hold" if fits else "tokens times its matrices are"
         self.log["attend"] = (
-            f"its matrices hold {times}Q, K and V, the same for {sizes.heads} heads of "
-            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
+            f"its {hold} {times}Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns" + ",\nand its tokens are the rows of I" * fits
         )
         Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
         others = {}
