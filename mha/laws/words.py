@@ -201,6 +201,5 @@ def in_code(words: dict[str, Any]) -> list[str]:
     if "design" in words:
         texts = [*map(repr, words["design"])]
         text = ", ".join(texts)
-        # A line of code holds so much.
-        words = words | {"design": text if len(text) < 70 else texts}
+        words = words | {"design": text if len(text) < 70 else texts}  # one line
     return [f"{name}={x!r}" for name, x in words.items()]
