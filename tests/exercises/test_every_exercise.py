@@ -71,7 +71,8 @@ ALLOWED = {("fuse", "merge_heads"), ("fold_value_bias", "linear")}
 
 
 @every_exercise
-def test_no_step_of_the_package_is_an_answer(exercise, slug, name):
+def test_no_step_of_the_package_is_an_answer(exercise, slug, name, monkeypatch):
+    monkeypatch.setattr(exercises.families, "SECONDS", 0)  # nobody reads a hint here
     accepted = [step for step in mha.__all__ if exercise(getattr(mha, step)).passed]
     assert [step for step in accepted if (name, step) not in ALLOWED] == []
 
