@@ -100,8 +100,7 @@ class Exercise:
 
     Calling it with an answer returns a `Verdict` of few lines, whatever the answer is
     or does; only a KeyboardInterrupt passes through. A tensor of PyTorch, a list and a
-    NumPy array with the same numbers are the same answer, in float64 or float32. The
-    page of `mha.check` shows one.
+    NumPy array with the same numbers are the same answer, in float64 or float32.
 
     Attributes
     ----------
@@ -145,9 +144,6 @@ class Exercise:
     def __post_init__(self) -> None:
         if not self.cases or not all(isinstance(case, tuple) for case in self.cases):
             raise TypeError("cases must be tuples of inputs; a value has the one ()")
-
-    def __repr__(self) -> str:
-        return f"<Exercise: {self.task}>"
 
     def __call__(self, answer: object) -> Verdict:
         """Return the `Verdict` on a function, a value, or None for no attempt."""
@@ -194,8 +190,11 @@ class Exercise:
     def _seen(self, case: tuple[Any, ...], got: Any, want: Any) -> list[str]:
         """Return lines that show the input, what was expected, and what came."""
         digits = 3 if show(got) != show(want) else 8
-        pairs = [*zip(self._names(), case, strict=False)]
-        rows = [f"  {name + ' =':<10}" + show(value, 12) for name, value in pairs]
+        whole = 9 if sum(getattr(x, "size", 1) for x in case) > 36 else 36
+        rows = [
+            (label := f"  {name + ' =':<9} ") + show(value, len(label), whole=whole)
+            for name, value in zip(self._names(), case, strict=False)
+        ]
         if case:  # of a value, the expected one would be the solution
             rows.append("  expected  " + show(want, 12, digits))
         if not isinstance(got, Raised) or not isinstance(got.error, Unfit):
@@ -511,8 +510,8 @@ def _what(outcome: Any) -> str:
     return f"an array of {holds}" if outcome.shape else f"a {holds[:-1]}"
 
 
-def show(value: Any, indent: int = 0, digits: int = 3) -> str:
-    """Return `value` as a learner wants to read it: few digits, aligned rows."""
+def show(value: Any, indent: int = 0, digits: int = 3, whole: float = np.inf) -> str:
+    """Return `value` in few digits and aligned rows, or the shape of a large one."""
     margin = "\n" + " " * indent
     if isinstance(value, tuple):
         return margin.join(show(v, indent, digits) for v in value)
@@ -522,9 +521,10 @@ def show(value: Any, indent: int = 0, digits: int = 3) -> str:
         return str(getattr(value, "slug", getattr(value, "__name__", printed(value))))
     if not isinstance(value, np.ndarray | np.generic | bool | int | float):
         return printed(value, str if isinstance(value, Raised) else repr)
-    array = np.asarray(value)
+    if (array := np.asarray(value)).size > whole:
+        return f"shape {array.shape}"
     text = np.array2string(array, precision=digits, suppress_small=True, threshold=60)
-    return re.sub(r"\n+", margin, text)
+    return re.sub(r"\n+", margin, text if array.ndim else text.removesuffix("."))
 
 
 def few(texts: Iterable[str], most: int) -> list[str]:

@@ -103,7 +103,7 @@ def online_softmax(blocks: Iterator[tuple[slice, Array]], V: Array) -> Array:
         total = total * shrink + S @ np.ones((S.shape[-1], 1), S.dtype)
         Y = Y * shrink + S @ V[..., keys, :]
         top = higher
-    # Dividing Y, n_q × d_v, is cheaper than dividing the weights, n_q × n_k.
+    # On long texts Y, n_q × d_v, is smaller than the weights, n_q × n_k.
     return Y / np.where(total == 0, 1, total)
 
 

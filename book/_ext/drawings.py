@@ -2,12 +2,14 @@
 
 Printed sentences wrap there, while a printed table scrolls. Small text in a picture
 gets the size that it needs. The live house has a narrow layout: a notebook shows the
-wide one, the page gets both, and its stylesheet shows the one that fits.
+wide one, the page gets both, and its stylesheet shows the one that fits. A notebook has
+the script of a live figure inside; all pages share one file, and none waits for it.
 """
 
 import json
 import re
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 from docutils import nodes
@@ -25,6 +27,7 @@ KEY = re.compile(r'data-key="ten ([^"]+)"')
 STILL = re.compile(
     r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
 )
+SCRIPT = re.compile(r"<script>(\(\(\) => \{ const root = .*?)</script>", re.DOTALL)
 
 
 def legible(svg):
@@ -67,6 +70,21 @@ def drawn(found):
     return before + beside(**stills) + between + text.replace("<", "\\u003c") + after
 
 
+def shared(app, docname, text):
+    """Return a live figure whose script is a file beside the pages."""
+
+    def move(found):
+        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", found[1])
+        name = f"_static/views/{sha256(code.encode()).hexdigest()[:8]}.js"
+        path = Path(app.outdir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code, encoding="utf-8")
+        up = app.builder.get_relative_uri(docname, "index").removesuffix("index.html")
+        return f'<script defer src="{up}{name}"></script>'
+
+    return SCRIPT.sub(move, text)
+
+
 def fit(app, tree, docname):
     """Let the pictures and the outputs of a page fit a phone."""
     if app.builder.format != "html":
@@ -75,12 +93,9 @@ def fit(app, tree, docname):
         if "  " not in node.astext().strip():  # nothing is aligned
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
-        if "mha-picture" in node.astext():
-            text = PICTURE.sub(both, node.astext())
-            node.replace_self(nodes.raw("", text, format=node["format"]))
-        elif "mha-house" in node.astext():
-            text = STILL.sub(drawn, node.astext())
-            node.replace_self(nodes.raw("", text, format=node["format"]))
+        text = STILL.sub(drawn, PICTURE.sub(both, node.astext()))
+        text = shared(app, docname, text)
+        node.replace_self(nodes.raw("", text, format=node["format"]))
 
 
 def setup(app):

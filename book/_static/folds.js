@@ -56,7 +56,6 @@
   marks.forEach((_, section) => section && spy.observe(section));
 
   // By day, by night, or as the system says.
-  document.documentElement.classList.remove("no-js"); // which hides the button
   const themes = ["auto", "light", "dark"];
   for (const button of document.querySelectorAll(".theme-toggle"))
     button.onclick = () => {

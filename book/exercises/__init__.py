@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 import mha.check
 from chapters import CHAPTERS, chapter_number
-from exercises.families import sizes_of, slip_in
+from exercises.families import ENOUGH, bits, sizes_of, slip_in
 from mha.check import Unfit, same
 
 
@@ -39,8 +39,30 @@ class Exercise(mha.check.Exercise):
         arrays = any(isinstance(x, np.ndarray | int | float) for x in self.cases[0])
         if sure or not arrays or not callable(self.right):
             return slip, sure
+        right = [*map(same, outcomes, self._wanted)]
+        if (
+            self.axes
+            and any(right)
+            and right == [self._plain(case) for case in self.cases]
+        ):
+            return _LEADING, True
         family = slip_in(self, self._solved(), outcomes, self._wanted)
+        slip = slip or self._mostly(outcomes, right.index(False))
         return family or slip or _where(self, outcomes), bool(family or not slip)
+
+    def _plain(self, case: tuple[Any, ...]) -> bool:
+        return all(np.ndim(x) <= self.axes for x in case)
+
+    def _mostly(self, outcomes: list[Any], first: int) -> str | None:
+        """Return what is said to a mistake that explains most of what is wrong."""
+        for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
+            pairs = [*zip(outcomes, theirs, self._wanted, strict=True)]
+            wrong = [(x, same(x, y)) for x, y, want in pairs if not same(x, want)]
+            alike = [bits(x) for x, is_alike in wrong if is_alike]
+            enough = sum(alike) >= ENOUGH and 2 * len(alike) > len(wrong)
+            if enough and same(outcomes[first], theirs[first]):
+                return hint
+        return None
 
     def _solved(self) -> tuple[str, str] | None:
         """Return the chapter whose exercise this is, and its name there."""
@@ -74,6 +96,12 @@ class Exercise(mha.check.Exercise):
             for k in range(*sizes)
         )
         return np.stack([self._looped(*row) for row in inner])
+
+
+_LEADING = (
+    "right without axes in front, such as that of a batch, and wrong with them: name "
+    "your axes from the end, by -1, -2, -3"
+)
 
 
 def _listed(result: Any) -> Any:
@@ -124,49 +152,76 @@ def _shapes(outcomes: list[Any]) -> list[dict[str, int]]:
     ]
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Law(Exercise):
-    """An exercise that asks for a law: True of some versions, and False of others."""
+    """An exercise that asks for a law: True of some versions, and False of others.
+
+    `changes` is what is said to a wrong law that changes these inputs and no others
+    from call to call, such as ``"K V"``, or calls its function once, ``""``. The rows
+    of the inputs that `vary` names have to differ.
+    """
+
+    changes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    vary: Sequence[str] = ("K", "V")
 
     def judge(self, answer: Any) -> mha.check.Verdict:
         """Return the `Verdict`, which names the version that is judged wrongly."""
-        verdict = super().judge(answer)
-        if verdict.passed or (verdict.mistake and "may be" not in verdict.text):
+        verdict, found = super().judge(answer), self._outcomes(answer)
+        judges = all(isinstance(x, np.ndarray) and x.dtype == bool for x in found)
+        if verdict.passed or not judges:
             return verdict
-        found = self._outcomes(answer)
-        if not all(isinstance(x, np.ndarray) and x.dtype == bool for x in found):
-            return verdict
-        said = self._said(answer, [*map(bool, found)])
+        known = None if "may be" in verdict.text else verdict.mistake
+        said = self._said(answer, [*map(bool, found)], known)
         text = "\n".join([said, *verdict.text.splitlines()[1:]])
         return mha.check.Verdict("not yet", text, said)
 
-    def _said(self, law: Any, found: list[bool]) -> str:
+    def _said(self, law: Any, found: list[bool], known: str | None) -> str:
         """Return what is said to a law that finds this of the versions."""
         wanted = [*map(bool, self._wanted)]
         calls = self._calls(law, self.cases[wanted.index(True)][0])
         if not calls:
             return "your law never calls the function that it is given"
         names = dict.fromkeys(name for call in calls for name in call)
-        how: dict[str, list[str]] = {}
-        for name in names:
-            what = _change([call.get(name) for call in calls])
-            how.setdefault(what, []).append(name)
-        how.pop("", None)
-        if len(calls) > 1 and not how:
+        given = {name: [call.get(name) for call in calls] for name in names}
+        changed = {name: how for name in names if (how := _change(name, given[name]))}
+        if len(calls) > 1 and not changed:
             return "your law calls its function with the same inputs each time"
-        changed = [f"{' and '.join(some)} {what}" for what, some in how.items()]
-        changes = f"; from call to call: {', '.join(changed)}" if changed else ""
+        for name in self.vary:
+            if name in given and all(map(_has_equal_rows, given[name])):
+                text = f"all rows of {name} are equal in your law"
+                return f"{text}, so nothing tells one from another: let them differ"
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
         name = getattr(version, "name", getattr(version, "__name__", ""))
         rounded = self._outcome(law, (_rounded(version),), ())
-        if wanted[k] and same(rounded, self._wanted[k]):
+        if not known and wanted[k] and same(rounded, self._wanted[k]):
             return f"your law is False of {name} only by rounding: use np.allclose"
+        if known := known or self.changes.get(" ".join(changed)):
+            return known
+        if found[k] and (row := self._only_row(law, version)):
+            return f"your law looks at {row} of the result Y only: what of the rest?"
+        how: dict[str, list[str]] = {}
+        for where, what in changed.values():
+            how.setdefault(what, []).append(where)
+        changes = [f"{' and '.join(some)} {what}" for what, some in how.items()]
+        changes = f"; from call to call: {', '.join(changes)}" if changes else ""
         if len({*found}) == 1:
             return f"your law is {found[k]} of every version, right or wrong{changes}"
         does = getattr(version, "wrong", inspect.getdoc(version) or "").split("\n")[0]
         does = f" ({does})" if does and found[k] else ""
         should = "should break it" if found[k] else "keeps it: a false alarm"
         return f"your law is {found[k]} of {name}, which {should}{does}{changes}"
+
+    def _only_row(self, law: Any, version: Any) -> str:
+        """Return the one row that a law looks at, or an empty text."""
+
+        def holds(kept: list[int]) -> bool:
+            spoilt = _spoilt(version, kept)
+            return same(self._outcome(law, (spoilt,), ()), np.array(True))
+
+        if holds([]) or (holds([0]) and holds([-1])):
+            return ""
+        return next((f"Y[{k}]" for k in range(-1, 12) if holds([k])), "")
 
     def _calls(self, law: Any, right: Any) -> list[dict[str, Any]]:
         """Return the inputs with which a law calls a version that keeps it."""
@@ -175,22 +230,49 @@ class Law(Exercise):
         @functools.wraps(right)
         def listening(*given: Any, **options: Any) -> Any:
             inputs = inspect.signature(right).bind(*given, **options).arguments
-            calls.append({name: np.array(x) for name, x in inputs.items()})
+            calls.append({name: np.atleast_1d(x) for name, x in inputs.items()})
             return right(*given, **options)
 
         self._outcome(law, (listening,), ())
         return calls
 
 
-def _change(given: list[Any]) -> str:
-    """Return how an input differs from call to call, or an empty text."""
-    if all(same(x, given[0]) for x in given):
-        return ""
+def _change(name: str, given: list[Any]) -> tuple[str, str] | None:
+    """Return what of an input differs from call to call, and how."""
+    first = given[0]
+    if all(same(x, first) for x in given):
+        return None
     if len({np.shape(x) for x in given}) > 1:
-        return "in another shape"
-    if all(same(np.sort(x, None), np.sort(given[0], None)) for x in given):
-        return "in another order"
-    return "with other numbers"
+        return name, "in another shape"
+    if all(same(np.sort(x, None), np.sort(first, None)) for x in given):
+        return name, "in another order"
+    for x in given[1:]:
+        factor = x.flat[0] / first.flat[0] if first.flat[0] else 1
+        if factor != 1 and same(x, factor * first):
+            return name, f"times {factor:.3g}"
+    rows = [k for k, row in enumerate(first) if not all(same(x[k], row) for x in given)]
+    some = ", ".join(f"{name}[{k}]" for k in rows)
+    return some if len(rows) < min(len(first), 4) else name, "with other numbers"
+
+
+def _has_equal_rows(x: Any) -> bool:
+    return np.ndim(x) > 1 and x.shape[-2] > 1 and not np.ptp(x, axis=-2).any()
+
+
+def _spoilt(version: Callable[..., Any], kept: list[int]) -> Callable[..., Any]:
+    """Return a version of whose results only these rows are not drawn at random."""
+    rng = np.random.default_rng(0)
+
+    def spoil(x: Any) -> Any:
+        noise = rng.normal(size=np.shape(x))
+        noise[kept] = np.asarray(x)[kept]
+        return noise
+
+    def run(*given: Any, **options: Any) -> Any:
+        out = version(*given, **options)
+        return tuple(map(spoil, out)) if isinstance(out, tuple) else spoil(out)
+
+    return run
 
 
 class _Loose(np.ndarray):
@@ -263,17 +345,18 @@ def judged(law: Callable[[Any], Any], attend: Any) -> Any:
 def member(name: str) -> Callable[..., Any]:
     """Return the attention of a member of the zoo, "right in float32" for example.
 
-    Its last digits differ from ours, so that ``==`` fails on every processor.
+    Its last digits differ from ours, and with the number of keys, as those of a program
+    that sums in blocks, so that ``==`` fails on every processor.
     """
     from mha import zoo  # only laws need it
 
     full, (name, _, float32) = name, name.partition(" in ")
     attention = getattr(zoo, name).attention
     kind = np.float32 if float32 else np.float64
-    factor = 1 - 4 * np.finfo(kind).eps
 
     def rounded(Q: Any, K: Any, V: Any, *args: Any, **options: Any) -> Any:
         Q, K, V = (np.asarray(x, dtype=kind) for x in (Q, K, V))
+        factor = 1 - (4 + len(K) % 13) * np.finfo(kind).eps
         out = attention(Q, K, V, *args, **options)
         if isinstance(out, tuple):
             return tuple((x * factor).astype(kind) for x in out)

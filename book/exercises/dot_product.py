@@ -97,6 +97,16 @@ cosine = Exercise(
         "a key of zeros still has length 0; the queries are right": lambda Q, K: (
             _unit(Q) @ _whole(K).T
         ),
+        "the queries keep their length; divide them by it too": lambda Q, K: (
+            Q @ _unit(K).T
+        ),
+        "the keys keep their length; divide them by it too": lambda Q, K: (
+            _unit(Q) @ K.T
+        ),
+        "you divide no vector by a length below 1, but only a length of 0 has to be "
+        "replaced": lambda Q, K: (
+            Q @ K.T / np.fmax(_lengths(Q), 1)[:, None] / np.fmax(_lengths(K), 1)
+        ),
         "a number that is added to each length changes every cosine": lambda Q, K: (
             Q @ K.T / ((_lengths(Q) + 1)[:, None] * (_lengths(K) + 1))
         ),
@@ -120,7 +130,7 @@ best_unit_key = Exercise(
             np.sign(q) * np.eye(len(q))[np.abs(q).argmax()]
         ),
         "your key looks at one number of q only, but the others add to the score "
-        "too": lambda q: np.eye(len(q))[np.argmax(np.abs(q))],
+        "too": lambda q: np.eye(len(q))[np.argmax(q)],
         "the direction is right: now give the key length 1": lambda q: q.copy(),
         "you divide by `len(q)`, which counts the numbers of q: "
         "the length is the root of the sum of their squares": lambda q: q / len(q),

@@ -155,6 +155,10 @@ _SLIPS = {
         lambda X, a, f, m, n: f(m(X + a(X))),
         lambda X, a, f, m, n: f(X + a(m(X))),
     ),
+    "feed gets the tokens from before attention: give it those from after it": (
+        lambda X, a, f, m, n: n(m(X + a(X)) + f(X)),
+        lambda X, a, f, m, n: X + a(m(X)) + f(n(X)),
+    ),
     "the input of feed must be added to its output": (
         lambda X, a, f, m, n: n(f(m(X + a(X)))),
         lambda X, a, f, m, n: f(n(X + a(m(X)))),

@@ -51,6 +51,30 @@ RESULTS = (
 )
 SIZES = "x * {s}", "x / {s}", "x * {s}**0.5", "x / {s}**0.5"
 
+# What is said of a form, with its groups; an axis from the end is a column or a row.
+WORDS = {
+    r"np\.delete\((\w+), 0, (-\d)\)": "{0} without its first {1}",
+    r"np\.delete\((\w+), -1, (-\d)\)": "{0} without its last {1}",
+    r"np\.flip\((\w+), (-\d)\)": "{0} with its {1}s reversed",
+    r"np\.roll\((\w+), -?1, (-\d)\)": "{0} with its {1}s moved by one",
+    r"(\w+)\.take\(\[0\], (-\d)\) .*": "{0} with its first {1} everywhere",
+    r"(\w+)\.take\(\[-1\], (-\d)\) .*": "{0} with its last {1} everywhere",
+    r"(\w+)\.swapaxes\(-2, -1\)": "{0} transposed",
+    r"0 \* \w+": "0",
+    r"2 \* (\w+)": "twice {0}",
+    r"-(\w+)": "{0} with the opposite sign",
+    r"(\w+) \+ 1": "{0} plus 1",
+    r"(\w+) - 1": "{0} minus 1",
+    r"1 / (\w+)": "1 divided by {0}",
+    r"(\w+)\*\*2": "the square of {0}",
+    r"(\w+)\*\*0\.5": "the root of {0}",
+    r"(\w+) / ([^ *]+)": "{0} divided by {1}",
+    r"(\w+) \* ([^ *]+)": "{0} times {1}",
+    r"(\w+) / (\S+)\*\*0\.5": "{0} divided by the root of {1}",
+    r"(\w+) \* (\S+)\*\*0\.5": "{0} times the root of {1}",
+}
+AXES = {"-1": "column", "-2": "row", "-3": "block", "-4": "part"}
+
 # What is found in a solution, what may stand in its place, and what is said to it.
 _INSTEAD, _MISSING = "`{new}` in the place of `{old}`", "`{old}` left out"
 STEPS = (
@@ -58,15 +82,15 @@ STEPS = (
     (r"\[::-1\]|\.T\b|\.swapaxes\([^)]*\)|(?<=\w)\[[^][]*\]", [""], _MISSING),
     (r"(?<![.\w])(?:\w+\.)*\w+(?=\()| @ [\w.]+\b(?!\()", [""], _MISSING),
     (r", (?:keepdims|scale)=[\w.]+|(?<=[ (])-(?=\w)|~", [""], _MISSING),
-    (r"(?<=\.)(?:sum|mean|max|min)\b", ["sum", "mean", "max", "min"], _INSTEAD),
+    (r"(?<=\.)(?:sum|mean|max|min)\b", ["min", "max", "sum", "mean"], _INSTEAD),
     (r"(?<=\.)(?:log|exp)\b", ["log", "log2", "exp", "exp2"], _INSTEAD),
     (r"(?<=\.)(?:argm|m)(?:ax|in)\b", ["argmax", "argmin", "max", "min"], _INSTEAD),
     (r"(?<=\.)(?:sin|cos|var|std)\b", ["sin", "cos", "var", "std"], _INSTEAD),
     (r"\.var\(", [".var(ddof=1, "], "`ddof=1`, which divides by one less"),
     (r"-np\.inf", ["-1e9", "0"], _INSTEAD),
     (r" (?:<|<=|>|>=) ", [" < ", " <= ", " > ", " >= "], _INSTEAD),
-    (r" (?:[-+*/&]|//) ", [" + 0 * "], "what stands behind a `{old}` left out"),
-    (r" (?:[-+*/&]|//) ", [" * 0 + "], "what stands in front of a `{old}` left out"),
+    (r" (?:[-+*/&]|//) ", [" + 0 * "], "the part behind a `{old}` left out"),
+    (r" (?:[-+*/&]|//) ", [" * 0 + "], "the part in front of a `{old}` left out"),
     (r" [-+] ", [" + ", " - "], _INSTEAD),
     (r" [*/] | // ", [" * ", " / ", " // "], _INSTEAD),
     (r" [&|] ", [" & ", " | "], _INSTEAD),
@@ -80,7 +104,7 @@ STEPS = (
 def slip_in(exercise, place, outcomes, wanted):
     """Return what is said to the first program that gives these outcomes, or None."""
     first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
-    if sum(map(_bits, outcomes)) < ENOUGH or not _bits(outcomes[first]):
+    if sum(map(bits, outcomes)) < ENOUGH or not bits(outcomes[first]):
         return None
     solution = solution_of(*place) if place else None  # it may load PyTorch
     end = time.process_time() + SECONDS
@@ -95,10 +119,10 @@ def slip_in(exercise, place, outcomes, wanted):
     return None
 
 
-def _bits(outcome):
+def bits(outcome):
     """Return about how many bits an outcome holds; equal numbers count once."""
     if isinstance(outcome, tuple):
-        return sum(map(_bits, outcome))
+        return sum(map(bits, outcome))
     if not isinstance(outcome, np.ndarray) or outcome.dtype.kind not in "biuf":
         return 0
     if outcome.dtype.kind == "b":
@@ -110,14 +134,35 @@ def _bits(outcome):
 def programs(exercise, solution):
     """Yield what is said to a slip, and a program that makes it."""
     names, case = exercise._names(), exercise.cases[-1]
-    for result in _of_results(exercise.right(*case), names, case):
+    whole, given = exercise.right(*case), dict(zip(names, case, strict=True))
+    for result in _of_results(whole, names, case):
         text = f"with Y for what a right answer returns, you return `{result}`"
+        if (words := _in_words(result, getattr(whole, "ndim", 0))) != result:
+            text = "you return " + re.sub(r"\bY\b", "the right result", words)
         yield text, _returning(exercise.right, names, result)
-    for places in _of_inputs(dict(zip(names, case, strict=True))):
-        text = ", and ".join(f"`{new}` in the place of {old}" for old, new in places)
+    for places in _of_inputs(given):
+        each = (_in_place(old, new, np.ndim(given[old])) for old, new in places)
+        text = ", and ".join(each)
         yield f"you get what is right for {text}", _with(exercise.right, names, places)
     if solution:
         yield from _of_solution(*solution)
+
+
+def _in_words(form, ndim):
+    """Return a form in words, or as it is."""
+    axes = AXES | ({"-1": "number"} if ndim == 1 else {})
+    for pattern, words in WORDS.items():
+        if found := re.fullmatch(pattern, form):
+            return words.format(*(axes.get(x, x) for x in found.groups()))
+    return form
+
+
+def _in_place(old, new, ndim):
+    """Return in words what stands in the place of an input."""
+    words = _in_words(new, ndim)
+    code = f"`{new}`" if words == new else words
+    alone = words.startswith((f"{old} with", f"{old} transposed"))
+    return words if alone else f"{code} in the place of {old}"
 
 
 def _forms(forms, name, ndim):

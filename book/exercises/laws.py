@@ -27,7 +27,7 @@ inputs_needed = Exercise(
         "probabilities do not add up here: two inputs find the bug with a probability "
         "of 1 - 0.99², which is a little less than 0.02": 99,
         "so many inputs find the bug with a probability of 0.95; expected 0.99": 299,
-        "close: is 0.99 to the power of your number at most 0.01?": 458,
+        "close, and too few: 0.99 to that power is still above 0.01": 458,
         "0.99 to that power is 0.01, but you can only draw a whole number of inputs, "
         "and with fewer the probability is too small": 458.2,
         "close; solve 0.99 to the power m = 0.01 for m, and round up": 460,

@@ -134,6 +134,9 @@ batch_mask = Exercise(
         "a word may attend to itself, so the diagonal should be True for words": (
             lambda lengths: np.tri(max(lengths), k=-1, dtype=bool) & _words(lengths)
         ),
+        "you turn one of two masks round, and ~ belongs in front of both": (
+            lambda lengths: _past(lengths) | ~_words(lengths)
+        ),
         "the padding is hidden, but later tokens are not": lambda lengths: (
             _words(lengths) & (_past(lengths) | True)
         ),
@@ -161,6 +164,8 @@ last_rows_mask = Exercise(
         "n_k - n_q tokens come before it": lambda n_q, n_k: _tri(n_q, n_k, 0),
         "these are the first rows of the square mask; "
         "return the last ones": lambda n_q, n_k: causal_mask(n_k)[:n_q],
+        "right unless there are more queries than keys: the square mask has n_k rows "
+        "only": lambda n_q, n_k: causal_mask(n_k)[-n_q:],
         "the diagonal is shifted the wrong way: with more keys than queries, each "
         "query may attend to more keys, "
         "not fewer": lambda n_q, n_k: _tri(n_q, n_k, n_q - n_k),
@@ -191,6 +196,13 @@ denominator_law = Law(
         member("no_scale"),
     ),
     mistakes={},
+    changes={
+        "V": "a hidden value has the weight 0 in the leak too: change a hidden key, or "
+        "take it away",
+        "": "a hidden key has the weight 0 in the leak too: what do all weights of a "
+        "query add up to?",
+    },
+    vary=(),
     reread=section("masks", "Break it"),
     praise="your law detects the leak and raises no false alarm.",
 )

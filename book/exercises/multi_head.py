@@ -52,6 +52,8 @@ row_without_mask = Exercise(
         "so raise 2 to them": _row_with(np.exp),
         "the integers on the sheet are scaled already, "
         "because c contains √d_k": _row_with(lambda s: 2 ** (s / 2**0.5)),
+        "these are shares of the scores; take 2 to the power of each score "
+        "first": _row_with(lambda s: s),
         "the powers of 2 are not shares yet, because they do not sum to 1: "
         "divide each row by its sum": (21, 30, -3, 6),
         'this is the row of "All"; the task asks for the row of "is"': np.array(
@@ -85,6 +87,11 @@ def _layer(
         return merge(attend(Q, K, V, mask)) @ W_O
 
     return answer
+
+
+def _first_masked(Q, K, V, mask):
+    heads = np.arange(len(Q))[:, None, None] > 0
+    return scaled_dot_product_attention(Q, K, V, None if mask is None else heads | mask)
 
 
 def _interleaved(x, n_heads):
@@ -139,6 +146,7 @@ many_heads = Exercise(
         ),
         "each of your heads takes every n_heads-th column; "
         "a head owns neighbouring columns": _layer(split=_interleaved),
+        "the mask is given to the first head only": _layer(attend=_first_masked),
         "you divide by the root of the number of tokens; divide by √d_k, "
         "the root of the width of one head": zoo.scale_sqrt_n,
         "your scores are divided by d_k: by d_k without the root, or by √d_k twice, "
@@ -151,9 +159,8 @@ many_heads = Exercise(
         "nothing": lambda X, q, k, v, W_O, h, mask: multi_head_attention(
             X, q, k, v, W_O, h, is_causal=True
         ),
-        "here the widths differ: a query and a key of a head are W_Q.shape[1] // "
-        "n_heads wide, a value is W_V.shape[1] // n_heads wide, "
-        "and d_model is a third number": _one_width,
+        "queries, values and tokens have three widths here: W_Q.shape[1] // n_heads, "
+        "W_V.shape[1] // n_heads, and d_model": _one_width,
     },
     reread=section("multi_head", "The equation"),
     praise="it agrees with the package, masks and unequal widths included.",

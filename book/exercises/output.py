@@ -32,6 +32,7 @@ sum_of_heads = Exercise(
     cases=(
         (np.array([[[1.0]], [[10.0]]]), np.array([[1.0, 2.0], [3.0, 4.0]])),
         (np.arange(1.0, 9).reshape(2, 2, 2), np.eye(4)),
+        (np.array([[[[1.0]], [[10.0]]], [[[2.0]], [[0.0]]]]), np.array([[1.0], [3.0]])),
         random_arrays((3, 5, 2), (6, 7), seed=0),
         random_arrays((2, 3, 5, 2), (6, 7), seed=1),
     ),
@@ -44,6 +45,8 @@ sum_of_heads = Exercise(
         "own": lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[:d]).sum(
             -3
         ),
+        "you cut W_O into columns; the block of a head is d_v of its "
+        "rows": lambda heads, W_O: _messages(heads, W_O, _columns).sum(-3),
         "you take every h-th row of W_O; the d_v rows of one head are neighbours": (
             lambda heads, W_O: _messages(heads, W_O, lambda W, r, h, d: W[r::h]).sum(-3)
         ),
@@ -163,6 +166,7 @@ head_that_wrote = Exercise(
         (np.array([[5.0, 1.0]]), np.array([[7.0, -1.0]]), _PAIR, 2),
         (np.array([[5.0, 1.0]]), np.array([[8.0, 4.0]]), _PAIR, 2),
         (np.array([[5.0, 1.0]]), np.array([[3.0, 3.0]]), _PAIR, 2),
+        (np.zeros((1, 2)), np.array([[1.0, 2.0]]), np.array([[1.0, 2], [0, 1]]), 2),
         _written(2, 2, 0, seed=17),
         _written(3, 2, 2, seed=5),
         _written(3, 2, 1, seed=8),
@@ -179,6 +183,9 @@ head_that_wrote = Exercise(
         "you multiply by the transpose of W_O, and that undoes a rotation only; use "
         "the inverse": lambda *case: int(
             np.argmax(_per_head(lambda c, B: np.linalg.norm(c @ B.T), *case))
+        ),
+        "you multiply by W_O once more; undo it, with its inverse": lambda *case: (
+            _largest(np.abs((case[1] - case[0]) @ case[2]), case[3])
         ),
         "you solve W_O @ x = change; the change is (new rows) @ W_O, so the inverse "
         "stands on its right, "
@@ -233,10 +240,14 @@ own_block_law = Law(
         zoo.merge_without_transpose,
     ),
     mistakes={
-        "your law is True of averaged heads: set one block of W_O to 0, "
-        "and change its head only": _silent_without_W_O,
+        "with all of W_O at 0 averaged heads are silent too: set one block of W_O to "
+        "0, and change its head only": _silent_without_W_O,
         "your law is False of correct layers: set the block of one head to 0, change "
         "this head, and compare the two outputs": _silenced(np.s_[:0]),
+    },
+    changes={
+        "": "you call the layer once, so other faults matter too: change one head, and "
+        "compare two outputs",
     },
     reread=section("output", "The law"),
     praise="True of the three layers that keep it, and False of the three others.",

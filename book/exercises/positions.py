@@ -101,6 +101,8 @@ turn_by = Exercise(
         "yours goes k steps back: in P[t] @ R, P[t] is on the left, and that decides "
         "where the minus stands": _turn(sine=-1),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
+        "all your hands turn at the speed of the first; each is slower than the one "
+        "before": _turn(exponent=lambda i, d: 0),
         "the frequency of pair i is 10000 to the power -2i / d_model": _turn(
             exponent=lambda i, d: i / d
         ),
@@ -153,6 +155,9 @@ position_ids = Exercise(
         "on": lambda mask: np.where(mask, _count(mask, axis=None), 0),
         "padding may also be between words, and is not counted there "
         "either": lambda mask: np.where(mask, _after_the_first(mask), 0),
+        "right if padding is in front only; behind the words you count it": (
+            lambda mask: np.maximum(_after_the_first(mask), 0)
+        ),
         "the real tokens are right; for padding the task asks for 0, not -1": (
             lambda mask: np.where(mask, _count(mask), -1)
         ),
@@ -228,12 +233,11 @@ def from_both_ends(X):
     return plain(X + P[np.minimum(t, t[::-1])])
 
 
-def _tells(order=(1, 2, 4, 0, 3), put_in_order=True, equal=False):
+def _tells(order=(1, 2, 4, 0, 3), put_in_order=True):
     """Return a law that shuffles by `order`."""
 
     def tells_order(model):
         X = np.random.default_rng(6).normal(size=(len(order), 6))
-        X = 0 * X if equal else X
         before, after = model(X), model(X[list(order)])
         before = before[list(order)] if put_in_order else before
         return not np.allclose(after, before)
@@ -254,12 +258,11 @@ tells_order = Law(
         "two models pass something on to the next token, and from the last to the "
         "first; a shift does not detect them, "
         "so try a less regular order": _tells([4, 0, 1, 2, 3]),
-        "your tokens are all equal, for example zeros, so models that pass one token's "
-        "vector to another go undetected: draw them at random": _tells(equal=True),
         "one model counts from both ends: try a less regular order": _tells(
             [4, 3, 2, 1, 0]
         ),
     },
+    vary=("X",),
     reread=section("positions", "The law"),
     praise=(
         "your law finds every model that knows the order, and raises no false alarm."

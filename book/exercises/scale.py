@@ -79,8 +79,6 @@ scaled_scores = Exercise(
         ),
         "correct for two axes only: swap the last two axes of K and leave the others, "
         "which K.T does not": lambda Q, K: Q @ K.T / math.sqrt(Q.shape[-1]),
-        "Q.shape[1] is the width only if Q has two axes: "
-        "write Q.shape[-1]": lambda Q, K: _scores(Q, K) / math.sqrt(Q.shape[1]),
         "d ** 1/2 means (d ** 1) / 2: write d ** 0.5": lambda Q, K: (
             _scores(Q, K) / (Q.shape[-1] / 2)
         ),
@@ -204,6 +202,10 @@ doubling_law = Law(
     right=_copies(),
     observe=judged,
     cases=each(*_SUBJECTS),
+    changes={
+        "K V": "you change the numbers of K and V: let each key come twice, as it "
+        "is, and each value with it"
+    },
     mistakes={
         "do not compare with correct attention: divides_by_nothing differs from it and "
         "satisfies this law": lambda attend: np.allclose(

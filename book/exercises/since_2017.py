@@ -32,11 +32,11 @@ cache_with_windows = Exercise(
 )
 
 
-def _angles(positions, d, exponent=lambda m, d: 2 * m / d):
+def _angles(positions, d, exponent=lambda p, d: 2 * p / d):
     return np.asarray(positions)[:, None] / 10000.0 ** exponent(np.arange(d // 2), d)
 
 
-def _rotating(exponent=lambda m, d: 2 * m / d, halves=False, overwrite=False):
+def _rotating(exponent=lambda p, d: 2 * p / d, halves=False, overwrite=False):
     """Return a function that rotates pairs of columns, right or in a wrong way."""
 
     def rotate(x, positions):
@@ -79,14 +79,13 @@ rotate = Exercise(
         "you pair column 1 with the first column of the second half; "
         "here the pairs are neighbours": _rotating(halves=True),
         "you use the number of the row; the positions are given, and they may begin "
-        "anywhere "
-        "and come in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
-        "your slow pairs are too fast: "
-        "the exponent of pair m is −2(m − 1)/d_k": _rotating(lambda m, d: m / d),
-        "your slow pairs are too slow: a counter that goes 0, 2, 4 is 2(m − 1) "
-        "already": _rotating(lambda m, d: 4 * m / d),
-        "the first pair is m = 1, with the speed 1; yours are all one pair further": (
-            _rotating(lambda m, d: 2 * (m + 1) / d)
+        "anywhere, in any order": lambda x, t: _rotating()(x, np.arange(len(t))),
+        "your slow pairs are too fast: the exponent of pair p, counted from 0, "
+        "is −2p/d_k": _rotating(lambda p, d: p / d),
+        "your slow pairs are too slow: a counter that goes 0, 2, 4 in steps of 2 "
+        "is 2p already": _rotating(lambda p, d: 4 * p / d),
+        "the first pair is p = 0, with the speed 1; yours are all one pair further": (
+            _rotating(lambda p, d: 2 * (p + 1) / d)
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
@@ -110,11 +109,10 @@ share_heads = Exercise(
         (np.array([[[1.0]], [[2.0]]]), 4),
         (*random_arrays((1, 3, 2), seed=2), 3),
         (*random_arrays((2, 3, 5), seed=3), 6),
+        (np.array([[[[1.0]], [[2.0]]], [[[3.0]], [[4.0]]]]), 4),
         (*random_arrays((2, 3, 2, 7), seed=4), 9),
     ),
     mistakes={
-        "you repeat along axis 0, which belongs to a batch if there is "
-        "one": lambda K, n_heads: np.repeat(K, n_heads // len(K), axis=0),
         "you take the heads in turn: 1, 2, 1, 2; the heads of a group are neighbours: "
         "1, 1, 2, "
         "2": lambda K, n_heads: np.concatenate([K] * _groups(K, n_heads), axis=-3),
@@ -194,10 +192,17 @@ far_keys_law = Law(
     mistakes={
         "fading passes: its far weights are small and not 0, so change a far value by "
         "a lot, or compare with exactly 0": _says(lambda A: A[_far(9)].max() < 1e-3),
+        "a key three positions away is already too far": _says(
+            lambda A: not np.triu(A, 4).any() and not np.tril(A, -4).any()
+        ),
         "causal_window_of_3 fails: your law also asks for weights on near keys, which "
         "a causal mask may "
         "hide": _says(lambda A: not A[_far(9)].any() and A[~_far(9)].all()),
     },
+    changes={
+        "K": "change the values of far keys, by a lot: their keys may not show it"
+    },
+    vary=("V",),
     reread=section("since_2017", "The law"),
     praise="a law that a design satisfies and the attention of 2017 breaks.",
 )

@@ -152,6 +152,7 @@ rows_law = Law(
         "versions: let the numbers of queries and keys "
         "differ": lambda attend: np.isclose(_weights(attend, 7, 7).sum(), 7),
     },
+    vary=(),
     reread=section("softmax", "The law"),
     praise="your law detects the wrong axis and raises no false alarm.",
 )
@@ -185,10 +186,6 @@ softmax_jacobian = Exercise(
         "are not 0": lambda s: _diagonal(softmax(s) * (1 - softmax(s))),
         "you subtract the products from np.eye(n): multiply that by the weights "
         "first": lambda s: np.eye(s.shape[-1]) - _products(softmax(s), softmax(s)),
-        "right for one row of scores, but not for axes in front, which np.diag and "
-        "np.outer do not take, for example": lambda s: (
-            np.diag(softmax(s)) - np.outer(softmax(s), softmax(s))
-        ),
     },
     reread=section(
         "softmax", "Deeper: the Jacobian, or which weights fall when one score rises"

@@ -48,11 +48,6 @@ head_and_column = Exercise(
 )
 
 
-def _one_sequence_only(x, n_heads):
-    n, d_model = x.shape
-    return x.reshape(n, n_heads, d_model // n_heads).transpose(1, 0, 2)
-
-
 def _without_swap(x, n_heads):
     *leading, n, d_model = x.shape
     return x.reshape(*leading, n_heads, n, d_model // n_heads)
@@ -71,6 +66,7 @@ to_heads = Exercise(
         (_count(2, 2), 2),
         (_count(2, 4), 2),
         (_count(3, 6), 2),
+        (_count(2, 1, 2), 2),
         (_count(2, 3, 6), 3),
         (_count(2, 2, 3, 8), 2),
     ),
@@ -81,8 +77,6 @@ to_heads = Exercise(
         "neighbouring columns": lambda x, n_heads: np.moveaxis(
             x.reshape(*x.shape[:-1], -1, n_heads), -1, -3
         ),
-        "this works for one sequence; name the last axes by −1, −2, −3, "
-        "so that a batch may stand in front": _one_sequence_only,
     },
     reread=section("split", "The step in the package"),
     praise="every head has its own columns of every token, in any batch.",

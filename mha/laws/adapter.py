@@ -25,7 +25,7 @@ from mha.laws.subject import (
     quiet,
     results_in,
 )
-from mha.laws.words import BY_NAME, MASK_NAMES, Conventions, NotApplicable
+from mha.laws.words import MASK_NAMES, TELLING_NAMES, Conventions, NotApplicable
 
 __all__ = ["Adapter", "as_subject"]
 
@@ -217,7 +217,7 @@ def _with_mask_among(subject):
 
 def told(subject, said):
     if name := said.mask_name(subject.accepts):
-        said = Conventions(**BY_NAME.get(name, {})).joined(said)
+        said = Conventions(**TELLING_NAMES.get(name, {})).joined(said)
     subject.said, subject.cast = said, said.dtype
     if subject.kind == "attention":
         if said.layout or said.n_kv_heads:

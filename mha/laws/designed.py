@@ -9,7 +9,7 @@ from mha.laws.calls import unless_refused
 from mha.laws.judge import SIZES, Failure, differs, law, right
 from mha.laws.layers import expect_memory, run, tokens_for, weights_for
 from mha.laws.masks import past
-from mha.laws.words import NotApplicable
+from mha.laws.words import skip_if
 
 
 def declared(subject, name) -> Any:
@@ -22,7 +22,7 @@ def width(subject):
 
 
 @law(
-    "only the distance of two tokens counts, also far from the start",
+    "only the offset of two tokens counts, also far from the start",
     "A[i, j] / A[i, k] is the same behind t other tokens, t = 3 and 400",
     "two rotations leave the difference of their angles",
     of="rotary",
@@ -71,8 +71,7 @@ def sink_takes_its_share(subject, score, dtype=None):
     Q[:, 0], K[:, 0], V, asked = np.sqrt(2), score, np.ones((2, 2)), subject
     where, near, heads = f"all scores are {score}", 1e-5, min(2, subject.sizes.heads)
     if dtype:
-        if subject.said.dtype:
-            raise NotApplicable(f"it takes {subject.said.dtype}")
+        skip_if(subject.said.dtype, f"it takes {subject.said.dtype}")
         K[:, 0] += np.min(declared(subject, "sink").s)
         V, asked, near = 3e4 * V, subject.but(cast=dtype), 0.05
         where = f"{dtype}, all scores are {-score} below the sink"
@@ -142,8 +141,7 @@ def few_keys_are_all_kept(subject, seed):
     sizes=SIZES[2:],
 )
 def one_at_a_time_is_all_at_once(subject, X, seed):
-    if subject.step is None:
-        raise NotApplicable("nobody said step=, which uses its cache")
+    skip_if(subject.step is None, "nobody said step=, which uses its cache")
     given, weights = tokens_for(subject, X), weights_for(subject, seed)
     causal = {"is_causal": True} if subject.takes_causal else past(len(X))
     due = run(subject, given, weights, **causal)

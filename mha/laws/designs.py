@@ -215,24 +215,33 @@ class top_k(Design):
         return [top_k(self.k + 1), top_k(max(1, self.k - 1))]
 
 
+def as_like(x: Array, y: Array) -> Array:
+    return y.astype(np.result_type(x, 1.0), copy=False)
+
+
 @functools.cache
 def attends(designs: tuple[Design, ...]) -> zoo.Member:
     """Return correct attention with these designs, as a member of the zoo."""
-    # What bends scores comes first, and what chooses among them last.
-    designs = tuple(sorted(designs, key=lambda design: isinstance(design, top_k)))
+    # What bends scores comes before the mask, and what chooses among them behind it.
+    choosing = [design for design in designs if isinstance(design, top_k)]
+    bending = [design for design in designs if design not in choosing]
 
     def dot_product_scores(Q, K):
         for design in designs:
-            Q, K = design.read(Q, "Q"), design.read(K, "K")
+            # Tables of angles and slopes are float64, and the dtype is that of Q.
+            Q, K = (as_like(x, design.read(x, y)) for x, y in ((Q, "Q"), (K, "K")))
         return Q @ K.swapaxes(-1, -2)
 
     def masked_softmax(S, mask=None, axis=-1):
+        for design in bending:
+            S = as_like(S, design.scores(S))
         if mask is not None:
             added = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
-            S = S + added
-        for design in designs:
+            S = as_like(S, S + added)
+        for design in choosing:
             S = design.scores(S)
-        beside = [x for x in (design.beside(S) for design in designs) if x is not None]
+        found = (design.beside(S) for design in designs)
+        beside = [as_like(S, x) for x in found if x is not None]
         return mha.masked_softmax(np.concatenate([S, *beside], -1))[..., : S.shape[-1]]
 
     steps: Any = {f.__name__: f for f in (dot_product_scores, masked_softmax)}
@@ -245,7 +254,7 @@ def attends(designs: tuple[Design, ...]) -> zoo.Member:
         Y, A = inner(X, W_Q, return_weights=True, **options)
         heads = mha.split_heads(Y, n_heads)
         for design in designs:
-            heads = design.after(heads, X)
+            heads = as_like(heads, design.after(heads, X))
         Y = mha.linear(mha.merge_heads(heads), W_O, b_O)
         return (Y, A) if return_weights else Y
 

@@ -8,7 +8,7 @@ from mha.encoder import layer_norm
 from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import only_these_matter
 from mha.laws.stack import drawn_for, silenced
-from mha.laws.words import NotApplicable
+from mha.laws.words import NotApplicable, skip_if
 
 
 def stacks(rng, subject):
@@ -30,8 +30,7 @@ encoder_law = partial(law, cases=stacks, level="encoder")
     "layer norm takes mean and variance from the token itself",
 )
 def batch_changes_nothing(subject, X, layers):
-    if not subject.takes_batch:
-        raise NotApplicable("it reads one sequence at a time")
+    skip_if(not subject.takes_batch, "it reads one sequence at a time")
     both = np.stack([X, 3 - X])
     alone = [subject.encode(x[None], layers)[0] for x in both]
     return differs(alone, subject.encode(both, layers), "X and 3 - X, alone and as two")
@@ -66,8 +65,7 @@ def silent_parts_pass_the_input_on(subject, X, layers):
     "the second part adds to the token that the first has added to",
 )
 def both_parts_write_on_one_stream(subject, X, layers):
-    if not subject.takes_bias:
-        raise NotApplicable("it has no biases to write with")
+    skip_if(not subject.takes_bias, "it has no biases to write with")
     both = zip(silenced(layers), layers, strict=True)
     layers = [w | {x: loud[x] for x in ("b_O", "b_2")} for w, loud in both]
     due = right(subject).encode(X, layers)
@@ -88,7 +86,7 @@ def tokens_meet_in_attention_only(subject, X, layers):
 @encoder_law(
     "a post-norm row has mean 0 and variance 1",
     "Σ_c Y[i, c] = 0 and Σ_c Y[i, c]² = d_model where g = 1 and b = 0",
-    "the last step of the layer is a norm",
+    "the last step is a norm",
 )
 def post_norm_normalises_rows(subject, X, layers):
     if subject.facts.norm_first and not subject.facts.final_norm:
@@ -113,8 +111,7 @@ def post_norm_normalises_rows(subject, X, layers):
     "layer l + 1 reads the output of layer l, with weights of its own",
 )
 def layers_follow_each_other(subject, X, layers):
-    if len(layers) == 1:
-        raise NotApplicable("it is one layer")
+    skip_if(len(layers) == 1, "it is one layer")
     if subject.facts.final_norm and subject.own is None:
         raise NotApplicable("its last norm hides what is between the layers")
     expected = subject.one_by_one(X, layers)

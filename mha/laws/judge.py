@@ -75,7 +75,7 @@ def open_mask(rng: np.random.Generator, n_q: int, n_k: int) -> np.ndarray:
 
 
 # What an argument of a law means, by its name.
-BY_NAME: dict[str, Callable[[np.random.Generator, Size], Any]] = {
+ARGUMENTS: dict[str, Callable[[np.random.Generator, Size], Any]] = {
     "Q": lambda rng, size: rows(rng, size.n_q, size),
     **dict.fromkeys("KVX", lambda rng, size: rows(rng, size.n_k, size)),
     "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
@@ -93,7 +93,7 @@ def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> 
     A `mask` that may be left out is so first. Lists in `values` are tried one by one,
     functions there draw. What has no other argument than a seed is drawn once.
     """
-    meant = BY_NAME | {x: draw for x, draw in values.items() if callable(draw)}
+    meant = ARGUMENTS | {x: draw for x, draw in values.items() if callable(draw)}
     listed = {x: some for x, some in values.items() if not callable(some)}
     names = inspect.signature(judge).parameters
     drawn = [x for x in names if x in meant and x not in {*listed, "mask"}]
@@ -219,7 +219,7 @@ class Law:
         arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
-            got=failure.got, why="\n".join(filter(None, places)),
+            got=failure.got, where="\n".join(filter(None, places)),
             setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
             breach=found,
         )  # fmt: skip
@@ -287,28 +287,43 @@ class Law:
     def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
         """Set to 0 what the failure does not need: sequences, rows, then entries.
 
-        What is left is of the same kind, visible, and passed by correct attention.
+        Halves are tried first, so that a wide matrix takes few calls. What is left is
+        of the same kind, visible, and passed by correct attention.
         """
         try:
             correct = right(subject)
         except Broke:
             return subject, case, failure
         tries = SHRINKS if subject.own is None else SHRINKS // 5
-        arrays = {x: y for x, y in case.items() if isinstance(y, np.ndarray)}
-        arrays = {x: y for x, y in arrays.items() if y.dtype.kind == "f"}
-        for axes, (name, x) in itertools.product((3, 2, 1, 0), arrays.items()):
-            fits = axes < max(x.ndim, 2)
-            for index in np.ndindex(x.shape[: x.ndim - axes]) if fits else ():
-                if tries == 0 or not np.any(case[name][index]):
-                    continue
+
+        def empty(name: str, places: list[Any], needed: bool) -> bool:
+            """Set these to 0, or only some of them; return whether it was all."""
+            nonlocal case, failure, tries
+            if places and not needed and tries > 0:
                 tries -= 1
                 smaller = case | {name: case[name].copy()}
-                smaller[name][index] = 0
+                for place in places:
+                    smaller[name][place] = 0
                 shown = self.ask(subject, smaller)
-                if not (isinstance(shown, Failure) and _is_visible(shown, failure)):
-                    continue
-                if not self.fails(correct, smaller):
+                visible = isinstance(shown, Failure) and _is_visible(shown, failure)
+                if visible and not self.fails(correct, smaller):
                     case, failure = smaller, shown
+                    return True
+            if half := len(places) // 2:
+                # Where the failure does not need the first half, it needs the second.
+                needed = empty(name, places[:half], needed=False)
+                empty(name, places[half:], needed)
+            return False
+
+        arrays = [(x, y) for x, y in case.items() if isinstance(y, np.ndarray)]
+        names = [x for x, y in arrays if y.dtype.kind == "f"]
+        for axes, name in itertools.product((3, 2, 1, 0), names):
+            if axes < case[name].ndim:
+                filled = case[name].any(tuple(range(-axes, 0)))
+                for front in np.ndindex(filled.shape[:-1]):
+                    places = [(*front, i) for i in np.flatnonzero(filled[front])]
+                    # All were tried together before, if they are not all there is.
+                    empty(name, places, needed=front != ())
         return subject, case, failure
 
     def fails(self, subject: Subject, case: Case) -> bool:

@@ -21,7 +21,7 @@ from mha.laws.judge import (
 from mha.laws.masks import among_tokens, last_sees_nothing, past, tokens_under
 from mha.laws.stack import drawn_for
 from mha.laws.subject import FOUR
-from mha.laws.words import NotApplicable
+from mha.laws.words import NotApplicable, skip_if
 
 MOST = 8e7  # so many scores may be in memory at once
 WIDE = 64  # wider layers have too many weights to try them
@@ -253,11 +253,9 @@ def head_counts(rng, subject):
     cases=head_counts,
 )
 def parameters_ignore_heads(subject, n_heads, seed):
-    if subject.said.n_kv_heads:
-        raise NotApplicable("heads that share keys have fewer weights")
+    skip_if(subject.said.n_kv_heads, "heads that share keys have fewer weights")
     rng, d = np.random.default_rng(seed), subject.own.width if subject.own else 6
-    if d > WIDE:
-        raise NotApplicable(f"{4 * d * d} weights are too many to try")
+    skip_if(d > WIDE, f"{4 * d * d} weights are too many to try")
     # Sequence i has numbers in column i only, so it shows row i of W_Q, W_K and W_V.
     X = np.eye(d)[:, None] * rng.uniform(0.5, 1.5, (d, 3, 1))
     # Small numbers: where one key has the whole weight, no query can move it.
@@ -280,8 +278,7 @@ def parameters_ignore_heads(subject, n_heads, seed):
 
 
 def expect_memory(subject, n, most=MOST):
-    if n * n * subject.sizes.heads > most:
-        raise NotApplicable(f"{n} tokens take too much memory")
+    skip_if(n * n * subject.sizes.heads > most, f"{n} tokens take too much memory")
 
 
 def reference_cases(rng, subject):
@@ -343,10 +340,8 @@ def equals_design(subject, n, queries_times, seed):
 def equals_reference(subject, mask=None, is_causal=False, **given):
     if "n" in given:
         return equals_design(subject, **given)
-    if subject.always_causal and not is_causal:
-        raise NotApplicable("it is always causal")
-    if "b_Q" in given and not subject.takes_bias:
-        raise NotApplicable("it has no biases")
+    skip_if(subject.always_causal and not is_causal, "it is always causal")
+    skip_if("b_Q" in given and not subject.takes_bias, "it has no biases")
     if np.ndim(given.get("X")) == 3 and not subject.takes_batch:
         raise NotApplicable("it reads one sequence at a time")
     options, heads = {"mask": mask, "is_causal": is_causal}, ""

@@ -227,7 +227,7 @@ def padding_cases(rng):
 @law(
     "hidden padding changes nothing",
     "attention([X; anything]) = attention(X) on the rows of X",
-    "a key of weight 0 adds nothing, whatever numbers it has",
+    "a key of weight 0 adds nothing, whatever finite numbers it has",
     cases=padding_cases,
     correct=True,
 )
@@ -247,7 +247,7 @@ def padding_changes_nothing(subject, X, padding, mask):
 @law(
     "a token that may attend only to itself depends on itself only",
     "M = I ⇒ ∂Y[i]/∂X[j] = 0 for j ≠ i",
-    "a single visible key gets the weight 1",
+    "no other key gets any weight",
     cases=changed_under("others", lambda n: {"mask": np.eye(n, dtype=bool)}),
 )
 def self_only_mask(subject, X, others, mask):

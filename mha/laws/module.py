@@ -10,7 +10,7 @@ import numpy as np
 
 from mha.laws.stack import Stack
 from mha.laws.subject import FOUR, Broke, Called, Layer, Sizes, Subject, results_in
-from mha.laws.words import Conventions, NotApplicable
+from mha.laws.words import Conventions, NotApplicable, skip_if
 
 # What the parts are called: by us, by others, and by PyTorch.
 NAMES = {
@@ -39,11 +39,9 @@ class Lent:
 
     def __call__(self, X, weights, n_heads, training=False, **options):
         """Write the weights, set the mode, and call."""
-        if (X.shape[-1], n_heads) != self.sizes[:2]:
-            raise NotApplicable("it has other sizes")
+        skip_if((X.shape[-1], n_heads) != self.sizes[:2], "it has other sizes")
         layers = weights if isinstance(weights, list) else [weights]
-        if len(layers) != self.sizes.depth:
-            raise NotApplicable(f"it has {self.sizes.depth} layers")
+        skip_if(len(layers) != self.sizes.depth, f"it has {self.sizes.depth} layers")
         with self.borrowed():
             self._become(X.dtype)
             for (i, key), (parameter, rows) in self.slots.items():

@@ -16,6 +16,7 @@ VERDICTS = {  # in the order of the title, with its words
     "declared": "broken as declared", "not asked": "not asked",
 }  # fmt: skip
 WIDTH, ROW, ERROR = 88, 72, 160
+STRINGS = r"'[^']*'|\"[^\"]*\""
 # So many broken laws are told in full, those first that few mistakes break, and those
 # last, behind all others, that nearly all do.
 IN_FULL, OTHERS = 2, ""
@@ -39,9 +40,10 @@ class Finding:
     """What one law found about one subject.
 
     `holds` is None where the subject could not be asked, and `why` says so. `example`
-    is the smallest input found that breaks the law, `expected` what is due on it and
-    `got` what came. `setup` is how a layer answered about attention, and `breach` what
-    failed first: the subject in its mode, the inputs and the failure.
+    is the smallest input found that breaks the law, `expected` what is due on it, `got`
+    what came, and `where` what was compared, in which mode. `setup` is how a layer
+    answered about attention, and `breach` what failed first: the subject in its mode,
+    the inputs and the failure.
     """
 
     law: Any
@@ -50,6 +52,7 @@ class Finding:
     expected: Any = None
     got: Any = None
     why: str = ""
+    where: str = ""
     setup: str = ""
     shapes: str = ""
     subject: str = ""
@@ -92,10 +95,8 @@ class Finding:
             if arrays and _text(self.got) == _text(self.expected):
                 most = np.abs(self.expected - self.got).max()
                 shown["off by"] = f"at most {most:.2g}"
-        # No line breaks within a shape.
-        shapes = textwrap.fill(re.sub(r" (?=[\d(])", "\xa0", self.shapes), ROW)
-        shown |= {"where": self.why, "layer": self.setup}
-        shown["shapes"] = shapes.replace("\xa0", " ")
+        shown |= {"where": self.where, "layer": self.setup}
+        shown["shapes"] = _wrapped(self.shapes, ROW, r" (?=[\d(])")
         shown["seed"] = self.example.get("seed", self.seed)
         shown["because"] = self.law.reason
         return {name: text for name, x in shown.items() if (text := _text(x))}
@@ -111,8 +112,14 @@ def _block(head, shown):
 
 
 def _listed(names, by=0):
-    text = textwrap.fill(", ".join(names), WIDTH - by, break_on_hyphens=False)
-    return textwrap.indent(text, " " * by)
+    return textwrap.indent(_wrapped(", ".join(names), WIDTH - by), " " * by)
+
+
+def _wrapped(text, width, whole="$"):
+    """Return the text in lines, none of which ends within what `whole` matches."""
+    kept = re.sub(whole, lambda found: found[0].replace(" ", "\xa0"), text)
+    rule = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(kept, width, **rule).replace("\xa0", " ")
 
 
 def _text(value):
@@ -238,7 +245,7 @@ class Report:
     def _blocks(self):
         met: dict[Any, list[Finding]] = {}
         for f in self.broken:
-            place = f.why.partition("\n")[0]
+            place = f.where.partition("\n")[0]
             # One mistake raises the same error about arrays of many sizes.
             error = re.sub(r"\d+", "n", str(f.got)), place
             met.setdefault(error if f.expected is ANSWER else f.law, []).append(f)
@@ -256,15 +263,19 @@ class Report:
             return ""
         f, (target, words) = told[0][0][0], self.code
         case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
-        # Who has numbers of a design at hand has the design under some name.
-        said = "".join(f", {'design=design' if '…' in x else x}" for x in words)
-        lines = [f"print(laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said}))"]
+        # Who has a function, or numbers of a design, has them under some name.
+        names = ((x, x.partition("=")[0]) for x in words)
+        said = "".join(
+            f", {f'{y}={y}' if re.search('…|<', x) else x}" for x, y in names
+        )
+        lines = [f"from mha import laws{', zoo' * target.startswith('zoo.')}"]
+        if target.startswith("mha."):
+            lines.append(f"import {target.rpartition('.')[0]}")
+        call = f"laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said})"
         if len(case) < 250 and not words:
-            call = f"print(laws.{f.law.slug}.ask({target}, {{{case}}}))"
-            lines = ["import numpy as np", textwrap.fill(call, WIDTH - 4)]
-        home = target.rpartition(".")[0]
-        imported = f"from mha import laws{', zoo' * (home == 'zoo')}"
-        text = "\n".join([imported, *["import mha"] * (home == "mha"), *lines])
+            lines.append("import numpy as np")
+            call = f"laws.{f.law.slug}.ask({target}, {{{case}}})"
+        text = "\n".join([*lines, _wrapped(f"print({call})", WIDTH - 4, STRINGS)])
         return "to see it again\n" + textwrap.indent(text, "    ")
 
     @property

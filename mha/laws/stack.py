@@ -8,7 +8,7 @@ import numpy as np
 
 from mha.encoder import encoder
 from mha.laws.subject import FOUR, Called, Sizes, Subject, Weights, expect_shape
-from mha.laws.words import NotApplicable
+from mha.laws.words import skip_if
 
 __all__ = ["encoder_weights"]
 
@@ -90,8 +90,7 @@ class Stack(Subject):
         return self.own or SMALL._replace(depth=self.depth)
 
     def encode(self, X, layers, mask=None, *, is_causal=False):
-        if len(layers) != 1 and not self.many:
-            raise NotApplicable("it is one layer")
+        skip_if(len(layers) != 1 and not self.many, "it is one layer")
         more, n_heads = (None,) * self.lead if X.ndim == 2 else (), self.sizes.heads
         layers = [self.with_places(weights, X.dtype) for weights in layers]
         layers = [self.scaled(weights, self.sizes.d_k) for weights in layers]
@@ -141,8 +140,7 @@ class Stack(Subject):
 
     def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
         """Run all of it on tokens of its width, which ask, are asked and answer."""
-        if not (Q is K is V):
-            raise NotApplicable("norms stand around its attention: check that alone")
+        skip_if(not (Q is K is V), "norms stand around its attention: check that alone")
         X, drawn = Q, drawn_for(self.sizes)
         self.log["attend"] = f"{self.sizes.heads} heads, tokens X @ E, {drawn!r}"
         E = np.random.default_rng(0).standard_normal((X.shape[-1], self.sizes.width))

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from mha.laws.words import MASK_LIKE, Conventions, NotApplicable
+from mha.laws.words import MASK_LIKE, Conventions, NotApplicable, skip_if
 
 Array = np.ndarray
 Weights = dict[str, Array]
@@ -31,7 +31,9 @@ Options = dict[str, Any]
 
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
 PADDING = "key_padding_mask"
-WEIGHTS_NAMES = ("return_weights", "need_weights", "return_attention")
+WEIGHTS_NAMES = (
+    "return_weights", "need_weights", "return_attention", "output_attentions",
+)  # fmt: skip
 SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
@@ -267,10 +269,8 @@ class Subject:
         return Y, A
 
     def backwards(self, ask: Callable[[Self], Array], direction: Array) -> list[Any]:
-        if not self.tensors:
-            raise NotApplicable("its gradients are out of reach")
-        if self.cast not in (None, "float64"):
-            raise NotApplicable("gradients are compared in float64")
+        skip_if(not self.tensors, "its gradients are out of reach")
+        skip_if(self.cast not in (None, "float64"), "gradients are compared in float64")
         twin = self.but(direction=direction)
         ask(twin)
         return twin.slopes
@@ -312,8 +312,7 @@ class Subject:
         ]
 
     def trained_and_not(self) -> list[Self]:
-        if "training" not in self.accepts:
-            raise NotApplicable("it has no train mode and no eval mode")
+        skip_if("training" not in self.accepts, "it has no train mode and no eval mode")
         if self.switch == ("training", (False,)):
             raise NotApplicable("in train mode no two calls agree")
         return [self.with_settings(training=training) for training in (True, False)]
@@ -336,15 +335,12 @@ class Subject:
             if mask.dtype == bool and self.always_causal:
                 shown = np.broadcast_to(mask, (*mask.shape[:-2], n_q, n_k))
                 left = shown & np.tri(n_q, n_k, dtype=bool)
-                if (shown.any(-1) & ~left.any(-1)).any():
-                    raise NotApplicable(SEES_NOTHING)
+                skip_if((shown.any(-1) & ~left.any(-1)).any(), SEES_NOTHING)
             options = self._masks(mask, X, (batch, heads, n_q, n_k))
-        if is_causal and not self.takes_causal:
-            raise NotApplicable("it has no is_causal")
+        skip_if(is_causal and not self.takes_causal, "it has no is_causal")
         options |= {"is_causal": True} if is_causal and not self.always_causal else {}
         self.trace["batches"].add(batch)
         self.trace["lengths"].update((n_q, n_k))
-        self.trace["dtypes"].add(self.cast or X.dtype)
         return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
 
     def _masks(self, mask, X, sizes):
@@ -400,7 +396,8 @@ class Subject:
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
             if self.direction is not None:
                 if Y.requires_grad:
-                    Y.backward(self._backwards_from(Y))
+                    # Y.backward(direction) would first import sympy.
+                    (Y * self._backwards_from(Y)).sum().backward()
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
                 asking = [x for x in leaves if getattr(x, "requires_grad", False)]
@@ -421,9 +418,9 @@ class Subject:
         cast = self.cast if is_float else None
         if cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
             raise NotApplicable("float16 does not reach so far")
+        skip_if(cast == "bfloat16" and not self.tensors, "NumPy has no bfloat16")
+        self.trace["dtypes"].update([cast or x.dtype] * is_float)
         if not self.tensors:
-            if cast == "bfloat16":
-                raise NotApplicable("NumPy has no bfloat16")
             return x.astype(cast) if cast else x
         torch = sys.modules["torch"]
         dtype = getattr(torch, cast) if cast else None
@@ -491,10 +488,8 @@ class Layer(Subject):
     def _in_tables(self, Q, K, V, mask, is_causal, heads, same):
         """Write Q, K and V into the matrices of all heads, and read some of them."""
         (n_q, d), n_k, sizes = Q.shape[-2:], K.shape[-2], self._sizes_for(Q, heads)
-        if d > sizes.d_k:
-            raise NotApplicable(f"its heads have {sizes.d_k} columns")
-        if heads > sizes.heads:
-            raise NotApplicable(f"it has {sizes.heads} heads")
+        skip_if(d > sizes.d_k, f"its heads have {sizes.d_k} columns")
+        skip_if(heads > sizes.heads, f"it has {sizes.heads} heads")
         # The scale is that of a whole head.
         times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
         self.log["attend"] = (
@@ -544,8 +539,7 @@ class Layer(Subject):
         self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
     ):
         others = [] if X_k is None else [X_k, X_k if X_v is None else X_v]
-        if others and self.other_names is None:
-            raise NotApplicable("it knows self-attention only")
+        skip_if(others and self.other_names is None, "it knows self-attention only")
         weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
         more = (None,) * self.lead if X.ndim == 2 else ()
         X, *others = (x[more] for x in (X, *others))
@@ -571,8 +565,7 @@ def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
     """Return as many queries as keys; what the last ones get is thrown away."""
     if (more := n - Q.shape[-2]) == 0:
         return Q, mask
-    if more < 0:
-        raise NotApplicable("it knows self-attention only")
+    skip_if(more < 0, "it knows self-attention only")
     rows = [(0, 0)] * (Q.ndim - 2) + [(0, more), (0, 0)]
     if mask is not None and mask.shape[-2] != 1:
         below = [(0, 0)] * (mask.ndim - 2) + rows[-2:]
@@ -590,8 +583,7 @@ def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
     else:
         U, s, Vt = np.linalg.svd(flat, full_matrices=False)
         rank = int((s > 1e-10 * max(s[0], 1)).sum())
-        if rank > width:
-            raise NotApplicable(f"{n} different tokens do not fit into {width} columns")
+        skip_if(rank > width, f"{n} different tokens do not fit into {width} columns")
         X, W = np.zeros((n, width), dtype), np.zeros((width, flat.shape[1]), dtype)
         X[:, :rank] = U[:, :rank] * np.sqrt(s[:rank])
         W[:rank] = np.sqrt(s[:rank])[:, None] * Vt[:rank]

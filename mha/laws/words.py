@@ -13,9 +13,9 @@ from mha.laws.designs import as_designs
 __all__ = ["Conventions", "NotApplicable"]
 
 Array = np.ndarray
-# Names under which a mask is handed over, and what some mean by themselves.
+# Names under which a mask is handed over, and what others say by themselves.
 MASK_NAMES = ("mask", "attn_mask", "attention_mask")
-BY_NAME = {
+TELLING_NAMES = {
     "attn_bias": {"mask_true": "added"}, "valid_lens": {"mask_shape": "lengths"},
     "valid_lengths": {"mask_shape": "lengths"}, "lengths": {"mask_shape": "lengths"},
 }  # fmt: skip
@@ -56,6 +56,11 @@ RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {  # what each word may be
 
 class NotApplicable(Exception):
     """The law asks for something this subject cannot be asked."""
+
+
+def skip_if(unfit: Any, why: str) -> None:
+    if unfit:
+        raise NotApplicable(why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +141,7 @@ class Conventions:
 
     def mask_name(self, names: Any) -> str | None:
         """Return the argument by which a mask is handed over, if that is clear."""
-        known = [name for name in (*MASK_NAMES, *BY_NAME) if name in names]
+        known = [name for name in (*MASK_NAMES, *TELLING_NAMES) if name in names]
         if not known and (self.mask_true or self.mask_shape):
             known = sorted(filter(MASK_LIKE.search, names))
         return known[0] if known else None
@@ -158,8 +163,7 @@ class Conventions:
             whole = np.broadcast_to(mask, sizes)
             for axis, letter in enumerate("bhqk"):
                 first = whole.take([0], axis) if letter not in axes else whole
-                if (whole != first).any():
-                    raise NotApplicable(f"its masks have no axis {letter}")
+                skip_if((whole != first).any(), f"its masks have no axis {letter}")
                 whole = first
             mask = (mask if mask.size == whole.size else whole.copy()).reshape(shape)
         if mask.dtype != bool:
@@ -195,5 +199,8 @@ def _lengths(whole):
 
 def in_code(words: dict[str, Any]) -> list[str]:
     if "design" in words:
-        words = words | {"design": ", ".join(map(repr, words["design"]))}
+        texts = [*map(repr, words["design"])]
+        text = ", ".join(texts)
+        # A line of code holds so much.
+        words = words | {"design": text if len(text) < 70 else texts}
     return [f"{name}={x!r}" for name, x in words.items()]

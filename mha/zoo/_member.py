@@ -76,7 +76,8 @@ class Steps:
         self.copies: dict[Step, Step] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return self.of(getattr(mha, name))
+        vars(self)[name] = found = self.of(getattr(mha, name))
+        return found
 
     def of(self, x: Any) -> Any:
         """Return what stands here for `x`, something that a step knows by name."""

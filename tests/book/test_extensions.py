@@ -179,6 +179,18 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
     assert "stills" not in data and data["words"][0] == "dog"
 
 
+def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
+    builder = SimpleNamespace(get_relative_uri=lambda page, to: "../index.html")
+    app = SimpleNamespace(outdir=tmp_path, builder=builder)
+    first, second = (
+        extension("drawings").shared(app, "book/a", figures.house(part)._repr_html_())
+        for part in ("overview", "attention")
+    )
+    source = re.search(r'<script defer src="../(.*?)">', first)[1]
+    assert f'src="../{source}"' in second and "IntersectionObserver" not in first
+    assert "IntersectionObserver" in (tmp_path / source).read_text("utf-8")
+
+
 # Words of the glossary
 
 

@@ -87,7 +87,7 @@ def test_every_broken_law_has_its_explanation_on_the_page():
     for row in STORED:
         for slug in row["broken"]:
             anchor = catalogue.reason(row, slug).partition("(#")[2].rstrip(")")
-            assert f"({anchor})=\n### " in PAGE
+            assert f"({anchor})=\n**" in PAGE
 
 
 def test_every_word_of_the_conventions_is_in_the_table_of_words():

@@ -13,6 +13,7 @@ from tests.browser.test_figures import PAGE
 
 PRESS = """(key) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key, bubbles: true }))"""
+PHONE = 844  # pixels that a screen of 390 is high
 FAST = 5  # milliseconds of script that an interaction takes
 
 
@@ -136,7 +137,7 @@ def test_chapter_9_ends_in_powers_of_two(show):
     house.cell("Y", 2, 1).hover()
     assert house.says.endswith("= 1.375·0 + 1.125·(−1) + 1.125·1 + 0.5·0 = 0.")
     house.cell("A", 2, 0).hover()
-    assert house.says.endswith("/ (32 + 8 + 8 + 16) = 0.5.")
+    assert house.says.endswith(" = e^(4.901/√2) / (32 + 8 + 8 + 16) = 0.5.")
 
 
 def test_mask_scale_and_head_are_changed_and_explained(show):
@@ -253,16 +254,17 @@ def test_axe_finds_no_barrier(show):
         assert house.page.evaluate(SIDEWAYS) <= 0
 
 
-def test_nothing_moves_when_the_numbers_come_alive(show, window):
-    page = window()
-    far = f'<p style="height: 3000px">far</p>{html_of()}'
-    page.set_content(PAGE.format("", far))
+@pytest.mark.parametrize("chapter", ["05_attention", "11_encoder_layer", "15_laws"])
+def test_a_part_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_alive(
+    chapter, open_page
+):
+    page = open_page(f"book/{chapter}", width=390)
     house = page.locator(".mha-house")
-    still = house.bounding_box()["height"]
-    assert page.locator(".cells").count() == 0  # it is far from the window
+    height = house.bounding_box()["height"]
+    assert height <= PHONE and page.locator(".cells").count() == 0  # it is far away
     house.scroll_into_view_if_needed()
     page.wait_for_selector(".cells [role=gridcell]")
-    assert house.bounding_box()["height"] == still
+    assert house.bounding_box()["height"] == height
 
 
 def test_without_scripts_there_is_the_still(show):

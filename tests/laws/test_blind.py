@@ -317,7 +317,7 @@ def test_a_wrong_shape_is_told_as_a_wrong_shape():
 def test_what_remembers_is_asked_nothing_else():
     report = laws.check(kept_by_shape({}))
     assert "a call remembers the calls before it" in report.unasked
-    assert "after one of the same shape" in report.broken[0].why
+    assert "after one of the same shape" in report.broken[0].where
 
 
 FOUR = ["rows_sum_to_one", "self_only_mask", "key_order_is_free", "equals_reference"]

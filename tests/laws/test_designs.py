@@ -160,6 +160,26 @@ def test_the_right_function_of_a_design_breaks_no_law_and_a_wrong_one_does(desig
         assert breaks(attention(**options), [*FEW[:1], own], design=design)
 
 
+def capped(inside=False, least=np.float16):
+    def run(Q, K, V, mask=None):
+        M = np.zeros(()) if mask is None else mask
+        M = np.where(M, 0.0, -np.inf) if M.dtype == bool else M
+        seen, S = M > -np.inf, Q @ K.swapaxes(-1, -2) / math.sqrt(Q.shape[-1])
+        M = np.where(seen, M, 0)
+        S = 5 * np.tanh((S + M) / 5) if inside else 5 * np.tanh(S / 5) + M
+        Y = mha.masked_softmax(S, np.broadcast_to(seen, S.shape)) @ V
+        return Y.astype(np.result_type(Q, least))
+
+    return run
+
+
+def test_a_design_excuses_neither_another_dtype_nor_numbers_that_a_mask_loses():
+    asked, cap = ["float_masks_are_added", "dtype_is_kept"], {"design": "soft_cap(5)"}
+    assert all(laws.check(capped(), asked, **cap).findings)
+    assert breaks(capped(inside=True), asked, **cap) == asked[:1]
+    assert breaks(capped(least=np.float64), asked, **cap) == asked[1:]
+
+
 class Gated(nn.Module):
     def __init__(self, bend=torch.sigmoid):
         super().__init__()
@@ -235,10 +255,12 @@ def test_what_a_design_makes_impossible_to_ask_is_not_counted():
     assert "its design has no answer: ValueError: two scores" in repr(tied)
 
 
-def test_numbers_of_a_design_are_not_printed():
+def test_numbers_of_a_design_and_functions_are_not_printed():
     gate = laws.sigmoid_gate(np.zeros((8, 8)))
     text = repr(laws.check(Gated(), FEW[:1], design=gate))
     assert "seed=0, design=design)" in text and "sigmoid_gate(W=…, b=0.0)" in text
+    scaled = repr(laws.check(attention(), FEW[:1], scale=lambda d_k: 1 / d_k))
+    assert "scale=scale" in scaled
 
 
 def test_a_design_of_the_attention_in_an_encoder_is_refused():

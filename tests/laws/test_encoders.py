@@ -99,7 +99,7 @@ def test_torchs_own_layer_gives_nan_and_reads_a_float_mask_as_bool():
     report = laws.check(theirs())
     assert broken(report) == ["empty_rows_give_zero", "float_masks_are_added"]
     for finding in report.broken:
-        assert finding.why.splitlines()[-1] == "eval mode, no_grad"
+        assert finding.where.splitlines()[-1] == "eval mode, no_grad"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_where_a_wrong_encoder_has_its_norms_is_told_as_far_as_it_is_known():
     said = {"norm_first": True, "eps": 1e-6}
     forgets = partial(mha.encoder, **said)
     found = laws.check(forgets, laws.ENCODER, final_norm=True)
-    rows = {f.law.slug: f.why.splitlines()[0] for f in found.broken}
+    rows = {f.law.slug: f.where.splitlines()[0] for f in found.broken}
     last = rows["silent_parts_pass_the_input_on"]
     assert last.endswith("the token itself, and then the final norm")
     assert "after the final norm" in rows["post_norm_normalises_rows"]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -93,6 +94,24 @@ def test_what_was_tried_and_handed_over_is_told_in_short_lines_and_truly():
     assert "its matrices hold 1.41 Q, K and V" in repr(report)
     one_length = laws.check(layer, [laws.parameters_ignore_heads])
     assert "; 3 tokens;" in repr(one_length)
+    plain = laws.check(
+        mha.scaled_dot_product_attention, ["every_dtype_gives_the_numbers"]
+    )
+    assert "float16, float32" in repr(plain) and "bfloat16" not in repr(plain)
+
+
+def test_the_code_to_see_it_again_runs_and_its_lines_are_short(capsys):
+    four = "rotary(), window(4), sink(0.5), soft_cap(30)"
+    attend = mha.scaled_dot_product_attention
+    for report in (
+        laws.check(zoo.ignores_strides, ["strides_change_nothing"]),
+        laws.check(attend, ["equals_reference"], design=four),
+    ):
+        text = repr(report).partition("see it again\n")[2].partition("\n\n")[0]
+        assert max(map(len, text.splitlines())) <= 88
+        exec(textwrap.dedent(text), {})
+    said = capsys.readouterr().out
+    assert "Failure(" in said and "✗ the numbers equal those" in said
 
 
 def test_padding_is_compared_with_what_is_correct():
@@ -105,7 +124,7 @@ def test_padding_is_compared_with_what_is_correct():
     X = finding.example["X"]
     correct = mha.scaled_dot_product_attention(X, X, X)
     np.testing.assert_allclose(finding.expected, correct)
-    assert "the other is correct" in finding.why
+    assert "the other is correct" in finding.where
     assert not np.allclose(finding.got, correct, atol=1e-3)
 
 

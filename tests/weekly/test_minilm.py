@@ -9,11 +9,12 @@ import pytest
 
 import mha
 import pretrained
+from tests.book.house import BOOK
 from tests.book.load import ROOT
 from tests.book.test_stored_minilm import TABLE, minilm, model
 
 __all__ = ["model"]  # a fixture
-CHAPTER = ROOT / "book" / "14_real_encoder.ipynb"
+CHAPTER = BOOK / "14_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
 
 

@@ -14,53 +14,50 @@ import torch
 
 import mha
 from mha import laws
-from tests.book.test_stored_layers import (
-    INCLUDED,
-    PAGE,
-    PYTHON,
-    ROWS,
-    STORED,
-    layers,
-)
+from tests.book.test_stored_layers import PAGE, PYTHON, ROWS, STORED, layers
 
 sys.modules[layers.__name__] = layers  # where `inspect` looks for the source of a class
-# What later blocks of the page need.
-DEFINING = [x for x in PYTHON if re.search(r"^(class|QKV =|def flash)", x, re.M)]
-OTHERS = [x for x in PYTHON if x not in DEFINING]
-# Where the page shows what its blocks print.
-SHOWN = "```text\n✗", "```text\nMended", "```text\n(1, 1)"
-# The name of a distribution, where it is imported by another.
-IMPORTED = {"x-transformers": "x_transformers"}
+INCLUDE = r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```"
+SAID = PAGE.partition("```text\nMine:")[2].partition("\n")[0]
+MINE = PYTHON[0].split("\n\n\nsaid =")[0], PYTHON[1].split("\n\n\nprint(")[0]
 
 
-def needs(library):
-    """Skip the test, by name, where a library is missing."""
-    if library:
-        name = IMPORTED.get(library, library)
-        pytest.importorskip(name, reason=f"{library} is not installed")
+def source(found):
+    return f"```python\n{inspect.getsource(getattr(layers, found[1]))}```"
+
+
+def sections():
+    """Return what a reader runs under each heading, with what it needs before."""
+    found = {}
+    for part in re.split(r"^## ", re.sub(INCLUDE, source, PAGE), flags=re.M):
+        before = PYTHON[0].split("\n\n\nclass")[:1]
+        for i, section in enumerate(re.split(r"^### ", part, flags=re.M)):
+            if blocks := re.findall(r"```python\n(.*?)```", section, re.S):
+                found[section.partition("\n")[0]] = before + blocks
+            if i == 0:
+                before = before + blocks
+    return found
+
+
+SECTIONS = sections()
+TESTS = SECTIONS.pop("In your tests and in CI")
+MINES, DESIGNS, *_ = SECTIONS
 
 
 @functools.cache
-def page_once():
-    """Return what the definitions of the page leave behind, and what they print."""
+def run(heading):
+    """Return what the blocks under a heading leave behind, and what they print."""
     names = {"__name__": "mine"}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        for block in DEFINING:
+        for block in SECTIONS[heading]:
             exec(block, names)
-    for name in INCLUDED:
-        exec(inspect.getsource(getattr(layers, name)), names)
     return names, printed.getvalue()
-
-
-def names_of_page():
-    """Return what is there once the definitions of the page were copied and run."""
-    return dict(page_once()[0])
 
 
 @pytest.mark.parametrize("i", range(len(ROWS)), ids=[x.library + x.key for x in ROWS])
 def test_the_laws_say_what_is_stored(i):
     library, stored = ROWS[i].library, STORED[i]
-    needs(library)
+    pytest.importorskip(library.replace("-", "_") or "torch")
     then = stored["version"]
     if library not in ("", "torch") and version(library) != then:
         pytest.skip(f"stored for {library} {then}")
@@ -72,7 +69,7 @@ def test_the_laws_say_what_is_stored(i):
 
 
 def test_the_number_of_key_heads_is_found():
-    names = names_of_page()
+    names = run(DESIGNS)[0]
     for shared in (1, 2):
         report = laws.check(names["Rotary"](16, 4, shared, turns=(0, 0)))
         assert report.holds
@@ -80,7 +77,7 @@ def test_the_number_of_key_heads_is_found():
 
 
 def test_wrong_speeds_are_found():
-    names = {**names_of_page(), "__name__": "other_speeds"}
+    names = {**run(DESIGNS)[0], "__name__": "other_speeds"}
     source = next(x for x in PYTHON if "def rotated" in x).split("rotary =")[0]
     exec(source.replace("10000.0", "7.0"), names)
     layer, words = names["Rotary"](16, 4), names["rotary"]
@@ -88,44 +85,44 @@ def test_wrong_speeds_are_found():
 
 
 def test_a_declared_law_that_is_not_asked_fails_nothing():
-    names = names_of_page()
+    names = run(DESIGNS)[0]
     report = laws.check(names["Rotary"](16, 4, turns=(0, 0)), breaks=["causal_corner"])
     by = {f.law.slug: f.verdict for f in report.findings}
     assert by["causal_corner"] == "not asked"
     assert report.holds
 
 
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_what_is_printed_under_a_heading_runs(heading):
+    text, before = (
+        "\n".join(SECTIONS[heading]),
+        torch.backends.mha.get_fastpath_enabled(),
+    )
+    for library in re.findall(r"^ *(?:from|import) (\w+)", text, re.M):
+        pytest.importorskip(library)
+    try:
+        printed = run(heading)[1]
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+    assert printed.count("tried\n") == text.count("print(laws.check(")
+
+
 def test_the_reports_on_the_page_are_what_comes():
-    printed = page_once()[1]
-    for mark in SHOWN:
-        assert PAGE.split(mark)[1].split("```")[0] in printed
+    printed = "".join(run(x)[1] for x in (MINES, DESIGNS, "A kernel for a GPU"))
+    for report in re.findall(r"```text\n(.*?)```", PAGE, re.S):
+        assert report in printed or report.startswith("pip install ")
     assert re.search(r"`(flash: [^`]+)`", PAGE)[1] in printed
 
 
-@pytest.mark.parametrize("block", OTHERS, ids=range(len(OTHERS)))
-def test_each_block_of_the_page_runs(block):
-    used = {
-        "transformers": ("bert", "gpt2", "llama"), "keras": ("keras_layer",),
-        "jax": ("jax.nn",), "flax": ("flax_nnx",), "timm": ("timm_layer",),
-        "x-transformers": ("x_transformers", "cross"),
-    }  # fmt: skip
-    for library, words in used.items():
-        if any(re.search(rf"\b{word}", block) for word in words):
-            needs(library)
-    names, before = names_of_page(), torch.backends.mha.get_fastpath_enabled()
-    try:
-        exec(block, names)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-    if "(assert_lawful)" in block:
-        with pytest.raises(AssertionError, match="empty_rows_give_zero"):
-            names["test_my_attention_satisfies_the_laws"](laws.assert_lawful)
-    if "def test_no_law" in block:
-        names["test_no_law_has_dropped_out"]()
+def test_the_tests_on_the_page_say_the_same(pytester):
+    pytester.makepyfile(mine="\n\n\n".join(MINE), test_mine="\n\n\n".join(TESTS[1:]))
+    held, broken, unasked = map(int, re.findall(r"\d+", SAID))
+    done = pytester.runpytest("-p", "mha.testing", "-p", "no:xdist")
+    done.assert_outcomes(passed=held + 1, failed=broken + 1, skipped=unasked)
 
 
 def test_the_line_for_a_shell_finds_the_same(tmp_path):
-    (tmp_path / "mine.py").write_text(PYTHON[0].split("\n\n\nsaid =")[0])
+    (tmp_path / "mine.py").write_text(MINE[0])
     line = PAGE.split("```bash\n")[1].split("\n```")[0]
     assert line.startswith("python ")
     line = line.replace("python ", f'"{sys.executable}" ', 1)

@@ -30,7 +30,7 @@ const factor = (x, digits) => (x < 0 ? `(${num(x, digits)})` : num(x, digits));
 // how a number comes about: the words after its name, and its sources [id, i, j, head]
 const ways = {
   toggle: ({ x }) => [`: ${x ? "yes" : "no"}. Press Enter or click to change it.`, []],
-  edit: ({ x }) => [` = ${num(x)}. Change it: press + or −, or type a number.`, []],
+  edit: ({ x }) => [` = ${num(x)}. Press + or −, or type a number.`, []],
   copy({ x, spec, id, i, j }) {
     const turned = id === "Kt";
     return [` = ${num(x)}, from ${spec.copy}${turned ? ", turned so that each key is a column" : ""}.`,
@@ -69,7 +69,7 @@ const ways = {
     const text = sees(mask, i, j, bug) ? ` = ${t}, not hidden${why}.` : ` = −∞, hidden${why}.`;
     return [text, [["T", i, j], ["mask", i, j]]];
   },
-  A({ x, i, j, of, bug }) {
+  A({ x, i, j, of, bug, scale, d_k, ids }) {
     const M = of("M"), down = bug === "softmax_over_queries";
     const line = range(M.length).map((k) => (down ? [k, j] : [i, k]));
     const scores = line.map(([a, b]) => M[a][b]), sources = line.map(([a, b]) => ["M", a, b]);
@@ -80,7 +80,9 @@ const ways = {
     if (sum === Infinity || sum < 1e-9)
       return [` = ${num(x)}, the softmax of ${scores.map((s) => num(s)).join(", ")}.`, sources];
     const parts = powers.map((p) => num(p, p < 0.095 ? 3 : 1)).join(" + ");
-    const own = M[i][j] === -Infinity ? "0" : `e^${factor(M[i][j])}`;
+    const by = divisor(d_k, bug, scale), divided = by === 1 || ["M", "T"].some((id) => ids.includes(id));
+    const power = divided ? factor(M[i][j]) : `(${num(of("S")[i][j])}/√${num(by * by)})`;
+    const own = M[i][j] === -Infinity ? "0" : `e^${power}`;
     return [` = ${own} / (${parts}) = ${num(x)}${down ? ", down the column" : ""}.`, sources];
   },
   C({ x, i, j, of, bug, d_k, words }) {
@@ -104,13 +106,13 @@ export function explainer({ words, features, matrices, given = [] }) {
     return name.replace(/{(\w+)}/g, (_, key) => words[key]);
   }
 
-  // `found` are all numbers, `right` those without the bug; scale belongs to the input
-  function explain({ found, right, bug, head, scale }, id, i, j) {
+  // `found` are all numbers, `right` those without the bug; `ids` are the matrices in sight
+  function explain({ found, right, bug, head, scale, ids = Object.keys(found) }, id, i, j) {
     const spec = matrices[id];
     const of = (id) => (matrices[id]?.heads ? found[id][head] : found[id]);
     const x = of(id)[i][j], d_k = found.Q[0][0].length;
     const kind = edits(id) ? "edit" : ["toggle", "copy", "product", "sum"].find((key) => spec[key]) ?? id;
-    const [how, sources] = ways[kind]({ x, spec, id, i, j, of, bug, scale, d_k, words });
+    const [how, sources] = ways[kind]({ x, spec, id, i, j, of, bug, scale, d_k, words, ids });
     const due = (spec.heads ? right[id][head] : right[id])[i][j];
     const wrong = differs(x, due) ? ` Correct would be ${num(due)}.` : "";
     const text = `${name(id, i, j)}${how}${wrong}`;

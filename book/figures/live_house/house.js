@@ -38,21 +38,20 @@ const count = html("b", { class: "count" });
 const steps = html("span", { class: "walk", hidden: !data.walk }, back, count, next, everything);
 const told = html("p", { class: "told", "aria-live": "polite" });
 const heads = choice("Head", [["0", "1"], ["1", "2"]], "0", (r) => { state.head = +r; update(); });
-const masking = choice("Mask hides", [["open", "nothing"], ["causal", "later words"], ["padding", "the last word"]], "open", (kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); });
-masking.hidden = !ids.includes("mask");
 const scaling = button("divide by √dₖ", () => { state.input.scale = !state.input.scale; update(); });
 scaling.hidden = !ids.includes("T");
 heads.hidden = data.alone || !ids.some((id) => matrices[id].heads);
-const options = (first) => [first, ...bugs.map((bug) => [bug.id, bug.name])]
-  .map(([value, text]) => html("option", { value }, text));
-const breaking = html("select", { onchange: () => damage(breaking.value) }, ...options(["", "nothing is broken"]),
-  bugs.length > 3 ? html("option", { value: "mystery" }, "a mystery: one of these") : null);
-const guessing = html("select", { onchange: () => guess(guessing.value) }, ...options(["", "choose its name"]));
-const asked = html("span", { hidden: true }, html("label", {}, "What is broken? ", guessing), button("tell me", () => guess(state.bug)));
+const menu = (act, label, ...options) => html("select", { onchange: ({ target }) => act(target.value), "aria-label": label },
+  ...options.map(([value, text, hidden]) => html("option", { value, hidden }, text)));
+const named = bugs.map((bug) => [bug.id, bug.name]), mystery = ["mystery", "a mystery: one of these"];
+const breaking = menu(damage, null, ["", "nothing is broken"], ...named, ...(bugs.length > 3 ? [mystery] : []));
+const masking = menu((kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); }, null, ["open", "nothing"], ["causal", "later words"], ["padding", "the last word"], ["", "chosen cells", true]);
+const tools = html("div", { class: "tools" },
+  html("label", { class: "breaks", hidden: !bugs.length }, "Break it: ", breaking), heads, scaling,
+  html("label", { hidden: !ids.includes("mask") }, "Mask hides ", masking), button("back to the start", restart));
+const guessing = menu(guess, "What is broken?", ["", "what is broken?"], ...named);
+const telling = button("tell me", () => guess(state.bug));
 const marking = button("mark wrong numbers", () => { state.marked = !state.marked; update(); });
-marking.hidden = true;
-const breaks = html("div", { class: "breaks", hidden: !bugs.length }, html("label", {}, "Break it: ", breaking), asked, marking);
-const tools = html("div", { class: "tools" }, breaks, heads, scaling, masking, button("back to the start", restart));
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
 const verdicts = data.laws.map((law) => {
@@ -62,6 +61,7 @@ const verdicts = data.laws.map((law) => {
 const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked of these numbers: to come");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 const tally = button("", () => court.scrollIntoView({ block: "center" }));
+const acts = html("div", { class: "acts", hidden: true }, tally, guessing, telling, marking); // of a layer that is broken
 
 const drawn = {}; // the sheets, as they were drawn in Python
 let layout, cells, grids, bands;
@@ -73,10 +73,9 @@ function picture(layout) {
 }
 
 // shows the sheet that fits; its numbers stay a picture until the reader comes near
-function choose() {
-  const fits = root.clientWidth >= 600 ? "wide" : "narrow";
-  if (fits === layout) return;
-  layout = fits;
+function choose(wide) {
+  if (layout === (wide ? "wide" : "narrow")) return;
+  layout = wide ? "wide" : "narrow";
   drawn[layout] ??= picture(layout);
   drawn[layout].setAttribute("role", "group");
   frame.replaceChildren(drawn[layout]);
@@ -89,6 +88,7 @@ function build() {
   const { at, cell: [w, h], bands: places } = data.places[layout], sheet = drawn[layout];
   sheet.querySelectorAll(".first, .cells").forEach((old) => old.remove());
   cells = {}; grids = {};
+  Object.assign(state, { focus: null, shown: null, typed: null }); // the other sheet may lack them
   bands = places.map(([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y, rx: 6 }));
   const box = (id, M, i, j) => {
     const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.42 * w : 11;
@@ -142,11 +142,12 @@ function update() {
   right = state.bug ? forward(state.input) : found;
   ids.forEach(paint);
   heads.set(String(state.head));
-  masking.set(Object.keys(masks).find((kind) => String(masks[kind](words.length)) === String(state.input.mask)) ?? "");
+  masking.value = Object.keys(masks).find((kind) => String(masks[kind](words.length)) === String(state.input.mask)) ?? "";
   scaling.setAttribute("aria-pressed", state.input.scale);
   breaking.value = state.mystery ? "mystery" : state.bug;
-  asked.hidden = !state.mystery;
-  marking.hidden = !state.bug || state.mystery;
+  acts.hidden = !state.bug;
+  guessing.hidden = telling.hidden = !state.mystery;
+  marking.hidden = state.mystery;
   marking.setAttribute("aria-pressed", state.marked);
   back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
   for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
@@ -161,13 +162,12 @@ function judge() {
     law.node.className = failure ? "broken" : "";
     law.sign.textContent = failure ? "✗" : "✓";
     law.sign.setAttribute("aria-label", failure ? "broken:" : "satisfied:");
-    law.why.textContent = failure;
+    law.why.replaceChildren(...rich(failure));
   }
   const broken = verdicts.filter((law) => law.why.textContent).length;
   const share = `${broken} of ${verdicts.length}`;
   heading.textContent = `Laws, asked of these numbers: ${broken ? `${share} broken` : "all satisfied"}`;
-  tally.textContent = `${share} laws broken ${part === "laws" && layout === "wide" ? "↑" : "↓"}`;
-  tally.hidden = !state.bug;
+  tally.textContent = `${share} laws broken ↓`;
 }
 
 // how far the reader is from what the task asks for
@@ -208,15 +208,15 @@ function light() {
   bands.forEach((band, k) => band.setAttribute("y", places[k][1] + row * h));
   tell(id);
   if (!id || stageOf(id) > state.at)
-    return say("Point at a number, tap it, or go to it with Tab and the arrow keys: this line says what it is made from.");
+    return say("Point at a number, tap it, or go there with Tab and arrow keys, to read what it is made from.");
   const mark = (node, kind) => { if (node) { node.classList.add(kind); lit.push(node); } };
   mark(cells[id][i][j], "here");
   const x = of(found, id)[i][j];
   if (state.mystery && !edits(id) && !matrices[id].toggle)
     return say(`${num(x)}: ${name(id, i, j)}. How it is computed is not shown while the bug is a mystery.`);
   const { bug, head, input: { scale } } = state;
-  const { text, sources } = explain({ found, right, bug, head, scale }, id, i, j);
-  say(text);
+  const { text, sources } = explain({ found, right, bug, head, scale, ids }, id, i, j);
+  say(html("span", {}, ...rich(text)));
   for (const [from, a, b, r = head] of sources)
     if (r === head) mark((cells[from] ?? (from === "M" && (cells.T ?? cells.S)))?.[a][b], "src");
 }
@@ -313,7 +313,6 @@ function put(x) {
   update();
 }
 function step(by) {
-  if (!state.focus || !edits(state.focus[0])) return;
   const [row, k] = slot(state.focus);
   state.shown = state.focus;
   put(row[k] + by);
@@ -372,15 +371,16 @@ function press(place, event) {
   event.preventDefault();
 }
 
-mount(html("span", {}, ...rich(data.task)), tools, ...(part === "laws" ? [court, frame] : [frame, court]));
-const foot = html("div", { class: "foot" }, html("div", {}, steps, told), html("div", {}, readout, tally, less, more));
+mount(html("span", {}, ...rich(data.task)), tools, frame, court);
+const foot = html("div", { class: "foot" }, html("div", {}, steps, told), acts, html("div", {}, readout, less, more));
 frame.after(foot);
-Object.assign(root.dataset, { part, layout: matchMedia("(min-width: 680px)").matches ? "wide" : "narrow", lmSuppressShortcuts: "true" }); // JupyterLab has shortcuts of one key
-less.hidden = more.hidden = tally.hidden = true;
+root.dataset.lmSuppressShortcuts = "true"; // JupyterLab has shortcuts of one key
+less.hidden = more.hidden = true;
 found = right = forward(state.input);
 measure();
 tell();
-new ResizeObserver(choose).observe(root);
+choose(matchMedia("(min-width: 680px)").matches); // at once, so that nothing moves later
+new ResizeObserver(() => choose(root.clientWidth >= 600)).observe(root);
 const watch = new IntersectionObserver((seen) => {
   if (!seen.some((entry) => entry.isIntersecting)) return;
   watch.disconnect();

@@ -17,7 +17,7 @@ from figures.picture import Picture
 from figures.scene import SANS, Scene, paint
 
 Flow = tuple[str, str]
-SIZE = re.compile(r'font-size="([\d.]+)"')
+LOOK = re.compile(r'font-size="([\d.]+)"([^>]*) fill="([^"]+)"')
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
 LABEL, NAMES, PILL, CAPTION = 20, 34, 27, 34  # heights above and below a matrix
 GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
@@ -43,6 +43,8 @@ class Sheet:
         plan = DATA["parts"][part][layout]
         self.width, (self.w, self.h) = plan["width"], plan["cell"]
         self.specs, self.numbers = matrices(part), numbers(part)
+        for name, own in plan.get("matrices", {}).items():
+            self.specs[name] |= own
         self.below = CAPTION if plan.get("shapes", True) else CAPTION - 14
         bare = plan.get("bare", DATA["parts"][part].get("bare", ()))
         if DATA["parts"][part].get("alone"):  # then no second head is behind the first
@@ -235,8 +237,7 @@ class Sheet:
         self.back.box(x, y, wide, high, radius=4, fill="paper")
         places, top = digits(M, self.w), np.abs(M).max() or 1
         for (i, j), value in np.ndenumerate(M):
-            cell = self.w - 2, self.h - 2
-            place = x + j * self.w + 1, y + i * self.h + 1, *cell
+            place = x + j * self.w + 1, y + i * self.h + 1, self.w - 2, self.h - 2
             if name == "mask":
                 self.front.box(*place, stroke="rest", width=1)
                 continue
@@ -273,7 +274,7 @@ class Sheet:
             for scene in (self.back, self.front)
         )
         marks = f'<g>{back}</g><g class="first">{front}</g>'
-        marks = SIZE.sub(r'style="font-size:\1px"', marks)  # beats style sheets
+        marks = LOOK.sub(r'style="font-size:\1px;fill:\3"\2', marks)  # beats the page
         return (
             '<svg class="mha-sheet" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
             f'{self.width:g} {self.height:g}" role="img" aria-label="{escape(alt)}" '
