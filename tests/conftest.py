@@ -1,4 +1,4 @@
-"""What every test gets: one thread, one generator, sizes that are distinct primes."""
+"""What every test gets: one thread, one generator, and the kernels of notebooks."""
 
 import os
 import sys
@@ -19,12 +19,6 @@ import pytest  # noqa: E402
 from jupyter_client.provisioning import local_provisioner  # noqa: E402
 
 from tests import kernels  # noqa: E402
-from tests.samples import SIZES  # noqa: E402
-
-
-@pytest.fixture
-def sizes():
-    return SIZES
 
 
 @pytest.fixture
