@@ -7,6 +7,7 @@ process imports them, and nothing of ours, and becomes the kernel of each notebo
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -55,7 +56,7 @@ def start(folder):
         return subprocess.Popen(
             [sys.executable, __file__, str(server.fileno())],
             pass_fds=[server.fileno()],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             env=os.environ | {"JPY_PARENT_PID": str(os.getpid())},  # ends its kernels
         )
 
@@ -65,6 +66,8 @@ def main(server):
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=server) as server:
         while True:
+            if 0 in select.select([server, 0], [], [])[0]:
+                return  # who has started this process is gone
             asked, _ = server.accept()
             folder, arguments = json.loads(asked.makefile().readline())
             for library in LIBRARIES:
@@ -74,8 +77,8 @@ def main(server):
             os.setpgid(pid, pid)  # Jupyter ends the group of a kernel
             asked.sendall(f"{pid}\n".encode())
     asked.close()
-    for stream in 1, 2:  # what a cell prints goes another way
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    for stream in 0, 1, 2:  # what a cell prints goes another way
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.chdir(folder)
     from ipykernel import kernelapp
