@@ -21,13 +21,17 @@ from figures.ten import ten
 COLUMN, LEAST = 358, 9.2  # px: a picture on a phone, and text that can be read on it
 PICTURE = re.compile(r'<svg class="mha-picture".*?</svg>', re.DOTALL)
 SIZE = re.compile(r"font-size: ([\d.]+)px")
+SIZE_OF_TEXT = re.compile(r'font-size="([\d.]+)"')  # of an element without a style
 WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
 KEY = re.compile(r'data-key="ten ([^"]+)"')
 # An image for notebooks, beside the data of a live figure that has drawings too.
 STILL = re.compile(
     r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
 )
-SCRIPT = re.compile(r"<script>(\(\(\) => \{ const root = .*?)</script>", re.DOTALL)
+LIVE = re.compile(
+    r'(mha-view mha-(\w+)" .*?<script)>(\(\(\) => \{ const root = .*?)</script>',
+    re.DOTALL,
+)
 
 
 def legible(svg):
@@ -39,6 +43,7 @@ def legible(svg):
         return f"font-size: max({size[1]}px, var(--least, 0px))" if small else size[0]
 
     style = f'style="--on-a-phone: {least:.2f}px; '
+    svg = SIZE_OF_TEXT.sub(r'style="font-size: \1px"', svg)
     return SIZE.sub(grow, svg).replace('style="', style, 1)
 
 
@@ -74,15 +79,17 @@ def shared(app, docname, text):
     """Return a live figure whose script is a file beside the pages."""
 
     def move(found):
-        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", found[1])
-        name = f"_static/views/{sha256(code.encode()).hexdigest()[:8]}.js"
-        path = Path(app.outdir) / name
+        figure, kind, code = found.groups()
+        code = re.sub(r'\[data-view="\w+"\]', "[data-view]", code)
+        path = Path(app.outdir, "_static", "live", f"{kind}.js")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code, encoding="utf-8")
         up = app.builder.get_relative_uri(docname, "index").removesuffix("index.html")
-        return f'<script defer src="{up}{name}"></script>'
+        version = sha256(code.encode()).hexdigest()[:8]
+        source = f"{up}_static/live/{kind}.js?v={version}"
+        return f'{figure} defer src="{source}"></script>'
 
-    return SCRIPT.sub(move, text)
+    return LIVE.sub(move, text)
 
 
 def fit(app, tree, docname):

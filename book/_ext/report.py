@@ -11,7 +11,9 @@ from html import escape
 from itertools import chain, groupby
 
 MARK = re.compile(r"^[✓✗] ", re.MULTILINE)
-VERDICT = re.compile(r"(passed|not yet|not attempted yet): (.+)(?:\n((?s:.+)))?")
+VERDICT = re.compile(
+    r"(passed|not yet|not attempted yet): (.+(?:\n {3}\b.+)*)(?:\n((?s:.+)))?"
+)
 ITEM = re.compile(r"^\S.*(?:\n .*)*", re.MULTILINE)  # with the indented lines below
 TITLE = re.compile(r"(\S+): (\d+ [a-z ]+(?:, \d+ [a-z ]+)*)")
 ROW = re.compile(r"    (\S+(?: \S+)*)  +")

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from catalogue import table as markdown
 from docutils import nodes
 from docutils.statemachine import StringList
 from minutes import DEEPER, Opening, chapter, exercises, heading, timed, whole
@@ -61,12 +62,6 @@ class Teach(SphinxDirective):
         where = self.get_source_info()[0]
         self.state.nested_parse(StringList(lines, where), self.content_offset, box)
         return box.children
-
-
-def markdown(head, rows):
-    """Return the lines of a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 # What a student can do

@@ -11,6 +11,9 @@ import re
 from pathlib import Path
 
 from pybtex import plugin
+from pygments.formatters import HtmlFormatter
+from pygments.token import Token
+from sphinx.highlighting import PygmentsBridge
 
 MARK = ".complete"
 SHEETS = "_static/sheets.css"
@@ -32,6 +35,25 @@ CODE_FOLD = re.compile(
     r'<details class="admonition hide(.*?<summary).*?<p [^>]*>(.*?)</p>.*?</summary>',
     re.DOTALL,
 )
+CORNER = (  # of a table, empty and so no header
+    '<th class="head"><p></p></th>',
+    '<td style="background: var(--color-table-header-background)"></td>',
+)
+NAME_IN_CODE = re.compile(r'<span class="pre">[^<]*')
+
+
+class Lean(HtmlFormatter):
+    """Write code in which what has the colour of the text is text.
+
+    This takes away every third element of a long page.
+    """
+
+    PLAIN = Token.Name, Token.Punctuation, Token.Text.Whitespace
+
+    def format_unencoded(self, tokens, outfile):
+        """Write the tokens of some code."""
+        tokens = ((Token if t in self.PLAIN else t, text) for t, text in tokens)
+        super().format_unencoded(tokens, outfile)
 
 
 def is_needed(asset, body):
@@ -59,11 +81,15 @@ def choose(app, pagename, templatename, context, doctree):
         text = context.get(key, "")
         context[key] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
     code_fold = r'<details class="hide\1>\2</summary>'
-    context["body"] = body = CODE_FOLD.sub(code_fold, context["body"])
+    body = CODE_FOLD.sub(code_fold, context["body"]).replace(*CORNER)
+    # where a line is too short for a long name, it breaks between two of its words
+    body = NAME_IN_CODE.sub(lambda found: found[0].replace("_", "_<wbr>"), body)
+    context["body"] = body
     for key in ("script_files", "css_files"):
         context[key] = [each for each in context[key] if is_needed(each, body)]
     if not hasattr(app, "sheets"):
-        app.sheets = [each.filename for each in context["css_files"]]
+        found = sorted(context["css_files"], key=lambda each: each.priority)
+        app.sheets = [each.filename for each in found]
         join(app)  # so that pages can name its version
     context["css_files"] = [type(context["css_files"][0])(SHEETS)]
 
@@ -91,6 +117,7 @@ def end(app, exception):
 
 def setup(app):
     """Register with Sphinx."""
+    PygmentsBridge.html_formatter = Lean
     app.connect("config-inited", name_style)
     app.connect("builder-inited", begin)
     # the theme adds its scripts at the default priority, so this must come last

@@ -55,6 +55,13 @@
   { rootMargin: "-20% 0px -79%" });
   marks.forEach((_, section) => section && spy.observe(section));
 
+  // The list of chapters shows where this one stands.
+  addEventListener("load", () => {
+    const here = document.querySelector(".sidebar-tree .current-page");
+    const top = here?.getBoundingClientRect().top - innerHeight / 2;
+    if (here) here.closest(".sidebar-scroll").scrollTop = top;
+  });
+
   // By day, by night, or as the system says.
   const themes = ["auto", "light", "dark"];
   for (const button of document.querySelectorAll(".theme-toggle"))

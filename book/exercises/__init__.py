@@ -39,28 +39,23 @@ class Exercise(mha.check.Exercise):
         arrays = any(isinstance(x, np.ndarray | int | float) for x in self.cases[0])
         if sure or not arrays or not callable(self.right):
             return slip, sure
-        right = [*map(same, outcomes, self._wanted)]
-        if (
-            self.axes
-            and any(right)
-            and right == [self._plain(case) for case in self.cases]
-        ):
+        pairs = [*zip(outcomes, self._wanted, strict=True)]
+        wrong = [k for k, pair in enumerate(pairs) if not same(*pair)]
+        axes = [max(map(np.ndim, case)) for case in self.cases]
+        large = [k for k, most in enumerate(axes) if most > self.axes]
+        if self.axes and wrong == large and len(wrong) < len(pairs):
             return _LEADING, True
         family = slip_in(self, self._solved(), outcomes, self._wanted)
-        slip = slip or self._mostly(outcomes, right.index(False))
-        return family or slip or _where(self, outcomes), bool(family or not slip)
+        slip = slip or self._mostly(outcomes, wrong)
+        place = _where(self, outcomes, self._wanted)
+        return family or slip or place, bool(family or not slip)
 
-    def _plain(self, case: tuple[Any, ...]) -> bool:
-        return all(np.ndim(x) <= self.axes for x in case)
-
-    def _mostly(self, outcomes: list[Any], first: int) -> str | None:
+    def _mostly(self, outcomes: list[Any], wrong: list[int]) -> str | None:
         """Return what is said to a mistake that explains most of what is wrong."""
         for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
-            pairs = [*zip(outcomes, theirs, self._wanted, strict=True)]
-            wrong = [(x, same(x, y)) for x, y, want in pairs if not same(x, want)]
-            alike = [bits(x) for x, is_alike in wrong if is_alike]
-            enough = sum(alike) >= ENOUGH and 2 * len(alike) > len(wrong)
-            if enough and same(outcomes[first], theirs[first]):
+            alike = [k for k in wrong if same(outcomes[k], theirs[k])]
+            enough = sum(bits(outcomes[k]) for k in alike) >= ENOUGH
+            if enough and alike[0] == wrong[0] and 2 * len(alike) > len(wrong):
                 return hint
         return None
 
@@ -114,42 +109,27 @@ def _single(x: Any) -> Any:
     return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x
 
 
-def _where(exercise: Exercise, outcomes: list[Any]) -> str | None:
-    """Return what sizes have to do with where an answer is right and where not."""
+def _where(exercise: Exercise, outcomes: Any, wanted: Any) -> str | None:
+    """Return what inputs have to do with the size of a result, or of one of several."""
+    if all(isinstance(x, tuple) for x in (*outcomes, *wanted)):
+        each = (zip(*many, strict=False) for many in (outcomes, wanted))
+        said = (_where(exercise, *pair) for pair in zip(*each, strict=False))
+        return next(filter(None, said), None)
     facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
-    shapes, wanted = (_shapes(x) for x in (outcomes, exercise._wanted))
-    for axis in [axis for axis in shapes[0] if axis in wanted[0]]:
-        ours, theirs = ([x.get(axis) for x in many] for many in (shapes, wanted))
+    shapes = [[getattr(x, "shape", ()) for x in many] for many in (outcomes, wanted)]
+    shared = min(len(shape) for many in shapes for shape in many)
+    for axis in range(-1, -1 - shared, -1):
+        ours, theirs = ([shape[axis] for shape in many] for many in shapes)
         if ours == theirs:
             continue
         for name in facts[0]:
             if ours == [fact.get(name) for fact in facts]:
-                return f"{axis} of your result is always as long as {name} says"
+                return f"axis {axis} of your result is always as long as {name} says"
         by_chance = all(ours[0] in fact.values() for fact in facts)
         if len({*ours}) == 1 < len({*theirs}) and not by_chance:
-            text = f"{axis} of your result has the length {ours[0]} every time"
+            text = f"axis {axis} of your result has the length {ours[0]} every time"
             return f"{text}: where does this number come from?"
-    right = [*map(same, outcomes, exercise._wanted)]
-    for name in facts[0] if sum(right) > 1 else ():
-        pairs = [*zip((fact.get(name) for fact in facts), right, strict=True)]
-        good, bad = ({x for x, ok in pairs if ok is which} for which in (True, False))
-        if len(good) == 1 and not good & bad and None not in bad:
-            others = " or ".join(map(str, sorted(bad)))
-            return f"right where {name} is {good.pop()}, and wrong where it is {others}"
     return None
-
-
-def _shapes(outcomes: list[Any]) -> list[dict[str, int]]:
-    """Return the length of each axis of each result, by what it is called."""
-    tuples = [x if isinstance(x, tuple) else (x,) for x in outcomes]
-    return [
-        {
-            f"axis {a}" + (f" of result {k + 1}" if len(row) > 1 else ""): x.shape[a]
-            for k, x in enumerate(row)
-            for a in range(-np.ndim(x) if isinstance(x, np.ndarray) else 0, 0)
-        }
-        for row in tuples
-    ]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -157,8 +137,8 @@ class Law(Exercise):
     """An exercise that asks for a law: True of some versions, and False of others.
 
     `changes` is what is said to a wrong law that changes these inputs and no others
-    from call to call, such as ``"K V"``, or calls its function once, ``""``. The rows
-    of the inputs that `vary` names have to differ.
+    from call to call, such as ``"K V"``, with a star where the shape changes, or calls
+    its function once, ``""``. The rows of the inputs that `vary` names have to differ.
     """
 
     changes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -193,13 +173,14 @@ class Law(Exercise):
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
         name = getattr(version, "name", getattr(version, "__name__", ""))
-        rounded = self._outcome(law, (_rounded(version),), ())
+        rounded = self._outcome(law, (_altered(version, _rounded),), ())
         if not known and wanted[k] and same(rounded, self._wanted[k]):
             return f"your law is False of {name} only by rounding: use np.allclose"
-        if known := known or self.changes.get(" ".join(changed)):
+        stars = {n: "*" * (what == _SHAPE) for n, (_, what) in changed.items()}
+        if known := known or self.changes.get(" ".join(n + stars[n] for n in stars)):
             return known
         if found[k] and (row := self._only_row(law, version)):
-            return f"your law looks at {row} of the result Y only: what of the rest?"
+            return f"of the result Y, your law looks at {row} only: what of the rest?"
         how: dict[str, list[str]] = {}
         for where, what in changed.values():
             how.setdefault(what, []).append(where)
@@ -216,8 +197,15 @@ class Law(Exercise):
         """Return the one row that a law looks at, or an empty text."""
 
         def holds(kept: list[int]) -> bool:
-            spoilt = _spoilt(version, kept)
-            return same(self._outcome(law, (spoilt,), ()), np.array(True))
+            rng = np.random.default_rng(0)
+
+            def spoil(x: Any) -> Any:
+                noise = rng.normal(size=np.shape(x))
+                noise[kept] = np.asarray(x)[kept]
+                return noise
+
+            found = self._outcome(law, (_altered(version, spoil),), ())
+            return same(found, np.array(True))
 
         if holds([]) or (holds([0]) and holds([-1])):
             return ""
@@ -237,13 +225,16 @@ class Law(Exercise):
         return calls
 
 
+_SHAPE = "in another shape"
+
+
 def _change(name: str, given: list[Any]) -> tuple[str, str] | None:
     """Return what of an input differs from call to call, and how."""
     first = given[0]
     if all(same(x, first) for x in given):
         return None
     if len({np.shape(x) for x in given}) > 1:
-        return name, "in another shape"
+        return name, _SHAPE
     if all(same(np.sort(x, None), np.sort(first, None)) for x in given):
         return name, "in another order"
     for x in given[1:]:
@@ -259,22 +250,6 @@ def _has_equal_rows(x: Any) -> bool:
     return np.ndim(x) > 1 and x.shape[-2] > 1 and not np.ptp(x, axis=-2).any()
 
 
-def _spoilt(version: Callable[..., Any], kept: list[int]) -> Callable[..., Any]:
-    """Return a version of whose results only these rows are not drawn at random."""
-    rng = np.random.default_rng(0)
-
-    def spoil(x: Any) -> Any:
-        noise = rng.normal(size=np.shape(x))
-        noise[kept] = np.asarray(x)[kept]
-        return noise
-
-    def run(*given: Any, **options: Any) -> Any:
-        out = version(*given, **options)
-        return tuple(map(spoil, out)) if isinstance(out, tuple) else spoil(out)
-
-    return run
-
-
 class _Loose(np.ndarray):
     """Numbers for which ``==`` forgives rounding."""
 
@@ -284,14 +259,16 @@ class _Loose(np.ndarray):
     __hash__ = None
 
 
-def _rounded(version: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version whose results differ by no rounding."""
+def _rounded(x: Any) -> Any:
+    return np.round(x, 5).view(_Loose)
+
+
+def _altered(version: Any, alter: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a version of which each result is altered."""
 
     def run(*given: Any, **options: Any) -> Any:
         out = version(*given, **options)
-        if isinstance(out, tuple):
-            return tuple(np.round(x, 5).view(_Loose) for x in out)
-        return np.round(out, 5).view(_Loose)
+        return tuple(map(alter, out)) if isinstance(out, tuple) else alter(out)
 
     return run
 

@@ -68,10 +68,6 @@ weight_of_the_middle = Exercise(
         "the middle key has one score of its own": 0.52,
         "this is the product of both weights, and one step is missing: "
         "the score of c is half of the sum of the scores": 0.36 * 0.16,
-        "the score of c is the average of the scores of a and b, "
-        "so a query that gives weight to both gives weight to c": 0,
-        "this is what a and b leave over, but the other keys share it with c; "
-        "the weight of c follows from those of a and b alone": 0.48,
     },
     reread=section("attention", "Deeper: what can a query of width 2 pick out?"),
     praise="√(0.36 · 0.16), the geometric mean: to average scores is to multiply "
@@ -184,10 +180,10 @@ key_order_law = Law(
     ),
     mistakes={},
     changes={
-        "K": "you shuffle K and not V: each key should keep its value",
-        "V": "you shuffle V and not K: each value should keep its key",
-        "Q K V": "you shuffle the queries too, and each has an output of its own: "
-        "leave Q as it is",
+        "K": "K changes and V does not: each key should keep its value",
+        "V": "V changes and K does not: each value should keep its key",
+        "Q K V": "Q changes too, and each query has an output of its own: leave Q as "
+        "it is",
     },
     reread=section("attention", "Six laws in code"),
     praise="correct versions pass, faulty ones are detected, and no false alarm.",

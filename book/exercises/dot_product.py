@@ -20,13 +20,6 @@ _PAIRS = (
 )
 
 
-def _stop_early(Q, K, rows, columns):
-    """Return scores with zeros where loops that return too early never came."""
-    S = np.zeros((len(Q), len(K)))
-    S[:rows, :columns] = (Q @ K.T)[:rows, :columns]
-    return S
-
-
 scores = Exercise(
     task="the scores of every query with every key",
     right=lambda Q, K: dot_product_scores(Q, K),
@@ -35,13 +28,8 @@ scores = Exercise(
     mistakes={
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
-        "this is the cosine: do not divide the score by the lengths": lambda Q, K: (
-            cosine_similarity(Q, K)
-        ),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
-        "only the first pair has a score: "
-        "move `return` out of both loops": lambda Q, K: _stop_early(Q, K, 1, 1),
     },
     reread=_BY_HAND,
     praise="your scores are correct for every shape that was tried.",
@@ -55,7 +43,6 @@ spread_of_thirds = Exercise(
     observe=number,
     mistakes={
         "this is the variance of the score: take its square root": 300 / 9,
-        "0 is the mean of a score, not its standard deviation": 0,
         "this would be right for numbers of variance 1, and these have 1/3": 300**0.5,
         "each product has two factors, and both have the variance 1/3": 10,
         "1/3 is the standard deviation of one product: a score adds up 300": 1 / 3,
@@ -132,8 +119,6 @@ best_unit_key = Exercise(
         "your key looks at one number of q only, but the others add to the score "
         "too": lambda q: np.eye(len(q))[np.argmax(q)],
         "the direction is right: now give the key length 1": lambda q: q.copy(),
-        "you divide by `len(q)`, which counts the numbers of q: "
-        "the length is the root of the sum of their squares": lambda q: q / len(q),
         "the sum of absolute values is not the length": lambda q: q / np.abs(q).sum(),
     },
     reread=_EQUATION,

@@ -71,8 +71,6 @@ detour = Exercise(
         "that token needs its mirror": lambda n, h: _slots(n, h) // h,
         "correct attention would do this, but here row i of a head does not end in "
         "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
-        "the remainder says which part of its token a row becomes, "
-        "not which token": lambda n, h: n - 1 - _slots(n, h) % h,
         "a token may get its first rows from one head and its last from the next, when "
         "n is not a multiple of "
         "n_heads": lambda n, h: n - 1 - np.arange(n) // h - n // h * np.c_[:h],
@@ -199,8 +197,6 @@ decoder_masks = Exercise(
         "nothing": _with_target(lambda n: np.tri(n, k=-1, dtype=bool)),
         "a source of length 2 has the positions 0 and 1; you show position 2 "
         "too": _with_source(lambda n, lengths: _before(lengths + 1, max(lengths))),
-        "a source of length 2 has the positions 0 and 1; you hide position "
-        "1": _with_source(lambda n, lengths: _before(lengths - 1, max(lengths))),
         "a target token must not attend to the one after it: your diagonal is one "
         "place too far": _with_target(lambda n: np.tri(n, k=1, dtype=bool)),
     },

@@ -71,12 +71,6 @@ def _sum(a, Y_a, b, Y_b):
     return a[:, None] * Y_a + b[:, None] * Y_b
 
 
-def _unshifted(Y_a, lse_a, Y_b, lse_b):
-    a, b = np.exp(lse_a), np.exp(lse_b)
-    total = np.where(a + b == 0, 1, a + b)
-    return _sum(a, Y_a, b, Y_b) / total[:, None], np.log(a + b)
-
-
 def _shifted(Y_a, lse_a, Y_b, lse_b, top):
     """Return what comes out when `top`, right or not, is taken from both lse."""
     a, b = np.exp(lse_a - top), np.exp(lse_b - top)
@@ -134,20 +128,14 @@ merge_outputs = Exercise(
         "weights": _with_weights(lambda a, b, lse: (a / (a + b), b / (a + b))),
         "both outputs are divided already, so their weights have to add up to "
         "one": _with_weights(lambda a, b, lse: (a * 0 + 1, b * 0 + 1)),
-        "divide by the sum of the two factors": _with_weights(
-            lambda a, b, lse: np.exp([a, b] - np.fmax(np.maximum(a, b), -1e300))
-        ),
         "where both lse are -∞ you compute -∞ - (-∞), which is NaN; a query without "
         f"keys should get zeros, as in {chapter('masks')}": _with_weights(
             lambda a, b, lse: (np.exp(a - lse), np.exp(b - lse))
         ),
         "-∞ - (-∞) is NaN where both machines are empty: subtract another number "
         "there": lambda A, a, B, b: _shifted(A, a, B, b, top=np.maximum(a, b)),
-        "that is right until a score is large: e¹⁰⁰⁰ overflows": lambda A, a, B, b: (
-            _shifted(A, a, B, b, top=0 * a)
-        ),
-        "e¹⁰⁰⁰ overflows, even if a sum of 0 is replaced: subtract from both lse the "
-        "larger one first": _unshifted,
+        "right until a score is large, because e¹⁰⁰⁰ overflows: subtract the larger "
+        "lse from both": lambda A, a, B, b: _shifted(A, a, B, b, top=0 * a),
         "the first lse may be far below the second, or -∞: "
         "shift by the larger one": lambda A, a, B, b: _shifted(A, a, B, b, top=a),
         "Y is right; the second result should be the logarithm of this sum": _with_lse(

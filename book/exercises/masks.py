@@ -82,8 +82,6 @@ safe_masked_softmax = Exercise(
         "in an empty row the same number is added to all scores, which changes no "
         "weight; the hidden keys should get "
         "0": lambda S, mask: softmax(S + np.where(mask, 0, -1e9)),
-        "if all open scores are below your finite number, setting the hidden weights "
-        "to 0 leaves a row of zeros": lambda S, mask: _filled(S, mask, -1e9) * mask,
         "if all open scores are below your finite number, a hidden key gets all the "
         "weight": lambda S, mask: _filled(S, mask, -1e9) * mask.any(-1, keepdims=True),
         "your total can be 0, for example in an empty row; hide before the "
@@ -93,9 +91,6 @@ safe_masked_softmax = Exercise(
         "0": lambda S, mask: _shares_of_seen(S, mask, S.max(-1, keepdims=True)),
         f"exp of a large score overflows: {chapter('softmax')} subtracts the "
         "largest score first": lambda S, mask: _shares_of_seen(S, mask, 0),  # F
-        "in an empty row your total is 0, and 0 divided by 0 is NaN; and exp of a "
-        f"large score overflows, so subtract the largest score as in "
-        f"{chapter('softmax')}": lambda S, mask: _shares(np.exp(S) * mask),
     },
     reread=section("masks", "Break it"),
     praise="exact zeros, also in empty rows, and no score is too large or too low.",

@@ -30,9 +30,9 @@ def _numbers(answer):
     return np.array(row)
 
 
-def _row_with(power, second=(1, 1, 2)):
+def _row_with(power):
     """Return the row of "is" without the mask; `power` turns integers into shares."""
-    raised = [power(np.array(scores)) for scores in ((0.0, 2, 1), second)]
+    raised = [power(np.array(scores)) for scores in ((0.0, 2, 1), (1, 1, 2))]
     V = np.array([[[3, 0], [0, 3], [3, 3]], [[6, 0], [0, 6], [0, 0]]])
     a, b = (r / r.sum() @ v for r, v in zip(raised, V, strict=True))
     return tuple(np.concatenate([a + b, a - b]))  # what the W_O of the sheet does
@@ -56,16 +56,10 @@ row_without_mask = Exercise(
         "first": _row_with(lambda s: s),
         "the powers of 2 are not shares yet, because they do not sum to 1: "
         "divide each row by its sum": (21, 30, -3, 6),
-        'this is the row of "All"; the task asks for the row of "is"': np.array(
-            [57, 39, 15, -3]
-        )
-        / 14,
         "the last two numbers have the wrong sign: look at W_O": np.array(
             [39, 57, 3, -15]
         )
         / 14,
-        "you used the weights of the first head for both; "
-        "the second has its own": _row_with(np.exp2, second=(0, 2, 1)),
     },
     reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
     praise="exact fractions, with both heads and W_O.",
@@ -214,14 +208,12 @@ farthest_head = Exercise(
         "head": lambda A: int(np.abs(_gaps(A)).max(axis=(1, 2)).argmax()),
         "this head is the most like the mean; the task asks for the one least like "
         "it": lambda A: int(_sums(_gaps(A)).argmin()),
-        "you measure how far a head is from equal weights; measure how far it is from "
-        "the mean of the heads": lambda A: int(_sums(A - 1 / A.shape[-1]).argmax()),
+        "you compare each head with the first one; "
+        "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
         "the mean map is the mean over the heads, and you take the mean over the "
         "queries of each head": lambda A: int(
             _sums(A - A.mean(1, keepdims=True)).argmax()
         ),
-        "you compare each head with the first one; "
-        "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
     },
     reread=section("multi_head", "Break it"),
     praise="this is the head that the mean hides most.",

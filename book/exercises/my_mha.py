@@ -185,9 +185,6 @@ _chunked = Exercise(
     names=("Q", "K", "V", "block_size"),
     mistakes={
         "the last block is not full, and you leave it out": _in_blocks(_whole_blocks),
-        "only the first block counts": _in_blocks(
-            lambda K, V, size: (K[..., :size, :], V[..., :size, :])
-        ),
         "when a later block has a larger score, both sums so far must be "
         "rescaled": _rescaling(mix=False),
         "you rescale the sum of the values, and the sum of the weights too must "

@@ -68,15 +68,13 @@ likeness_of_positions = Exercise(
         * np.cos(100),
         "your calculator is set to degrees: switch it to radians, in which the angles "
         "of the table are counted": np.cos(np.radians([1, 100])).sum(),
-        "that is the cosine of the angle between the rows; expected the dot product, "
-        "and each hand adds up to 1": _LIKENESS / 2,
     },
     reread=_EQUATION,
     praise="the same as for positions 3 and 103, since only the distance counts.",
 )
 
 
-def _turn(sine=1, exponent=lambda i, d: 2 * i / d, halves=False):
+def _turn(exponent=lambda i, d: 2 * i / d, halves=False):
     """Return a function that makes R_k, or something like it."""
 
     def turn_by(k, d_model):
@@ -84,7 +82,7 @@ def _turn(sine=1, exponent=lambda i, d: 2 * i / d, halves=False):
         for i in range(d_model // 2):
             pair = [i, i + d_model // 2] if halves else [2 * i, 2 * i + 1]
             angle = k / 10000.0 ** exponent(i, d_model)
-            cos, sin = np.cos(angle), sine * np.sin(angle)
+            cos, sin = np.cos(angle), np.sin(angle)
             R[np.ix_(pair, pair)] = [[cos, -sin], [sin, cos]]
         return R
 
@@ -98,8 +96,6 @@ turn_by = Exercise(
     mistakes={
         "right for k of 0 or more; a loop over range(k) does nothing for a negative "
         "k": lambda k, d: _turn()(max(k, 0), d),
-        "yours goes k steps back: in P[t] @ R, P[t] is on the left, and that decides "
-        "where the minus stands": _turn(sine=-1),
         "a pair is columns 2i and 2i + 1, side by side": _turn(halves=True),
         "all your hands turn at the speed of the first; each is slower than the one "
         "before": _turn(exponent=lambda i, d: 0),
@@ -115,12 +111,6 @@ turn_by = Exercise(
 def _count(mask, axis=-1):
     """Return a position for each column, whether its token is real or filler."""
     return np.cumsum(mask, axis=axis).reshape(mask.shape) - 1
-
-
-def _filler_in_front(mask):
-    """Take away the number of filler, as if all of it stood in front."""
-    filler = (~mask).sum(-1, keepdims=True)
-    return np.maximum(np.arange(mask.shape[-1]) - filler, 0)
 
 
 def _after_the_first(mask):
@@ -151,8 +141,6 @@ position_ids = Exercise(
         "cumsum counts from 1 and goes on counting at padding: subtract 1, "
         "and give padding a 0": lambda mask: _count(mask) + 1,
         "the real tokens are right; padding should have position 0": _count,
-        "every sentence starts at 0 again, but a cumsum without an axis goes "
-        "on": lambda mask: np.where(mask, _count(mask, axis=None), 0),
         "padding may also be between words, and is not counted there "
         "either": lambda mask: np.where(mask, _after_the_first(mask), 0),
         "right if padding is in front only; behind the words you count it": (
@@ -163,8 +151,6 @@ position_ids = Exercise(
         ),
         "padding in front is right; padding after a word still has that word's "
         "number": lambda mask: np.maximum(_count(mask), 0),
-        "you subtract the amount of padding; "
-        "padding may also come after the words": _filler_in_front,
     },
     reread=section("masks", "The step in the package"),
     praise="a sentence gets the same positions wherever its filler stands.",

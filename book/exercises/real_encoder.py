@@ -22,8 +22,6 @@ share_used = Exercise(
     mistakes={
         "that is the whole file; "
         "a sentence does not read the rows of other tokens": _ALL,
-        "the pooler is not the only part that is not read: "
-        "count the rows that are read, not tables": _ALL - _POOLER,
         "only one of the two rows for first text and second text is read": _USED + 384,
         "you counted whole tables; a sentence reads one row of each for each of its "
         "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
@@ -32,9 +30,6 @@ share_used = Exercise(
         "twelve tokens read twelve of the 30,522 rows of tokens, not all": _USED
         + (_WORDS - 12) * 384,
         "those are the six layers; add what turns the tokens into vectors": _LAYERS,
-        "the row T and the first layer normalisation are used too": _LAYERS + _ROWS,
-        "the token's row of the table of words is not all: it also reads a row of the "
-        "table of positions": _USED - _ROWS // 2,
         "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
         "the pooler is in the file, but this model does not use it": _USED + _POOLER,
     },

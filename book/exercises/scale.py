@@ -22,8 +22,6 @@ variance_left = Exercise(
         / math.sqrt(512),
         "this is the standard deviation of the scores; "
         "its square is the variance": math.sqrt(1 / 8),
-        "a division makes the scores smaller, and your variance has grown": 8,
-        "this is the variance of one divided product; a score has 64 of them": 1 / 512,
     },
     reread=section("scale", "The equation"),
     praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
@@ -144,10 +142,7 @@ scale_for_variance = Exercise(
     task="the factor that brings the scores to variance 1",
     right=lambda variance, d_k: 1 / (variance * math.sqrt(d_k)),
     cases=((1.0, 4), (4.0, 4), (1 / 3, 64), (0.25, 9)),
-    mistakes={
-        "you count one of the two vectors, but q and k both have this "
-        "variance": lambda variance, d_k: 1 / math.sqrt(variance * d_k),
-    },
+    mistakes={},
     reread=section("scale", "The equation"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )
@@ -187,32 +182,26 @@ _SUBJECTS = (
 _SAMPLE = random_arrays((3, 5), (7, 5), (7, 2), seed=0)
 
 
-def _copies(Q=1, K=2, V=2):
-    """Return a law that gives so many copies of Q, K and V."""
-
-    def law(attend):
-        copies = (np.tile(x, (n, 1)) for x, n in zip(_SAMPLE, (Q, K, V), strict=True))
-        return np.allclose(attend(*_SAMPLE), attend(*copies)[: len(_SAMPLE[0])])
-
-    return law
+def _doubled(attend):
+    Q, K, V = _SAMPLE
+    twice = (np.tile(x, (2, 1)) for x in (K, V))
+    return np.allclose(attend(Q, K, V), attend(Q, *twice))
 
 
 doubling_law = Law(
     task="a law that doubles every key with its value",
-    right=_copies(),
+    right=_doubled,
     observe=judged,
     cases=each(*_SUBJECTS),
     changes={
+        "Q*": "you double the queries: double the keys and the values instead",
         "K V": "you change the numbers of K and V: let each key come twice, as it "
-        "is, and each value with it"
+        "is, and each value with it",
     },
     mistakes={
         "do not compare with correct attention: divides_by_nothing differs from it and "
         "satisfies this law": lambda attend: np.allclose(
             attend(*_SAMPLE), correct_attention(*_SAMPLE)
-        ),
-        "you double the queries: double the keys and the values instead": _copies(
-            Q=2, K=1, V=1
         ),
     },
     reread=section("scale", "The law"),

@@ -13,16 +13,10 @@ score_for_half = Exercise(
     observe=number,
     mistakes={
         "three other words share the rest, and this counts four": 3 + np.log(4),
-        "with four equal scores each word gets a quarter": 3.0,
-        "9 is the sum of the other three scores, but the softmax adds up exponentials, "
-        "not scores": 9.0,
         "this is by how much the score has to rise; the task asks to which number": 1
         + np.log(3),
         "the distance ln 3 is right, but add it to the score of the other words, "
         "which is 3": 2 + np.log(3),
-        "the old score of food is gone: the others are three words": np.log(
-            3 * np.exp(3) + np.exp(2)
-        ),
         "this is only the distance to the other scores: "
         "the task asks for the score itself": np.log(3),
         "a lead of 1 makes the weight of food e = 2.718 times that of each other word, "
@@ -81,8 +75,6 @@ stable_softmax = Exercise(
         "keeps the axis with length "
         "1": lambda x, axis: _powers(x, axis) / _powers(x, axis).sum(axis),
         "these exponentials do not sum to 1 yet: divide them by their sum": _powers,
-        "these are shares of the distance from the lowest score: take the "
-        "exponential": lambda x, axis: _shares(x - x.min(axis, keepdims=True), axis),
         "these are the scores divided by their sum, which can be negative: "
         "first take the exponential": _shares,
     },
@@ -103,9 +95,6 @@ temperature_for = Exercise(
     mistakes={
         "right for two words: with n words, n - 1 words share the "
         "rest": lambda gap, n, weight: gap / _log_ratio(2, weight),
-        "each of the other words gets (1 - weight) / (n - 1): check on which side of "
-        "your fraction n - 1 "
-        "is": lambda gap, n, weight: gap / np.log(weight / ((1 - weight) * (n - 1))),
         "this is the logarithm of the leader's weight alone: it should be that of the "
         "ratio to the weight of another "
         "word": lambda gap, n, weight: -gap / np.log(weight),

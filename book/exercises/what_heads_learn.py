@@ -29,10 +29,6 @@ def _block(size, n_heads, head):
     return slice(head * (size // n_heads), (head + 1) * (size // n_heads))
 
 
-def _others(W_O, n_heads, head):
-    return np.arange(len(W_O)) // (len(W_O) // n_heads) != head
-
-
 silence_head = Exercise(
     task="W_O for a layer in which one head is silent",
     right=lambda W_O, n_heads, head: _zero(W_O, _block(len(W_O), n_heads, head)),
@@ -55,8 +51,6 @@ silence_head = Exercise(
         ),
         "you took every n_heads-th row; the rows of a head are next to each other in "
         "W_O": lambda W_O, n, head: _zero(W_O, slice(head, None, n)),
-        "you silenced all the other heads, and the one that should be silent still "
-        "adds its term": lambda W_O, n, head: _zero(W_O, _others(W_O, n, head)),
         "a head adds to all columns of the output, so its rows of W_O must be 0 over "
         "their whole length": lambda W_O, n, head: _zero(
             W_O, _block(len(W_O), n, head), _block(W_O.shape[1], n, head)
@@ -94,8 +88,6 @@ effective_keys = Exercise(
         "equal weights on two keys should give 2": lambda A: _entropy(A) / np.log(2),
         "a weight of 0 should add nothing to the entropy, "
         "but 0 · log 0 is NaN in NumPy": lambda A: np.exp(-(A * np.log(A)).sum(-1)),
-        "you counted every key with a weight above 0, however small; a key with little "
-        "weight should count little": lambda A: (A > 0).sum(-1).astype(float),
         "that is 1 divided by the sum of squares, which counts keys in another way; "
         "use the exponential of the entropy": lambda A: 1 / (A**2).sum(-1),
     },
@@ -104,13 +96,11 @@ effective_keys = Exercise(
 )
 
 
-def _merged(
-    into=lambda a, b: (a + b, 0), width=lambda W_O, n_heads: len(W_O) // n_heads
-):
+def _merged(into=lambda a, b: (a + b, 0)):
     """Return an answer that puts ``into(a, b)`` in the place of both blocks."""
 
     def drop_twin(W_O, n_heads, keep, drop):
-        d = width(W_O, n_heads)
+        d = len(W_O) // n_heads
         kept, dropped = (slice(r * d, (r + 1) * d) for r in (keep, drop))
         answer = np.array(W_O, dtype=float)
         answer[kept], answer[dropped] = into(W_O[kept], W_O[dropped])
@@ -144,9 +134,6 @@ drop_twin = Exercise(
         "columns": lambda W_O, *numbers: _merged()(W_O.T, *numbers).T,
         "you added the block of head `drop` to the other one, "
         "but head `drop` must then be silent": _merged(lambda a, b: (a + b, b)),
-        "you changed one row per head; a head owns len(W_O) // n_heads rows": _merged(
-            width=lambda W_O, n_heads: 1
-        ),
     },
     reread=_TWINS,
     praise="the outputs of the layer are what they were, with one head fewer.",

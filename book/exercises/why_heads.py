@@ -72,10 +72,6 @@ rebuild = Exercise(
         "contents": lambda x, y, new: new @ _fit(y, x).T,
         "this is the matrix of the readout; "
         "now multiply the new outputs by it": lambda x, y, new: _fit(x, y),
-        "you fit how contents make outputs, and invert that; "
-        "fit how outputs make contents": lambda x, y, new: (
-            new @ np.linalg.pinv(_fit(y, x))
-        ),
         "np.linalg.lstsq returns four things, and the matrix is the first: take [0] of "
         "the result": lambda x, y, new: new @ np.linalg.lstsq(x, y, rcond=None),
         "you fit a matrix that turns contents into outputs; exchange the two arguments "
@@ -112,10 +108,6 @@ unmix = Exercise(
         "the transpose undoes a rotation, and A is not a rotation": lambda A: A.T,
         "1 / A inverts each entry by itself; "
         "the whole matrix has to be inverted": lambda A: 1 / A,
-        "a factor is missing: divide by the determinant of A": lambda A: (
-            np.linalg.det(A) * np.linalg.inv(A).T
-        ),
-        "W_O = I leaves the averages as they are": lambda A: np.eye(len(A)),
     },
     reread=_BY_HAND,
     praise="if the rows of weights are linearly independent, the averages can be taken "
@@ -154,12 +146,6 @@ heads_needed = Exercise(
         "either": (
             lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0))
         ),
-        "you look only at which entries are zero; "
-        "their sizes count too": lambda wanted: np.linalg.matrix_rank(wanted > 0),
-        "one head returns one weighted average, and the two rows [1, 0, 0] and [0, 1, "
-        "0] are two": lambda wanted: 1,
-        "that is the largest rank that a matrix of this shape can have; "
-        "some rows may be combinations of others": lambda wanted: min(wanted.shape),
     },
     reread=section("why_heads", "The equation"),
     praise="as many heads as there are linearly independent rows: the rank.",
@@ -188,95 +174,78 @@ def _taken_apart(given, contents):
         raise Unfit(
             f"the weights should have shape {contents.shape}, got {weights.shape}"
         )
-    try:
-        number = float(premise)
-    except (TypeError, ValueError):
-        number = None
-    if number not in (1, 2, 3, 4):
+    if premise not in (1, 2, 3, 4):
         raise Unfit(f"the premise should be 1, 2, 3 or 4, got {premise!r}")
-    return weights, int(number)
+    return weights, int(premise)
 
 
-def _judged(answer, contents):
-    """Return in words what became of the theorem."""
+# What is said to weights that tell enough and another premise than the first.
+_STILL = {
+    2: "there is still one query in one layer",
+    3: "the values are the contents themselves, by the same map for both tokens",
+    4: "the contents are Gaussian and independent as before, and the readout is linear",
+}
+
+
+def _broken(answer, contents):
+    """Return so, or say why the theorem is not broken, or not by this premise."""
     again = contents.copy()
     weights, premise = _taken_apart(answer(contents), again)
     if not np.isfinite(weights).all():
-        return "weights that are not finite"
+        raise Unfit(
+            "some of your weights are NaN or infinite: a division by 0 or a logarithm "
+            "of a negative number, perhaps"
+        )
     if (weights < 0).any():
-        return "negative weights"
+        raise Unfit(
+            "some of your weights are negative, and a softmax gives no negative ones"
+        )
     totals = weights.sum(1, keepdims=True)
     if not np.allclose(totals, 1, atol=1e-5):
-        return "rows that do not sum to 1"
+        raise Unfit("the two weights of a row should sum to 1, as those of a softmax")
     if _explained(weights / totals, again) > 0.6:
-        what = "the premise that falls" if premise == 1 else f"premise {premise}"
-        return f"R² above 0.6, and {what} is named"
+        if premise in _STILL:
+            raise Unfit(f"your weights break the theorem; but {_STILL[premise]}")
+        return "weights that tell something, and premise 1"
     if (weights == weights[0]).all():
-        return "the same weights in every row, and R² not above 0.6"
+        raise Unfit(
+            "the same weights in every row tell nothing about the contents of a row, "
+            "so R² stays near 1/2, whatever the weights are"
+        )
     if not np.array_equal(weights, _weights(answer, again)):
-        return "weights drawn at random, and R² not above 0.6"
+        raise Unfit(
+            "your weights are drawn at random: for the same contents they differ from "
+            "call to call, and chance tells nothing about the contents"
+        )
     if np.array_equal(weights, _weights(answer, again[::-1])):
-        return "weights that ignore the contents, and R² not above 0.6"
-    return "weights that depend on the contents, and R² not above 0.6"
+        raise Unfit(
+            "your weights differ from row to row but do not depend on the contents, so "
+            "all premises hold"
+        )
+    raise Unfit(
+        "your weights depend on the contents, but a linear readout learns hardly more "
+        "from them; which sum or difference does the average not tell?"
+    )
 
 
 def _weights(answer, contents):
     return np.asarray(answer(contents.copy())[0], dtype=float)
 
 
-def _logistic(x):
-    return softmax(np.stack([x, np.zeros_like(x)], axis=-1))
-
-
-def _telling(premise, follow=lambda contents: contents[:, 0] - contents[:, 1]):
-    """Return an answer whose weights follow the contents a little."""
-    return lambda contents: (_logistic(follow(contents) / 10), premise)
-
-
-def _by_row(contents):
-    left = np.linspace(0, 1, len(contents))
-    return np.column_stack([left, 1 - left]), 1
-
-
-def _by_chance(contents):
-    left = np.random.default_rng().random(len(contents))
-    return np.column_stack([left, 1 - left]), 1
+def _telling(contents):
+    """Return weights that follow the contents a little, and the premise."""
+    return softmax(contents / 10), 1
 
 
 break_the_theorem = Exercise(
     task="weights that tell something, and the premise that falls",
-    right=_telling(1),
+    right=_telling,
     cases=tuple(
         (np.random.default_rng(seed).normal(size=(1000, 2)),) for seed in (61, 62)
     ),
-    mistakes={
-        "the same weights in every row tell nothing about the contents of a row, so R² "
-        "stays near 1/2, whatever the weights "
-        "are": lambda contents: (np.tile([0.8, 0.2], (len(contents), 1)), 1),
-        "your weights differ from row to row but do not depend on the contents, "
-        "so all premises hold": _by_row,
-        "your weights are drawn at random: for the same contents they differ from call "
-        "to call, and chance tells nothing about the contents": _by_chance,
-        "your weights depend on the contents, but a linear readout learns hardly more "
-        "from them; which sum or difference does the average not "
-        "tell?": _telling(1, lambda contents: contents.sum(1)),
-        "your weights break the theorem; "
-        "but there is still one query in one layer": _telling(2),
-        "your weights break the theorem; but the values are the contents themselves, "
-        "by the same map for both tokens": _telling(3),
-        "your weights break the theorem; but the contents are Gaussian and independent "
-        "as before, and the readout is linear": _telling(4),
-        "the two weights of a row should sum to 1, "
-        "as those of a softmax do": lambda contents: (np.abs(contents), 1),
-        "some of your weights are negative, and a softmax gives no negative ones": (
-            lambda contents: (np.column_stack([contents[:, 0], 1 - contents[:, 0]]), 1)
-        ),
-        "some of your weights are NaN or infinite: a division by 0 or a logarithm of a "
-        "negative number, "
-        "perhaps": lambda contents: (np.full(contents.shape, np.nan), 1),
-    },
+    mistakes={},
     reread=section("why_heads", "Break it"),
     praise="the weights depend on the contents, so they tell a part of what the "
     "average lost.",
-    observe=_judged,
+    observe=_broken,
 )

@@ -208,7 +208,7 @@ def _with_mask_among(subject):
         return subject
     X = np.eye(2)
     for name in MASK_NAMES:
-        named = subject.but(accepts=subject.accepts | {name})
+        named = subject.but(accepts=subject.accepts | {name}, mask_name=name)
         with contextlib.suppress(Broke, NotApplicable):
             named.attend(X, X, X, np.ones((2, 2), bool))
             return named

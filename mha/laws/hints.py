@@ -115,9 +115,8 @@ def lookalike(subject: Subject, findings: Iterable[Finding]) -> Any:
     with subject.borrowed():
         for member in zoo.ENCODERS[1:] if subject.kind == "encoder" else zoo.WRONG:
             counts = [*takewhile(bool, (_fails_alike(f, member) for f in broken))]
-            twin = in_place_of(broken[0].breach[0], member).but(own=None)
-            alike = len(counts) == len(broken)
-            if alike and not any(law.breaks(twin) for law in held):
+            twin = in_place_of(broken[0].breach[0], member)
+            if len(counts) == len(broken) and not any(x.breaks(twin) for x in held):
                 found.append((member, len(counts), sum(counts)))
     return found[0] if len(found) == 1 else None
 

@@ -82,8 +82,7 @@ ARGUMENTS: dict[str, Callable[[np.random.Generator, Size], Any]] = {
     "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
     "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
     "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
-    "seed": lambda rng, size: int(rng.integers(1000)),
-    "turn": lambda rng, size: int(rng.integers(1000)),
+    **dict.fromkeys(("seed", "turn"), lambda rng, size: int(rng.integers(1000))),
 }
 
 
@@ -214,14 +213,13 @@ class Law:
             variant.log.clear()
             self.ask(variant, case)
             everywhere = all(self.fails(x, case) for x in subject.variants())
-        places = failure.where, "" if everywhere else variant.mode
         given = variant.log.pop("given", {}).items()
         arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
         return replace(
             finding, holds=False, example=case, expected=failure.expected,
-            got=failure.got, where="\n".join(filter(None, places)),
-            setup="\n".join(variant.log.values()), shapes=", ".join(arrays),
-            breach=found,
+            where=f"{failure.where}\n{'' if everywhere else variant.mode}".strip(),
+            got=failure.got, setup="\n".join(variant.log.values()),
+            shapes=", ".join(arrays), breach=found,
         )  # fmt: skip
 
     def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
@@ -296,24 +294,22 @@ class Law:
             return subject, case, failure
         tries = SHRINKS if subject.own is None else SHRINKS // 5
 
-        def empty(name: str, places: list[Any], needed: bool) -> bool:
-            """Set these to 0, or only some of them; return whether it was all."""
+        def empty(name: str, places: list[Any]) -> None:
+            """Set all of these to 0, or else those of each half."""
             nonlocal case, failure, tries
-            if places and not needed and tries > 0:
-                tries -= 1
-                smaller = case | {name: case[name].copy()}
-                for place in places:
-                    smaller[name][place] = 0
-                shown = self.ask(subject, smaller)
-                visible = isinstance(shown, Failure) and _is_visible(shown, failure)
-                if visible and not self.fails(correct, smaller):
-                    case, failure = smaller, shown
-                    return True
-            if half := len(places) // 2:
-                # Where the failure does not need the first half, it needs the second.
-                needed = empty(name, places[:half], needed=False)
-                empty(name, places[half:], needed)
-            return False
+            if not places or tries == 0:
+                return
+            tries -= 1
+            smaller = case | {name: case[name].copy()}
+            for place in places:
+                smaller[name][place] = 0
+            shown: Any = self.ask(subject, smaller)
+            visible = isinstance(shown, Failure) and _is_visible(shown, failure)
+            if visible and not self.fails(correct, smaller):
+                case, failure = smaller, shown
+            elif half := len(places) // 2:
+                empty(name, places[:half])
+                empty(name, places[half:])
 
         arrays = [(x, y) for x, y in case.items() if isinstance(y, np.ndarray)]
         names = [x for x, y in arrays if y.dtype.kind == "f"]
@@ -321,9 +317,7 @@ class Law:
             if axes < case[name].ndim:
                 filled = case[name].any(tuple(range(-axes, 0)))
                 for front in np.ndindex(filled.shape[:-1]):
-                    places = [(*front, i) for i in np.flatnonzero(filled[front])]
-                    # All were tried together before, if they are not all there is.
-                    empty(name, places, needed=front != ())
+                    empty(name, [(*front, i) for i in np.flatnonzero(filled[front])])
         return subject, case, failure
 
     def fails(self, subject: Subject, case: Case) -> bool:
@@ -414,7 +408,7 @@ def in_place_of(variant: Any, member: Any) -> Subject:
         settings |= {x: y for x, y in variant.settings.items() if x == "training"}
         return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
     if variant.other_names is None:
-        twin.accepts -= {"X_k", "X_v"}
+        twin.other_names = None
     return twin
 
 

@@ -34,7 +34,8 @@ class Lent:
 
     def __init__(self, module, slots, sizes, run) -> None:
         self.module, self.slots, self.sizes, self.run = module, slots, sizes, run
-        self.parameters, self.is_open = list(module.parameters()), False
+        self.parameters, self.parts = [*module.parameters()], [*module.modules()]
+        self.is_open = False
         self.learned: list[str] = []  # parameters that a design reads
 
     def __call__(self, X, weights, n_heads, training=False, **options):
@@ -48,7 +49,8 @@ class Lent:
                 given = layers[i].get(key) if i < len(layers) else None
                 empty = float(key.startswith("gain"))
                 parameter.data[rows] = empty if given is None else given.detach().t()
-            self.module.train(training)
+            if any(part.training != training for part in self.parts):
+                self.module.train(training)
             for part, name, p in self.dropouts:
                 # What is dropped in eval mode too is a mistake, and is to be seen.
                 setattr(part, name, 0.0 if training else p)
@@ -62,14 +64,13 @@ class Lent:
         if self.is_open:
             yield
             return
-        torch, parts = sys.modules["torch"], [*self.module.modules()]
-        owned = [*self.parameters, *self.module.buffers()]
+        torch, owned = sys.modules["torch"], [*self.parameters, *self.module.buffers()]
         self.numbers, self.dtype = [(t, t.data, t.grad) for t in owned], None
         kept = [
             {n: x.copy() if isinstance(x, dict) else x for n, x in vars(part).items()}
-            for part in parts
+            for part in self.parts
         ]
-        self.dropouts = [(p, *at) for p in parts for at in _dropouts(vars(p))]
+        self.dropouts = [(p, *at) for p in self.parts for at in _dropouts(vars(p))]
         self.is_open = True
         try:
             with torch.random.fork_rng(devices=[]):
@@ -79,7 +80,7 @@ class Lent:
             self.is_open = False
             for t, data, slope in self.numbers:
                 t.data, t.grad = data, slope
-            for part, attributes in zip(parts, kept, strict=True):
+            for part, attributes in zip(self.parts, kept, strict=True):
                 vars(part).clear()
                 vars(part).update(attributes)
 

@@ -192,11 +192,11 @@ class Subject:
     def borrowed(self) -> contextlib.AbstractContextManager[None]:
         return getattr(self.target, "borrowed", contextlib.nullcontext)()
 
-    @property
+    @functools.cached_property
     def needs_mask(self):
         return any(map(MASK_LIKE.search, self.needs))
 
-    @property
+    @functools.cached_property
     def mask_name(self) -> str | None:
         return self.said.mask_name(self.accepts)
 
@@ -311,12 +311,6 @@ class Subject:
             if self.tensors or direction is None
         ]
 
-    def trained_and_not(self) -> list[Self]:
-        skip_if("training" not in self.accepts, "it has no train mode and no eval mode")
-        if self.switch == ("training", (False,)):
-            raise NotApplicable("in train mode no two calls agree")
-        return [self.with_settings(training=training) for training in (True, False)]
-
     def scaled(self, weights: Weights, d_k: int) -> Weights:
         if (factor := self.said.factor(d_k)) == 1:
             return weights
@@ -396,8 +390,11 @@ class Subject:
                 raise Broke(f"it returned {type(Y).__name__}, not a tensor")
             if self.direction is not None:
                 if Y.requires_grad:
-                    # Y.backward(direction) would first import sympy.
-                    (Y * self._backwards_from(Y)).sum().backward()
+                    # What the law sees stands first, and a sum needs no sympy.
+                    size = np.shape(self.direction)
+                    first = (0,) * (Y.ndim - len(size)) if size else ()
+                    part = Y[(*first, *map(slice, size))]
+                    (part * Y.new_tensor(self.direction)).sum().backward()
                 parameters = getattr(function, "parameters", ())
                 leaves = *args, *options.values(), *seen.values(), *parameters
                 asking = [x for x in leaves if getattr(x, "requires_grad", False)]
@@ -405,13 +402,6 @@ class Subject:
                 grads = (zeros(x) if x.grad is None else x.grad for x in asking)
                 self.slopes = [*map(as_numbers, grads)]
         return result
-
-    def _backwards_from(self, Y):
-        direction, size = Y.new_zeros(Y.shape), np.shape(self.direction)
-        # What the law sees stands first in what was returned.
-        first = (0,) * (Y.ndim - len(size)) if size else ()
-        direction[(*first, *map(slice, size))] = Y.new_tensor(self.direction)
-        return direction
 
     def _handed_over(self, x):
         x, is_float = x if self.borrows else x.copy(), x.dtype.kind == "f"
@@ -492,9 +482,11 @@ class Layer(Subject):
         skip_if(heads > sizes.heads, f"it has {sizes.heads} heads")
         # The scale is that of a whole head.
         times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
+        fits = max(Q.size, K.size) <= sizes.width * d
+        hold = "matrices hold" if fits else "tokens times its matrices are"
         self.log["attend"] = (
-            f"its matrices hold {times}Q, K and V, the same for {sizes.heads} heads of "
-            f"{sizes.d_k} columns,\nand its tokens are the rows of I"
+            f"its {hold} {times}Q, K and V, the same for {sizes.heads} heads of "
+            f"{sizes.d_k} columns" + ",\nand its tokens are the rows of I" * fits
         )
         Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
         others = {}
@@ -511,7 +503,7 @@ class Layer(Subject):
             mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
         counts = sizes.heads, sizes.groups, sizes.groups
         weights = {
-            name: np.tile(np.pad(W, [(0, 0), (0, sizes.d_k - d)]), count)
+            name: np.concatenate([widened(W, sizes.d_k)] * count, 1)
             for name, W, count in zip(FOUR, (W_Q, W_K, W_V), counts, strict=False)
         }
         shown = np.zeros((sizes.heads, sizes.d_k, sizes.width), Q.dtype)
@@ -531,7 +523,7 @@ class Layer(Subject):
             count *= 2
         return self.own or Sizes(count * d, count, groups)
 
-    @property
+    @functools.cached_property
     def other_names(self) -> Any:
         return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
 
@@ -554,11 +546,18 @@ class Layer(Subject):
         return Y[(0,) * len(more)]
 
 
+def widened(x: Array, n: int) -> Array:
+    """Return it with n columns, of which the last ones are 0."""
+    wide = np.zeros((*x.shape[:-1], n), x.dtype)
+    wide[..., : x.shape[-1]] = x
+    return wide
+
+
 def parts_of(V: Array, Q: Array) -> list[Array]:
-    if (width := Q.shape[-1]) == V.shape[-1]:
+    if (width := Q.shape[-1]) == (n := V.shape[-1]):
         return [V]
-    missing = [(0, 0)] * (V.ndim - 1) + [(0, -V.shape[-1] % width)]
-    return np.split(np.pad(V, missing), -(-V.shape[-1] // width), -1)
+    wide = widened(V, n + -n % width)
+    return [wide[..., i : i + width] for i in range(0, n, width)]
 
 
 def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
@@ -579,7 +578,7 @@ def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
     flat = np.concatenate([t.reshape(-1, t.shape[-1]) for t in tables], 1)
     n, dtype = len(flat), flat.dtype
     if n <= width:
-        X, W = np.eye(n, width, dtype=dtype), np.pad(flat, ((0, width - n), (0, 0)))
+        X, W = np.eye(n, width, dtype=dtype), widened(flat.T, width).T
     else:
         U, s, Vt = np.linalg.svd(flat, full_matrices=False)
         rank = int((s > 1e-10 * max(s[0], 1)).sum())

@@ -76,8 +76,7 @@ class Steps:
         self.copies: dict[Step, Step] = {}
 
     def __getattr__(self, name: str) -> Any:
-        vars(self)[name] = found = self.of(getattr(mha, name))
-        return found
+        return vars(self).setdefault(name, self.of(getattr(mha, name)))
 
     def of(self, x: Any) -> Any:
         """Return what stands here for `x`, something that a step knows by name."""

@@ -9,7 +9,9 @@ import pytest
 pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
+import pygments
 from docutils import nodes
+from pygments.lexers import PythonLexer
 
 import figures
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of
@@ -179,6 +181,19 @@ def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_t
     assert "stills" not in data and data["words"][0] == "dog"
 
 
+def test_code_has_elements_only_for_what_has_a_colour():
+    lean = extension("theme").Lean(nowrap=True)
+    shown = pygments.highlight("a, b = f(1)", PythonLexer(), lean)
+    assert "a, b " in shown and '<span class="mi">1</span>' in shown
+
+
+def test_what_is_read_as_one_stays_on_one_line():
+    tree = section("1", "Chapter 5 has (2, 0) + 0.5 = 3.", "It fills 40 GB.")
+    extension("formulas").keep_together(tree)
+    assert tree[1].astext() == "Chapter\xa05 has (2,\xa00) + 0.5\xa0=\xa03."
+    assert tree[2].astext() == "It fills 40\xa0GB."
+
+
 def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
     builder = SimpleNamespace(get_relative_uri=lambda page, to: "../index.html")
     app = SimpleNamespace(outdir=tmp_path, builder=builder)
@@ -186,8 +201,10 @@ def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
         extension("drawings").shared(app, "book/a", figures.house(part)._repr_html_())
         for part in ("overview", "attention")
     )
-    source = re.search(r'<script defer src="../(.*?)">', first)[1]
-    assert f'src="../{source}"' in second and "IntersectionObserver" not in first
+    source, version = re.search(
+        r'<script defer src="../(.*?)(\?v=\w+)">', first
+    ).groups()
+    assert source + version in second and "IntersectionObserver" not in first
     assert "IntersectionObserver" in (tmp_path / source).read_text("utf-8")
 
 

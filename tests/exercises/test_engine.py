@@ -38,12 +38,6 @@ def test_a_known_mistake_is_named_with_its_smallest_failing_input():
     )
 
 
-def test_a_right_answer_passes_whatever_library_computes_it():
-    assert DOUBLED(lambda x: x + x).passed
-    assert DOUBLED(lambda x: (2 * x).tolist()).passed
-    assert DOUBLED(lambda x: torch.from_numpy(x) * 2).passed
-
-
 def test_a_value_is_an_answer_too():
     exercise = Exercise(
         task="six times seven",
@@ -107,13 +101,12 @@ def test_a_long_verdict_is_cut_to_fifteen_lines():
     assert lines[-1] == "  reread    page 1" and lines[-2].endswith(" ...")
 
 
-def test_a_check_leaves_its_own_cases_alone():
-    def spoils(x):
-        x[:] = np.nan
-        return x
-
-    DOUBLED(spoils)
-    assert DOUBLED(lambda x: 2 * x).passed
+def test_a_long_name_keeps_its_distance_and_a_large_input_is_shown_by_its_shape():
+    right = lambda tolerance, table: tolerance + 0 * table.sum()  # noqa: E731
+    exercise = Exercise("x", right, ((4.0, np.ones((40, 2))),), {}, "page 1")
+    lines = str(exercise(lambda tolerance, table: 2 * tolerance)).splitlines()
+    assert lines[1:3] == ["  tolerance = 4", "  table =   shape (40, 2)"]
+    assert lines[3:5] == ["  expected  4", "  got       8"]
 
 
 def test_an_answer_may_not_call_the_step_that_it_should_be():

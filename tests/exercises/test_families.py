@@ -7,17 +7,16 @@ from exercises import (
     Exercise,
     attention,
     dot_product,
+    encoder_layer,
     families,
     masks,
     multi_head,
     real_encoder,
     scale,
     since_2017,
+    split,
+    what_heads_learn,
 )
-
-
-def two_columns(Q, K):
-    return np.outer(Q[:, 0], K[:, 0]) + np.outer(Q[:, 1], K[:, 1])
 
 
 def four_tokens(lengths):
@@ -29,10 +28,23 @@ def one_length_for_the_batch(Y, mask):
     return total / np.linalg.norm(total)
 
 
+def columns(W_O, n_heads, head):
+    return np.where(np.arange(W_O.shape[1]) // (len(W_O) // n_heads) == head, 0, W_O)
+
+
 @pytest.mark.parametrize(
     ("exercise", "answer", "said"),
     [
-        (dot_product.scores, lambda Q, K: K @ Q.T, "return `Y.swapaxes(-2, -1)`"),
+        (
+            dot_product.scores,
+            lambda Q, K: K @ Q.T,
+            "you return the right result transposed",
+        ),
+        (
+            dot_product.scores,
+            lambda Q, K: Q[:, 1:] @ K[:, 1:].T,
+            "Q without its first column",
+        ),
         (
             attention.self_attention,
             lambda X, q, k, v: attention.attention(X @ k, X @ q, X @ v),
@@ -48,8 +60,13 @@ def one_length_for_the_batch(Y, mask):
             lambda w: [x.T for x in np.split(w, 3)[::-1]],
             "you return `(Y[2], Y[1], Y[0])`",
         ),
-        (dot_product.scores, two_columns, "right where Q.shape[-1] is 2, and wrong"),
-        (masks.batch_mask, four_tokens, "axis -2 of your result has the length 4"),
+        (masks.batch_mask, four_tokens, "axis -1 of your result has the length 4"),
+        (
+            split.to_heads,
+            lambda x, n_heads: np.array(np.split(x, n_heads, axis=-1)),
+            "right without axes in front",
+        ),
+        (what_heads_learn.silence_head, columns, "it may be this: you set columns of"),
         (dot_product.scores, lambda Q, K: np.sin(Q @ K.T), "none of the mistakes"),
         # Six small numbers may agree by chance, so nothing is said of them.
         (multi_head.farthest_head, lambda A: A[:, 0, 0].argmin(), "none of the mist"),
@@ -68,6 +85,8 @@ def test_without_the_solutions_an_answer_is_checked_all_the_same(monkeypatch):
 
 
 Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
+PAIR = np.stack([Q, K, V])
+CHANGED = np.stack([Q**2, K, V])
 
 
 @pytest.mark.parametrize(
@@ -87,12 +106,28 @@ Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
         (
             attention.key_order_law,
             lambda attend: np.allclose(attend(Q, K, V), attend(Q, K[::-1], V)),
-            "of every version, right or wrong; from call to call: K in another order",
+            "K changes and V does not",
+        ),
+        (
+            attention.key_order_law,
+            lambda f: np.allclose(f(Q, K, 0 * V), f(Q, K[::-1], 0 * V[::-1])),
+            "all rows of V are equal in your law",
+        ),
+        (
+            scale.doubling_law,
+            lambda attend: np.allclose(attend(Q, K, V), attend(Q, 2 * K, V)),
+            "False of every version, right or wrong; from call to call: K times 2",
+        ),
+        (
+            encoder_layer.batch_law,
+            lambda norm: np.allclose(norm(PAIR)[1:], norm(CHANGED)[1:]),
+            "True of mean of the last sentence for all, which should break it; from "
+            "call to call: x[0] with other numbers",
         ),
         (
             since_2017.far_keys_law,
             lambda attend: attend(Q, K, np.eye(5))[0, 3:].any() == 0,
-            "True of first_row_alone, which should break it (Give a window to the",
+            "your law looks at Y[0] only",
         ),
     ],
 )

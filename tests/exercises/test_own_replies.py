@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mha
-from exercises import encoder, long, multi_head, scale
+from exercises import encoder, long, multi_head, scale, why_heads
 from exercises import laws as check
 from mha import laws, zoo
 
@@ -103,6 +103,31 @@ def test_a_review_replies_to_each_line(answer, said):
     verdict = check.code_review(answer)
     assert verdict.status == "not yet"
     assert [words for words in said if words not in verdict.text] == []
+
+
+# The theorem
+
+
+@pytest.mark.parametrize(
+    ("weights", "premise", "said"),
+    [
+        (lambda left: left / 0, 1, "NaN or infinite"),
+        (lambda left: left - 2, 1, "some of your weights are negative"),
+        (lambda left: 0 * left + 0.3, 1, "the same weights in every row"),
+        (lambda left: np.random.default_rng().random(len(left)), 1, "drawn at random"),
+        (lambda left: np.linspace(0, 1, len(left)), 1, "do not depend on the contents"),
+        (lambda left: abs(left - 0.5), 1, "hardly more from them"),
+        (lambda left: left, 2, "but there is still one query in one layer"),
+    ],
+)
+def test_the_theorem_stands_until_weights_tell_of_the_contents(weights, premise, said):
+    def answer(contents):
+        left = weights(mha.softmax(contents / 10)[:, 0])
+        return np.stack([left, 1 - left], axis=1), premise
+
+    assert said in why_heads.break_the_theorem(answer).text
+    halves = why_heads.break_the_theorem(lambda contents: (contents**2, 1))
+    assert "the two weights of a row should sum to 1" in halves.text
 
 
 # Laws on trial

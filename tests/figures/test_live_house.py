@@ -149,27 +149,6 @@ def test_a_sentence_ends_in_its_number_and_its_sum_gives_it(bug):
     assert sums > 400
 
 
-def cell_of(cells, *place):
-    return next(
-        c for c in cells if [c[k] for k in ("id", "head", "i", "j")] == [*place]
-    )
-
-
-def test_the_sources_of_a_product_are_its_row_and_its_column():
-    (cells,) = answers([{"input": START, "bug": "", "ask": "sentences"}])
-    score = cell_of(cells, "S", 0, 2, 0)
-    assert score["text"] == "Score of “it” with “dog” = 2·2 + 1·1 = 5."
-    assert score["sources"] == [["Q", 2, 0], ["Kt", 0, 0], ["Q", 2, 1], ["Kt", 1, 0]]
-
-
-def test_a_wrong_softmax_is_told_from_its_column():
-    asked = {"input": START, "bug": "softmax_over_queries", "ask": "sentences"}
-    (cells,) = answers([asked])
-    weight = cell_of(cells, "A", 0, 2, 0)
-    assert weight["sources"] == [["M", i, 0] for i in range(4)]
-    assert weight["text"].endswith("down the column. Correct would be 0.566.")
-
-
 def test_correct_numbers_break_no_law():
     found = answers([{"input": one, "bug": "", "ask": "laws"} for one in INPUTS])
     assert all(set(broken.values()) == {""} for broken in found)

@@ -189,7 +189,7 @@ def test_few_calls_find_the_smallest_example_of_a_wide_layer():
     finding = laws.concat_is_a_sum.check(layer)
     filled = {x: np.count_nonzero(y) for x, y in finding.example.items()}
     assert filled == {"X": 1, "W_Q": 0, "W_K": 0, "W_V": 1, "W_O": 0}
-    assert len(calls) < 200
+    assert len(calls) < 300
 
 
 def test_weights_that_do_not_matter_are_counted_in_the_sizes_of_a_layer():
@@ -240,6 +240,8 @@ def test_a_bug_in_a_module_is_named_by_the_same_numbers():
     found = laws.check(Attn(8, 2, factor=1.0), FEW).looks_like
     assert found is not None and found.name == "no_scale"
     assert laws.check(hooked(), FEW).looks_like is None
+    # √16 is 4: whether it was divided by √d_model or d_k, nobody can tell.
+    assert laws.check(Attn(16, 4, factor=1 / 4), FEW).looks_like is None
 
 
 # What comes back

@@ -218,7 +218,7 @@ function light() {
   const { text, sources } = explain({ found, right, bug, head, scale, ids }, id, i, j);
   say(html("span", {}, ...rich(text)));
   for (const [from, a, b, r = head] of sources)
-    if (r === head) mark((cells[from] ?? (from === "M" && (cells.T ?? cells.S)))?.[a][b], "src");
+    if (r === head) mark((cells[from] ?? (from === "M" ? cells.T ?? cells.S : null))?.[a][b], "src");
 }
 
 // ------------------------------------------------------------------ what a reader does
