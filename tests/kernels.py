@@ -35,10 +35,7 @@ class Kernel:
 
     def poll(self):
         """Return None while it runs."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return 0
+        return None if Path("/proc", str(self.pid)).exists() else 0
 
     def wait(self):
         """Return at once: Jupyter has polled until the process was gone."""

@@ -29,9 +29,7 @@ def draw(*shape):
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 128, 32), (1, 8, 2048, 64)])
-def test_plain_numpy_takes_less_than_six_times_as_long_as_the_fused_kernel(
-    shape,
-):
+def test_plain_numpy_takes_less_than_six_times_as_long_as_the_fused_kernel(shape):
     """Its docstring says about four times."""
     QKV, tensors = draw(*shape)
     judge(

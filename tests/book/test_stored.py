@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 import mha
-from _data import cost, learned, masks_elsewhere, trained_positions, two_dragons
+from _data import cost, masks_elsewhere, trained_positions, two_dragons
 from _data.training import stored
 from _data.wrong_attention import MEMBERS, STEPS
 from _data.wrong_attention import TASKS as TASKS_OF_12
@@ -39,10 +39,6 @@ def test_a_table_holds_what_its_script_yields(name):
     assert list(stored(name)) == entries
     for entry in stored(name).values() if runs else ():
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
-
-
-def test_a_map_is_stored_with_a_letter_for_each_weight():
-    assert learned.letters([[0, 1], [0.51, 0.03]]) == "0f80"
 
 
 def test_the_trainings_that_the_readme_tells_of_are_stored():
