@@ -38,11 +38,6 @@ def test_the_table_names_the_files_of_the_book_and_the_contents_in_order():
     assert [file[5:] for file in listed if file[5:7].isdigit()] == files
 
 
-def test_an_unknown_slug_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are over"):
-        chapter_number("mask")
-
-
 def test_no_area_grows_beyond_what_it_may_have():
     lines = load(ROOT / ".ci" / "lines")
     counted = lines.counted()

@@ -4,8 +4,6 @@ Chapters print what is stored, so their outputs tell if a number changes. The sc
 train a part again in tests/weekly/test_remade.py.
 """
 
-import json
-
 import pytest
 
 pytest.importorskip("torch")
@@ -13,8 +11,8 @@ pytest.importorskip("torch")
 import torch
 
 import mha
-from _data import cost, learned, masks_elsewhere, trained_positions, two_dragons
-from _data.training import FOLDER, stored, text_of
+from _data import cost, masks_elsewhere, trained_positions, two_dragons
+from _data.training import stored
 from _data.wrong_attention import MEMBERS, STEPS
 from _data.wrong_attention import TASKS as TASKS_OF_12
 from tests.book.load import ROOT
@@ -41,16 +39,6 @@ def test_a_table_holds_what_its_script_yields(name):
     assert list(stored(name)) == entries
     for entry in stored(name).values() if runs else ():
         assert len(entry) in (runs, len(trained_positions.FEW_SEEDS))
-
-
-@pytest.mark.parametrize("name", [*WHOLE, "digits", "warm_up"])
-def test_a_table_has_the_layout_of_all(name):
-    text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
-    assert text == text_of(json.loads(text)) + "\n"
-
-
-def test_a_map_is_stored_with_a_letter_for_each_weight():
-    assert learned.letters([[0, 1], [0.51, 0.03]]) == "0f80"
 
 
 def test_the_trainings_that_the_readme_tells_of_are_stored():

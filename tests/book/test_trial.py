@@ -75,14 +75,15 @@ def test_a_pair_gets_the_line_that_the_page_for_teachers_shows(tmp_path, capsys)
     assert [x.split("  ", 1) for x in shown.splitlines()] == [*map(list, LINES.items())]
 
 
-def test_a_file_that_does_not_end_or_writes_a_file_is_refused(tmp_path, capsys):
-    (tmp_path / "endless.py").write_text("while True:\n    pass", encoding="utf-8")
-    (tmp_path / "writes.py").write_text(OUTSIDE, encoding="utf-8")
-    trial.main([str(tmp_path), "--hidden", *HIDDEN, "--seconds", "20"])
-    assert capsys.readouterr().out == (
-        "endless  refused did not end within 20 seconds\n"
-        "writes  refused PermissionError: a law may not use open\n"
-    )
+def test_a_file_that_does_not_end_or_writes_a_file_is_refused(tmp_path):
+    for name, source, seconds, why in (
+        ("endless", "while True:\n    pass", 4, "did not end within 4 seconds"),
+        ("writes", OUTSIDE, 60, "PermissionError: a law may not use open"),
+    ):
+        path = tmp_path / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+        line = trial.line_of(path, HIDDEN, seconds)
+        assert line == f"{name}  refused {why}"
 
 
 @pytest.mark.parametrize("source", REFUSED)

@@ -66,14 +66,6 @@ class Figure:
         for key in keys:
             self.page.keyboard.press(key)
 
-    def drag(self, node, right, down):
-        """Press on a mark, and pull it that many pixels."""
-        x, y = middle(node)
-        self.page.mouse.move(x, y)
-        self.page.mouse.down()
-        self.page.mouse.move(x + right, y + down, steps=3)
-        self.page.mouse.up()
-
     @property
     def aim(self):
         return re.sub("[\u2068\u2069]", "", self.root.locator(".aim").inner_text())
@@ -109,11 +101,6 @@ def show(window, windows):
 
 def agree(found, expected):
     np.testing.assert_allclose(found, np.ravel(expected), rtol=0, atol=SHOWN)
-
-
-def middle(node):
-    box = node.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_scripts_replace_the_stills_and_without_them_they_stay(show):

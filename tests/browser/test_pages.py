@@ -12,8 +12,8 @@ from tests.browser.conftest import ROOT, SUBPATH
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
 
 CHAPTER = "book/05_attention"
-LIGHT, DARK = ("light", 1280), ("dark", 390)
-KINDS = {"book/index": [DARK], CHAPTER: [LIGHT, DARK]}
+LOOKS = {"light": 1280, "dark": 390}  # a theme, and the width at which it is seen
+KINDS = {"book/index": "light", CHAPTER: "dark"}  # axe takes longest and sees one look
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 PAGES = [TOC["root"]]
 PAGES += [each["file"] for part in TOC["parts"] for each in part["chapters"]]
@@ -26,12 +26,12 @@ def test_a_page_of_each_kind_is_whole(windows, window, site, name):
     wrong = watch(windows, page, site)
     page.goto(f"{site}{name}.html", wait_until="load")
     assert page.evaluate(RAW_MATH) == []
-    for theme, width in KINDS[name]:
+    for theme, width in LOOKS.items():
         page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(SIDEWAYS) <= 0
         assert page.evaluate(SMALL_TEXT) == []
-        assert barriers(page) == []
+        assert theme != KINDS[name] or barriers(page) == []
     page.wait_for_load_state("networkidle")
     assert wrong == []
 

@@ -42,12 +42,12 @@ class Windows:
         page.on(event, handler)
         self.heard[page].append((event, handler))
 
-    def give_back(self, page, used_up=False):
+    def give_back(self, page):
         """Empty a window for the next test, or close one that would remember."""
         options = self.options.pop(page)
         for event, handler in self.heard.pop(page):
             page.remove_listener(event, handler)
-        if used_up or len(page.context.pages) != 1:
+        if len(page.context.pages) != 1:
             page.context.close()
             return
         if options.get("java_script_enabled", True):

@@ -71,7 +71,8 @@ ALLOWED = {("fuse", "merge_heads"), ("fold_value_bias", "linear")}
 
 
 @every_exercise
-def test_no_step_of_the_package_is_an_answer(exercise, slug, name):
+def test_no_step_of_the_package_is_an_answer(exercise, slug, name, monkeypatch):
+    monkeypatch.setattr(exercises.families, "SECONDS", 0)  # nobody reads a hint here
     accepted = [step for step in mha.__all__ if exercise(getattr(mha, step)).passed]
     assert [step for step in accepted if (name, step) not in ALLOWED] == []
 
@@ -138,7 +139,7 @@ def test_a_chapter_inserted_in_front_changes_what_every_text_calls_the_others(
     assert exercises.section("masks", "By hand") == 'chapter 4, "By hand"'
     monkeypatch.setattr(chapters, "CHAPTERS", ("preface", *chapters.CHAPTERS))
     assert exercises.section("masks", "By hand") == 'chapter 5, "By hand"'
-    with pytest.raises(ValueError, match="no chapter is called 'mask'"):
+    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are p"):
         exercises.section("mask", "By hand")
 
 

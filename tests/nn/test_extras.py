@@ -52,9 +52,3 @@ def test_the_package_and_its_views_need_numpy_only():
     assert result.stderr.splitlines()[-1].startswith(
         "ModuleNotFoundError: mha.plot needs matplotlib"
     )
-
-
-def test_the_package_says_that_it_has_types():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "py.typed" in settings["tool"]["setuptools"]["package-data"]["mha"]
-    assert (ROOT / "mha" / "py.typed").is_file()

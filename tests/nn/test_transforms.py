@@ -1,16 +1,12 @@
-"""torch.compile, export, vmap and heads on several machines take our layers as is."""
-
-import copy
+"""torch.compile, export and vmap take our layers as they are."""
 
 import pytest
 import torch
 from torch.func import functional_call, grad, vmap
 
-from mha.nn import Encoder, MultiHeadAttention
-from tests.nn import draws
-from tests.nn.draws import SAME_AS_TORCH, assert_same, normal
+from mha.nn import Encoder
+from tests.nn.draws import SAME_AS_TORCH, B, assert_same, normal
 
-B = draws.B
 N, D_MODEL, H, D_FF = 5, 21, 3, 13
 DOUBLE = {"dtype": torch.float64}
 
@@ -69,24 +65,3 @@ def test_each_sample_has_its_own_gradient(encoder):
     for b in range(B):
         expected = grad(loss)(parameters, X[b], mask[b])
         assert_same({name: x[b] for name, x in found.items()}, expected, SAME_AS_TORCH)
-
-
-def test_machines_that_share_the_heads_bring_their_shares_of_the_sum():
-    """Three machines with one, three and two of six heads; two processes weekly."""
-    d_head, n_heads = 5, 6
-    layer = MultiHeadAttention(n_heads * d_head, n_heads, **DOUBLE)
-    X, mask = normal(B, N, n_heads * d_head), normal(B, 1, N, N, seed=1) > -0.5
-    whole, A = layer(X, mask=mask, return_weights=True)
-    answers = []
-    for heads in (slice(0, 1), slice(1, 4), slice(4, 6)):
-        share = copy.deepcopy(layer)
-        columns = slice(heads.start * d_head, heads.stop * d_head)
-        for W in (share.W_Q, share.W_K, share.W_V):
-            W.weight.data, W.bias.data = W.weight.data[columns], W.bias.data[columns]
-        share.W_O.weight.data = share.W_O.weight.data[:, columns]
-        share.W_O.bias.data /= 3
-        Y, A_share = share(X, mask=mask, return_weights=True)
-        assert_same(A_share, A[:, heads])
-        assert_same(share(X, mask=mask), Y)
-        answers.append(Y)
-    assert_same(sum(answers), whole, draws.SAME)
