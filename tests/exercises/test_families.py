@@ -104,6 +104,11 @@ CHANGED = np.stack([Q**2, K, V])
             "False of correct_attention only by rounding",
         ),
         (
+            masks.denominator_law,
+            lambda f: (f(Q, K, V, np.arange(5) < 4) == f(Q, K[:4], V[:4])).all(),
+            "False of right only by rounding",
+        ),
+        (
             attention.key_order_law,
             lambda attend: np.allclose(attend(Q, K, V), attend(Q, K[::-1], V)),
             "K changes and V does not",
