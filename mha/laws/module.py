@@ -205,7 +205,7 @@ def settled(subject: Subject, lent: Lent, said: Conventions) -> Subject:
     lent.learned = [x for design in said.bends for x in design.learned.values()]
     for name in lent.learned:
         lent.read(name)
-    subject.takes_bias = any(key.startswith("b_") for _, key in lent.slots)
+    subject.takes_bias = {key for _, key in lent.slots if key.startswith("b_")}
     subject.switch = "training", (True, False)
     X, probe = np.random.default_rng(0).standard_normal((3, 1)), subject.variants()[0]
     with contextlib.suppress(Broke, NotApplicable), lent.borrowed():

@@ -134,7 +134,7 @@ class Subject:
     tried = "Q, K, V of shape (2, 2)"
     said = Conventions()
     tensors = False  # a function of torch: tensors go in, and an array comes out
-    takes_bias = False
+    takes_bias: bool | set[str] = False  # of a module, the names
     other_names: Any = None  # what a layer calls the other tokens it may attend to
     own: Sizes | None = None  # the sizes that a module has; a function takes any
     # What every law must hold with: the name of a switch, and its positions.

@@ -232,6 +232,15 @@ def test_the_layer_that_was_handed_in_is_the_one_that_is_judged(layer, slugs):
     assert breaks(layer, slugs) == slugs
 
 
+@pytest.mark.parametrize(("bare", "kept"), [("W_O", "W_V"), ("W_V", "W_O")])
+def test_a_layer_is_asked_for_the_biases_that_it_has(bare, kept):
+    layer = Attn(8, 2)
+    getattr(layer, bare).bias = None
+    assert breaks(layer, ["equals_reference"]) == []
+    getattr(layer, kept).register_forward_hook(lambda part, x, y: y - part.bias)
+    assert breaks(layer, ["equals_reference"]) == ["equals_reference"]
+
+
 def test_dropout_that_is_on_in_eval_mode_is_randomness():
     assert broken(laws.check(DropsAlways(8, 2))) == ["calls_agree"]
 
