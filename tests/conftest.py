@@ -1,8 +1,6 @@
-"""What every test gets: one thread, one generator, and the kernels of notebooks."""
+"""What every test gets: one thread and one generator."""
 
 import os
-import sys
-import tempfile
 
 # The arrays are tiny and threads only wait for each other. NumPy and PyTorch read the
 # variables when they are first imported, so this comes before both.
@@ -14,27 +12,20 @@ KEPT = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**28}
 for name, size in KEPT.items():
     os.environ.setdefault(name, str(size))
 
+import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from jupyter_client.provisioning import local_provisioner  # noqa: E402
 
-from tests import kernels  # noqa: E402
+# The same examples on every run: a test that fails today fails again tomorrow.
+hypothesis.settings.register_profile(
+    "mha", deadline=None, derandomize=True, max_examples=50
+)
+hypothesis.settings.load_profile("mha")
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def pytest_configure(config):
-    """Let the kernels of notebooks be forks; the first process starts their source."""
-    if sys.platform != "linux":
-        return
-    if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory()
-        config.add_cleanup(folder.cleanup)
-        config.add_cleanup(kernels.start(folder.name).kill)
-    local_provisioner.launch_kernel = kernels.Kernel
 
 
 def pytest_xdist_auto_num_workers(config):

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 # Distinct primes, so that no axis can pose as another.
 SIZES = MappingProxyType(dict(b=2, n_heads=3, n_q=5, n_k=7, d_k=11, d_v=13))
@@ -13,17 +15,12 @@ LEADING = [(), (2,), (2, 3)]
 
 MIB = 2**20
 
-
-def examples(number=50):
-    """Yield generators, with scores of 5 queries and 7 keys, and a mask for these.
-
-    Every other time the scores are whole, so that some are equal. A mask may hide all.
-    """
-    for seed in range(number):
-        rng = np.random.default_rng(seed)
-        scores = rng.uniform(-30, 30, (5, 7))
-        mask = rng.random((5, 7)) < rng.random()
-        yield rng, scores.round() if seed % 2 else scores, mask
+# What hypothesis may try: five queries, seven keys.
+floats = st.floats(-5, 5)
+queries = arrays(np.float64, (5, 2), elements=floats)
+keys = arrays(np.float64, (7, 2), elements=floats)
+values = arrays(np.float64, (7, 3), elements=floats)
+masks = arrays(np.bool_, (5, 7))
 
 
 def draw_qkv(rng, leading=(), dtype=np.float64):

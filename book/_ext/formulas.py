@@ -28,11 +28,6 @@ https://www.apache.org/licenses/LICENSE-2.0.
 """
 OPENING = re.compile(r"[(\[“‘]*\Z")
 CLOSING = re.compile(r"[)\]”’.,;:!?]*")
-# A short list of numbers, what follows a sign of equality, and a number with its name.
-WHOLE = re.compile(
-    r"\([−\d./]+(?:, [−\d./]+){1,3}\)|\d = (?=[−\d])|= (?=[(−\d])"
-    r"|\b[Cc]hapters? \d+|\d [KMG]B\b"
-)
 logger = logging.getLogger(__name__)
 
 
@@ -71,15 +66,7 @@ def formulas_of(env):
 
 
 def keep_together(tree):
-    """Keep a formula on the line of the comma behind it and the bracket before it.
-
-    What is short and read as one, such as (2, 0), stays on one line, too.
-    """
-    for text in list(tree.findall(nodes.Text)):
-        if isinstance(text.parent, nodes.paragraph) and WHOLE.search(text):
-            if not isinstance(text.parent.parent, nodes.entry):  # narrow on a phone
-                kept = WHOLE.sub(lambda found: found[0].replace(" ", "\xa0"), text)
-                text.parent.replace(text, nodes.Text(kept))
+    """Keep a formula on the line of the comma behind it and the bracket before it."""
     for formula in list(tree.findall(nodes.math)):
         parent = formula.parent
         at = parent.index(formula)

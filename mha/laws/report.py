@@ -264,8 +264,7 @@ class Report:
         f, (target, words) = told[0][0][0], self.code
         case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
         # Who has a function, or numbers of a design, has them under some name.
-        words = [re.sub("(.*?)=.*[…<].*", r"\1=\1", x) for x in words]
-        said = "".join(f", {x}" for x in words)
+        said = "".join(", " + re.sub("(.*?)=.*[…<].*", r"\1=\1", x) for x in words)
         lines = [f"from mha import laws{', zoo' * target.startswith('zoo.')}"]
         if target.startswith("mha."):
             lines.append(f"import {target.rpartition('.')[0]}")

@@ -31,10 +31,8 @@ Options = dict[str, Any]
 
 FOUR = ("W_Q", "W_K", "W_V", "W_O")
 PADDING = "key_padding_mask"
-WEIGHTS_NAMES = (
-    "return_weights", "need_weights", "return_attention", "output_attentions",
-)  # fmt: skip
-SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHTS_NAMES))
+WEIGHT_NAMES = "return_weights", "need_weights", "return_attention", "output_attentions"
+SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHT_NAMES))
 OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
 NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
 ROUNDING = 1e-13
@@ -226,7 +224,7 @@ class Subject:
 
     @property
     def weights_name(self) -> str | None:
-        return next((name for name in WEIGHTS_NAMES if name in self.accepts), None)
+        return next((name for name in WEIGHT_NAMES if name in self.accepts), None)
 
     @property
     def takes_causal(self) -> bool:

@@ -187,13 +187,6 @@ def test_code_has_elements_only_for_what_has_a_colour():
     assert "a, b " in shown and '<span class="mi">1</span>' in shown
 
 
-def test_what_is_read_as_one_stays_on_one_line():
-    tree = section("1", "Chapter 5 has (2, 0) + 0.5 = 3.", "It fills 40 GB.")
-    extension("formulas").keep_together(tree)
-    assert tree[1].astext() == "Chapter\xa05 has (2,\xa00) + 0.5\xa0=\xa03."
-    assert tree[2].astext() == "It fills 40\xa0GB."
-
-
 def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
     builder = SimpleNamespace(get_relative_uri=lambda page, to: "../index.html")
     app = SimpleNamespace(outdir=tmp_path, builder=builder)

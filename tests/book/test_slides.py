@@ -66,8 +66,3 @@ def test_formulas_are_typeset_and_links_are_gone(deck):
     body = deck.partition("<body>")[2]
     assert "mjx-math" in body and "\0" not in body and "$" not in body
     assert ".ipynb" not in body
-
-
-def test_a_chapter_that_does_not_exist_is_named():
-    with pytest.raises(SystemExit, match="no chapter is called mask"):
-        slides.decks(["mask"])

@@ -80,11 +80,6 @@ def test_the_alt_text_of_a_product_is_computed():
     assert f"The number {number:g} needs one row of X and one column of head 1" in said
 
 
-def test_series_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="y must be 7 values"):
-        figures.lines(range(7), {"y": [1, 2]}, xlabel="x", ylabel="y", alt="x.")
-
-
 def test_the_emblem_counts_the_laws_that_each_version_breaks():
     """Its numbers are computed: what the laws find, and what training has stored."""
     stored = json.loads(ten.STORE.read_text(encoding="utf-8"))["reverse"]

@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mha
 from mha import laws, zoo
@@ -143,7 +145,7 @@ def test_there_is_one_of_each(member):
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("kind", ["none", "bool", "float"])
-@pytest.mark.parametrize("seed", range(3))
+@given(seed=st.integers(0, 2**32 - 1))
 def test_the_right_one_is_multi_head_attention(kind, is_causal, seed):
     rng = np.random.default_rng(seed)
     X, weights = draw_layer(rng)
@@ -159,9 +161,7 @@ def test_the_right_one_is_multi_head_attention(kind, is_causal, seed):
     assert_close(zoo.right.attention(X, X, X, scale=0.3), expected)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["relu", "gelu"]))
 def test_the_right_encoder_is_the_encoder(seed, norm_first, activation):
     rng = np.random.default_rng(seed)
     X, layers = rng.normal(size=(2, 5, 6)), draw_stack(rng)

@@ -6,6 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from mha import (
     causal_mask,
@@ -20,13 +23,18 @@ from tests.samples import (
     MIB,
     draw_mask,
     draw_qkv,
-    examples,
+    floats,
+    keys,
+    masks,
     nothing_modified,
     peak_memory,
+    queries,
+    values,
 )
 from tests.tolerances import FLOAT16, FLOAT32, TORCH, assert_close
 
 INF = np.inf
+biases = arrays(np.float64, (5, 7), elements=st.just(-INF) | floats)
 
 PATHS = {
     "plain": scaled_dot_product_attention,
@@ -108,23 +116,20 @@ def test_float16_is_summed_in_float32(attend):
 # Laws
 
 
-def test_neither_blocks_nor_masks_nor_the_future_change_the_answer():
-    for rng, scores, mask in examples():
-        QKV, size = draw_qkv(rng), int(rng.integers(1, 9))
-        for each in (mask, np.where(mask, scores / 6, -INF)):
-            for is_causal in (False, True):
-                options = {"mask": each, "is_causal": is_causal}
-                Y = chunked_attention(*QKV, **options, block_size=size)
-                assert_close(Y, scaled_dot_product_attention(*QKV, **options))
+@given(queries, keys, values, masks | biases, st.integers(1, 8), st.booleans())
+def test_neither_blocks_nor_masks_nor_the_future_change_the_answer(
+    Q, K, V, mask, size, is_causal
+):
+    Y = chunked_attention(Q, K, V, mask, is_causal=is_causal, block_size=size)
+    assert_close(Y, scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal))
 
 
-def test_the_output_is_the_mean_of_the_values_by_the_weights():
-    for rng, _, mask in examples():
-        Q, K, V = draw_qkv(rng)
-        Y, A = scaled_dot_product_attention(Q, K, V, mask, return_weights=True)
-        assert_close(A.sum(-1), mask.any(-1).astype(float))
-        assert not A[~mask].any()
-        assert_close(Y, A @ V)
+@given(queries, keys, values, masks)
+def test_the_output_is_the_mean_of_the_values_by_the_weights(Q, K, V, mask):
+    Y, A = scaled_dot_product_attention(Q, K, V, mask, return_weights=True)
+    assert_close(A.sum(-1), mask.any(-1).astype(float))
+    assert not A[~mask].any()
+    assert_close(Y, A @ V)
 
 
 @every_path
