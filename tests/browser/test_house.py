@@ -168,10 +168,10 @@ def test_a_walk_shows_one_step_at_a_time(show):
     assert house.text("S", 2, 0) == "" and house.text("X", 0, 0) == "2"
     for _ in range(4):
         house.root.get_by_role("button", name="next step").click()
-    assert house.told.startswith("mask:") and house.text("M", 2, 0) == "3.5"
+    assert house.told.startswith("5. mask:") and house.text("M", 2, 0) == "3.5"
     assert house.text("A", 2, 0) == ""
     house.cell("X", 2, 0).hover()
-    assert house.told.startswith("words:")  # of the number that is asked, not of ▶
+    assert house.told.startswith("1. words:")  # of the number that is asked, not of ▶
 
 
 def test_the_buttons_of_a_walk_stay_in_sight(show):

@@ -386,6 +386,6 @@ const watch = new IntersectionObserver((seen) => {
   watch.disconnect();
   build();
   update();
-}, { rootMargin: "400px" });
+}, { rootMargin: "0px 0px -10%" }); // until then the still has the same numbers
 watch.observe(root);
 addEventListener("beforeprint", () => cells && walk(last));
