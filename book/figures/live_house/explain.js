@@ -14,10 +14,8 @@ export function num(x, digits = 3) {
 }
 
 // decimals for which the cells of a matrix have room; whole numbers get none
-export function digits(numbers, wide) {
-  const parts = numbers.filter((x) => Math.abs(x - Math.round(x)) > 1e-9);
-  return Math.min(...parts) < -0.99 || (wide < 26 && Math.max(...parts) > 0.99) ? 1 : 2;
-}
+export const digits = (numbers, wide) =>
+  numbers.some((x) => differs(x, Math.round(x)) && (x < -0.99 || (wide < 26 && x > 0.99))) ? 1 : 2;
 
 // a number as its cell has room for it: 2, .57, −1.6
 export function short(x, digits) {
