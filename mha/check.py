@@ -37,9 +37,8 @@ not attempted yet: the mean of each row
 >>> row_means(lambda X: X.sum(1) / X.shape[1])
 passed: one mean per row, for every number of columns.
 
-A known mistake gets its hint, with the smallest input on which the answer is wrong. Of
-any other wrong answer the check says what it can, such as "every number is 3 times what
-it should be":
+A known mistake gets its hint, with the smallest input on which the answer is wrong, and
+any other what the check can say, such as "the result has shape (2,), expected (3,)":
 
 >>> row_means(lambda X: np.einsum("ij->i", X))
 not yet: these are sums: divide them
@@ -49,8 +48,8 @@ not yet: these are sums: divide them
   reread    lecture 2, page 5
 """
 
-import _thread
 import copy
+import ctypes
 import functools
 import inspect
 import re
@@ -148,11 +147,10 @@ class Exercise:
     def __call__(self, answer: object) -> Verdict:
         """Return the `Verdict` on a function, a value, or None for no attempt."""
         late = threading.Event()
-        timer = threading.Timer(self.seconds, _interrupt, [late])
+        timer = threading.Timer(self.seconds, _interrupt, [late, threading.get_ident()])
         timer.daemon = True
         try:
-            if threading.current_thread() is threading.main_thread():
-                timer.start()
+            timer.start()
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
             return self.judge(answer)
@@ -275,9 +273,11 @@ class Exercise:
             return ()
 
 
-def _interrupt(late: threading.Event) -> None:
+def _interrupt(late: threading.Event, thread: int) -> None:
     late.set()
-    _thread.interrupt_main()
+    # A signal may be ignored, and only the main thread gets it.
+    stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    stop(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def _refuses() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -88,8 +89,10 @@ def test_an_answer_without_an_end_is_stopped_and_told_so():
         while True:
             pass
 
-    verdict = replace(DOUBLED, seconds=0.2)(endless)
-    assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
+    stopped = replace(DOUBLED, seconds=0.2)
+    with ThreadPoolExecutor(1) as thread:
+        for verdict in (stopped(endless), thread.submit(stopped, endless).result()):
+            assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
     assert DOUBLED(lambda x: 2 * x).passed
 
 
