@@ -39,7 +39,7 @@ CORNER = (  # of a table, empty and so no header
     '<th class="head"><p></p></th>',
     '<td style="background: var(--color-table-header-background)"></td>',
 )
-ENTRY = ' role="doc-biblioentry"', ""  # which is for the items of lists
+ENTRY = 'role="doc-biblioentry"', 'role="listitem"'  # of a bibliography in ARIA 1.2
 NAME_IN_CODE = re.compile(r'<span class="pre">[^<]*')
 
 
