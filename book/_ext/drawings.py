@@ -98,7 +98,7 @@ def fit(app, tree, docname):
         return
     for node in tree.findall(nodes.literal_block):
         text = node.astext().strip()
-        if "  " not in text or "\n" not in text:  # nothing is aligned
+        if "\n" not in text or not re.search(r"\S  ", text):  # nothing is aligned
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
         text = shared(app, docname, STILL.sub(drawn, PICTURE.sub(both, node.astext())))
