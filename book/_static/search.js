@@ -49,7 +49,7 @@
     return found.filter((place, at) => uses.every((each) => each[at]));
   }
 
-  // One hit for each page: its best place, or its top, and the others.
+  // One hit for each page: its best place, or the page that is named, and the others.
   function find(query) {
     const words = patterns(query), pages = new Map();
     for (const place of words.length ? scored(query, words) : [])
@@ -57,9 +57,10 @@
     const hits = [...pages].map(([page, found]) => {
       found.sort((a, b) => b.score - a.score);
       const named = words.every((word) => count(found[0].low[0], word));
-      const top = named && places.find((place) => place.page === page);
-      const best = top || found[0], value = weight(page) * found[0].score;
-      const rest = found.filter(({ anchor }) => anchor !== best.anchor);
+      const sums = found.find(({ anchor }) => anchor === "what-you-can-now-say");
+      const said = named && sums || found[0], value = weight(page) * found[0].score;
+      const best = named ? { ...said, anchor: "" } : said;
+      const rest = found.filter((place) => place !== said);
       return { best, rest, words, value: named ? 2 * value : value };
     });
     return hits.sort((a, b) => b.value - a.value);
@@ -67,8 +68,7 @@
 
   function excerpt({ text, names, low }, words) {
     if (!text.trim()) return element("p", names.slice(0, WIDTH));
-    const at = words.map((word) => low[2].search(word)).filter((place) => place >= 0);
-    const first = Math.min(...at, text.length) % text.length;
+    const first = words.map((word) => low[2].search(word)).find((at) => at >= 0) ?? 0;
     const from = Math.max(text.lastIndexOf(". ", first) + 1, first - BEFORE);
     const shown = text.slice(from, from + WIDTH).replace(/^\S+|\S+$/g, "… ").trim();
     const forms = words.map((word) => `${word.source}[\\p{L}\\p{N}]*`).join("|");
@@ -86,11 +86,9 @@
   function item({ best, rest, words }) {
     const made = element("li"), others = element("p", "", { className: "others" });
     const title = best.anchor ? `${best.whole} › ${best.title}` : best.whole;
-    made.append(link(best, title), excerpt(best, words));
-    const next = rest.slice(0, LINKS).map((place) => link(place, place.title));
-    others.append(...next.flatMap((each) => [each, " "]));
+    made.append(link(best, title), excerpt(best, words), others);
+    for (const at of rest.slice(0, LINKS)) others.append(link(at, at.title), " ");
     others.append(rest.length > LINKS ? `and ${rest.length - LINKS} more` : "");
-    made.append(others);
     return made;
   }
 

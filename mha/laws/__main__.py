@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import importlib
-import io
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -60,8 +60,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def find(target: str, factory: str | None = None) -> Any:
-    home, _, name = target.rpartition(":")
-    # C:\\layers.py has a colon too.
+    home, _, name = target.rpartition(":")  # C:\\layers.py has a colon too
     if not home or name.endswith(".py"):
         home, name = target, ""
     if not (name or factory):
@@ -82,8 +81,7 @@ def find(target: str, factory: str | None = None) -> Any:
 def _names_in(home):
     if not home.endswith(".py"):
         return vars(importlib.import_module(home))
-    # A file may import what lies beside it.
-    sys.path.insert(0, str(Path(home).resolve(strict=True).parent))
+    sys.path.insert(0, str(Path(home).resolve(strict=True).parent))  # for its imports
     return runpy.run_path(home)
 
 
@@ -99,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = {x: y for x, y in vars(parser.parse_args(argv)).items() if y is not None}
     if given.pop("list"):
         for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN):
-            print(f"  {law.slug}\n      {law.name}")
+            print(f"  {law.slug}\n      {law.name}", flush=True)
         return LAWFUL
     if "target" not in given:
         parser.error("say what to check, or --list; --help shows examples")
@@ -111,12 +109,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         print(f"python -m mha.laws: {error}", file=sys.stderr)
         return COULD_NOT_RUN
-    print(report)
+    print(report, flush=True)
     return BROKEN if report.complaint else LAWFUL
 
 
 if __name__ == "__main__":
-    # A pipe may know no ✓: better a question mark than an error.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
-    sys.exit(main())
+    # A pipe may know no ✓, or close early, as before head: no reason for a traceback.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        os._exit(COULD_NOT_RUN)

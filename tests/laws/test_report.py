@@ -231,3 +231,6 @@ def test_the_command_prints_the_report_and_leaves_with_its_status():
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 1, done.stderr
     assert "behaves like zoo.mask_ignored" in done.stdout
+    with subprocess.Popen(command, stdout=-1, stderr=-1) as unread:
+        unread.stdout.close()
+        assert unread.stderr.read() == b""
