@@ -27,7 +27,8 @@ WHY = {
     },
 }  # fmt: skip
 NOTES = {"integers": "integers only", "own-float64": "float64"}
-LAYERS = Path(__file__).parents[1] / "_data" / "public_layers.json"
+PUBLIC = Path(__file__).parents[1] / "_data" / "public_layers.json"
+LAYERS = json.loads(PUBLIC.read_text(encoding="utf-8"))
 
 
 def table(head, rows):
@@ -79,7 +80,7 @@ def reason(row, slug):
 
 def layer_rows():
     """Yield what the table of the layers says of each."""
-    for row in json.loads(LAYERS.read_text(encoding="utf-8"))["layers"]:
+    for row in LAYERS["layers"]:
         home = " ".join(filter(None, (row["library"], row["version"])))
         layer = f"{home} `{row['layer']}`" if home else row["layer"]
         layer += f" (PyTorch {row['torch']})" if row["torch"] else ""
@@ -96,7 +97,7 @@ TABLES = {  # the head of each table, and its rows
         ["chapter", "what was done wrong", "seen in public", "in `mha.zoo`"],
         zoo_rows,
     ),
-    "layers": (["layer", "hold", "not asked", "broken"], layer_rows),
+    "layers": ([f"layer, {LAYERS['date']}", "hold", "not asked", "broken"], layer_rows),
     "exercises": (["chapter", "solutions"], exercise_rows),
 }
 
