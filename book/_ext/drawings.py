@@ -97,11 +97,11 @@ def fit(app, tree, docname):
     if app.builder.format != "html":
         return
     for node in tree.findall(nodes.literal_block):
-        if "  " not in node.astext().strip():  # nothing is aligned
+        text = node.astext().strip()
+        if "  " not in text or "\n" not in text:  # nothing is aligned
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.raw)):
-        text = STILL.sub(drawn, PICTURE.sub(both, node.astext()))
-        text = shared(app, docname, text)
+        text = shared(app, docname, STILL.sub(drawn, PICTURE.sub(both, node.astext())))
         node.replace_self(nodes.raw("", text, format=node["format"]))
 
 

@@ -39,6 +39,7 @@ CORNER = (  # of a table, empty and so no header
     '<th class="head"><p></p></th>',
     '<td style="background: var(--color-table-header-background)"></td>',
 )
+ENTRY = ' role="doc-biblioentry"', ""  # which is for the items of lists
 NAME_IN_CODE = re.compile(r'<span class="pre">[^<]*')
 
 
@@ -81,7 +82,7 @@ def choose(app, pagename, templatename, context, doctree):
         text = context.get(key, "")
         context[key] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
     code_fold = r'<details class="hide\1>\2</summary>'
-    body = CODE_FOLD.sub(code_fold, context["body"]).replace(*CORNER)
+    body = CODE_FOLD.sub(code_fold, context["body"]).replace(*CORNER).replace(*ENTRY)
     # where a line is too short for a long name, it breaks between two of its words
     body = NAME_IN_CODE.sub(lambda found: found[0].replace("_", "_<wbr>"), body)
     context["body"] = body

@@ -12,7 +12,7 @@ from figures.picture import COLOURS, Picture
 from mha import sinusoidal_positional_encoding
 
 Array = NDArray[Any]
-HANDS = (("first hand", "amber", "-"), ("second hand", "olive", "--"))
+HANDS = (("hand 0", "amber", "-"), ("hand 1", "olive", "--"))
 
 
 def shadows(
@@ -109,8 +109,8 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
     words : sequence of str
         The tokens at positions 0, 1, 2 and so on.
 
-    >>> clocks(["dog", "food"], alt="The first hand turns by 57 degrees.")
-    Picture: The first hand turns by 57 degrees.
+    >>> clocks(["dog", "food"], alt="Hand 0 turns by 57 degrees.")
+    Picture: Hand 0 turns by 57 degrees.
     """
     P = sinusoidal_positional_encoding(len(words), 4)
     with house_style():

@@ -20,7 +20,7 @@ from tests.tolerances import FLOAT32, assert_close
 
 NAMES = [member.name for member in MEMBERS]
 TASKS = [f"{t} {w}" for t in trained_positions.TASKS for w in trained_positions.WAYS]
-CURVES = [f"curve {way}" for way in trained_positions.WAYS[2:]]
+CURVES = [f"curve {way}" for way in trained_positions.WAYS[1:]]
 WAYS = [f"{way}, n = {n}" for way in cost.WAYS for n in cost.sizes_of(way)]
 WHOLE = {  # the entries of each table, and how many runs an entry holds
     "two_dragons": (list(two_dragons.cells()), 5),
