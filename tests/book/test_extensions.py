@@ -66,14 +66,7 @@ def test_what_answers_a_prediction_is_folded_and_its_code_is_not():
     tree += [cell("5", tags=["predict"]), answer, nodes.paragraph("", "On.")]
     extension("predict").fold_all(tree)
     kinds = [type(node).__name__ for node in tree]
-    assert kinds == [
-        "title",
-        "paragraph",
-        "container",
-        "container",
-        "Reveal",
-        "paragraph",
-    ]
+    assert kinds == "title paragraph container container Reveal paragraph".split()
     assert tree[3].astext() == "code"  # the output is in the fold
     assert tree[4].astext().split() == ["5", "Five."]
 

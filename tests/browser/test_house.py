@@ -3,6 +3,7 @@
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -248,8 +249,7 @@ def test_a_script_takes_a_few_milliseconds(show):
         return 1000 * (spent() - before)
 
     times = [change(k) for k in range(61)]
-    # who shares the processor lengthens some of them, and a slower script all
-    assert min(times) < FAST
+    assert np.median(times) < FAST
 
 
 def test_axe_finds_no_barrier(show):

@@ -175,15 +175,6 @@ def test_reasons_and_examples_say_what_they_mean():
     assert finding.example["queries_times"] == 1
 
 
-def test_the_kill_matrix_says_which_law_kills_which_bug():
-    two = [laws.rows_sum_to_one, laws.output_in_hull]
-    matrix = laws.kill_matrix(two, [zoo.right, zoo.scale_after_softmax])
-    assert matrix.rows == ("right", "scale_after_softmax")
-    assert matrix.killed_by("right") == ()
-    assert matrix.killed_by("scale_after_softmax") == matrix.columns
-    assert matrix.kills("rows_sum_to_one") == ("scale_after_softmax",)
-
-
 @pytest.mark.parametrize(
     ("target", "more", "status", "said"),
     [
