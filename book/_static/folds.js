@@ -62,6 +62,13 @@
     if (here) here.closest(".sidebar-scroll").scrollTop = top;
   });
 
+  // A page on a disk is always a first visit, and its typefaces are near: it waits.
+  const bring = (name, file, more) => location.protocol === "file:" && document.fonts.add(new FontFace(
+    name, `url(${document.documentElement.dataset.content_root}_static/fonts/${file}.woff2)`, more));
+  bring("Book Sans", "sans", { weight: "400 700" });
+  bring("Book Sans", "sans-italic", { style: "italic" });
+  bring("Book Serif", "serif", { weight: 600 });
+
   // By day, by night, or as the system says.
   const themes = ["auto", "light", "dark"];
   for (const button of document.querySelectorAll(".theme-toggle"))

@@ -3,7 +3,6 @@
 import re
 from functools import cache
 
-import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -249,7 +248,7 @@ def test_a_script_takes_a_few_milliseconds(show):
         return 1000 * (spent() - before)
 
     times = [change(k) for k in range(61)]
-    assert np.median(times) < FAST
+    assert sorted(times)[30] < FAST  # the median
 
 
 def test_axe_finds_no_barrier(show):

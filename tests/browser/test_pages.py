@@ -210,6 +210,17 @@ def test_the_text_hardly_moves_when_the_typefaces_arrive(open_page):
     assert [*heights()] == pytest.approx(ours, rel=0.005)
 
 
+def test_a_page_on_a_disk_has_the_typefaces_at_the_first_visit(window, html):
+    page = window()
+    page.goto((html / "book/16_long.html").as_uri(), wait_until="load")
+    page.evaluate("document.fonts.ready")
+    ask = page.context.new_cdp_session(page).send
+    ask("CSS.enable", ask("DOM.enable"))
+    asked = {"nodeId": ask("DOM.getDocument")["root"]["nodeId"], "selector": "h1"}
+    used = ask("CSS.getPlatformFontsForNode", ask("DOM.querySelector", asked))["fonts"]
+    assert [font["isCustomFont"] for font in used] == [True]
+
+
 def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
     open_page,
 ):
