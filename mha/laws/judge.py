@@ -341,7 +341,7 @@ class Law:
         correct = next((due for (_, due), (_, got) in pairs if differs(due, got)), None)
         alike = np.shape(correct) == np.shape(failure.expected)
         # It is worth saying where both answers of the subject are wrong.
-        if raised or not alike or near(failure.expected, correct):
+        if raised or correct is None or not alike or near(failure.expected, correct):
             correct = None
         return {
             "verdict": "raised" if raised else "broken", "example": case,

@@ -67,10 +67,12 @@ class Tensors:
         leaves = [x.requires_grad_() for x in numbers] if slopes else []
         with t.set_grad_enabled(slopes):
             Y = self.f(*self._fit(given), **options)
-        more = (self.axes or 0) - first
-        if more > 0 and isinstance(Y, t.Tensor):
-            Y = Y.reshape(Y.shape[more:])
-        return Y, leaves
+        more = max(0, (self.axes or 0) - first)
+        # The axes that were put in front are taken away again.
+        answers = [
+            y.reshape(y.shape[more:]) for y in (Y if isinstance(Y, tuple) else [Y])
+        ]
+        return (tuple(answers) if isinstance(Y, tuple) else answers[0]), leaves
 
     def _fit(self, given: list[Any]) -> list[Any]:
         """Put axes of length 1 in front of tokens, or of queries, keys and values."""
@@ -426,7 +428,7 @@ def ready(subject: Any) -> Any:
     if t is None:
         return subject
     if subject is t.nn.functional.scaled_dot_product_attention:
-        return torch(_sdpa)
+        return torch(scaled_dot_product_attention)
     if (
         isinstance(subject, t.nn.MultiheadAttention)
         and subject.in_proj_weight is not None
@@ -438,7 +440,9 @@ def ready(subject: Any) -> Any:
     return subject
 
 
-def _sdpa(Q: Any, K: Any, V: Any, mask: Any = None, is_causal: bool = False) -> Any:
+def scaled_dot_product_attention(
+    Q: Any, K: Any, V: Any, mask: Any = None, is_causal: bool = False
+) -> Any:
     F: Any = sys.modules["torch.nn.functional"]
     if mask is not None and is_causal:
         raise NotAsked("it refuses a mask beside is_causal")
@@ -473,8 +477,8 @@ def _of_mha_nn(subject: Any) -> Any:
 
         def call(m: Any, X: Any, X_k: Any = None, mask: Any = None, is_causal: bool = False,
                  return_weights: bool = False) -> Any:  # fmt: skip
-            Y = m(X, X_k, mask=mask, is_causal=is_causal, return_weights=return_weights)
-            return (Y[0], Y[1][0]) if return_weights else Y
+            options = {"is_causal": is_causal, "return_weights": return_weights}
+            return m(X, X_k, mask=mask, **options)
 
         names = {x.lower(): f"W_{x}" for x in PARTS}
         return module(subject, n_heads=subject.n_heads, call=call, **names)
