@@ -1,8 +1,8 @@
 """What changed since 2017: correct attention with a step of it changed on purpose.
 
-Each piece is a few lines on queries, keys, scores or weights, and a design is a function
-that puts them into its order. It is the reference with which `mha.laws` compares a layer
-of this design:
+Each piece is a few lines on queries, keys, scores or weights, and a design is a
+function that puts them into its order. It is the reference with which `mha.laws`
+compares a layer of this design:
 
 >>> from mha import laws
 >>> def gemma_2(Q, K, V, mask=None):
@@ -36,9 +36,15 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Attend = Callable[..., Any]
+OPTIONS = {"mask", "is_causal", "return_weights"}
 
 
 # Scores and weights -----------------------------------------------------------------
+
+
+def _like(x: Array, y: Any) -> Array:
+    """Return y in the floating-point dtype of x, so that float32 stays float32."""
+    return np.asarray(y, np.result_type(x, np.float16))
 
 
 def scores(Q: Array, K: Array, scale: float | None = None) -> Array:
@@ -57,7 +63,8 @@ def weights(S: Array, mask: Any = None, sink: Any = None) -> Array:
     if sink is None:
         return softmax(S)
     column = np.reshape(sink, (-1, 1, 1)) if np.ndim(sink) else np.asarray(sink)
-    S = np.concatenate([S, np.broadcast_to(column, (*S.shape[:-1], 1))], -1)
+    column = np.broadcast_to(_like(S, column), (*S.shape[:-1], 1))
+    S = np.concatenate([S, column], -1)
     return softmax(S)[..., :-1]
 
 
@@ -68,7 +75,7 @@ def soft_cap(S: Array, cap: float) -> Array:
 
 def rms(x: Array, gain: Any, eps: float = 1e-6) -> Array:
     """Return the rows of x at root mean square 1, times a gain that is learned."""
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * gain
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * _like(x, gain)
 
 
 # Masks ------------------------------------------------------------------------------
@@ -122,14 +129,15 @@ def best_blocks(Q: Array, K: Array, size: int, k: int) -> Array:
     The score of a block is the query's product with the mean of its keys, as in mixture
     of block attention.
     """
-    n, own = K.shape[-2], np.arange(K.shape[-2]) // size
+    past, n = causal(Q, K), K.shape[-2]
+    own = np.arange(n) // size
     starts = np.arange(0, n, size)
     sizes = np.minimum(size, n - starts)[:, None]
     means = np.add.reduceat(K, starts, axis=-2) / sizes
     earlier = np.arange(len(starts)) < own[:, None]
     S = np.where(earlier, Q @ means.swapaxes(-1, -2), -np.inf)
     blocks = (top_k(S, k) & earlier) | (np.arange(len(starts)) == own[:, None])
-    return blocks[..., own] & causal(Q, K)
+    return blocks[..., own] & past
 
 
 # Positions --------------------------------------------------------------------------
@@ -152,7 +160,8 @@ def rotary(
     angles = positions[..., None] * base ** -(np.arange(0, d, 2) / d)
     halves = slice(0, d // 2), slice(d // 2, d)
     one, two = halves if pairs == "halves" else (slice(0, d, 2), slice(1, d, 2))
-    a, b, turned = x[..., one], x[..., two], x.copy()
+    turned = _like(x, x).copy()
+    a, b = x[..., one], x[..., two]
     turned[..., one] = a * np.cos(angles) - b * np.sin(angles)
     turned[..., two] = a * np.sin(angles) + b * np.cos(angles)
     return turned
@@ -167,11 +176,11 @@ def alibi_slopes(n_heads: int) -> Array:
 
 
 def alibi(Q: Array, K: Array, slopes: Any = None) -> Array:
-    """Return what is added to the scores: minus a slope for each head × the distance."""
+    """Return what is added to the scores: minus a slope per head times the distance."""
     if slopes is None:
         slopes = alibi_slopes(Q.shape[-3] if Q.ndim > 2 else 1)
     bias = -np.reshape(slopes, (-1, 1, 1)) * abs(offsets(Q, K))
-    return bias if Q.ndim > 2 else bias[0]
+    return _like(Q, bias if Q.ndim > 2 else bias[0])
 
 
 def t5_bias(Q: Array, K: Array, table: Array, far: int = 128) -> Array:
@@ -186,7 +195,7 @@ def t5_bias(Q: Array, K: Array, table: Array, far: int = 128) -> Array:
     distant = np.minimum(exact + (growth * (half - exact)).astype(int), half - 1)
     buckets = half * (j_minus_i > 0) + np.where(distance < exact, distance, distant)
     bias = np.moveaxis(table[buckets], -1, 0)
-    return bias if Q.ndim > 2 else bias[0]
+    return _like(Q, bias if Q.ndim > 2 else bias[0])
 
 
 # Whole designs ----------------------------------------------------------------------
@@ -203,8 +212,8 @@ def linear(Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
 def delta_rule(Q: Array, K: Array, V: Array, beta: Array, decay: Any = 1.0) -> Array:
     """Gated delta rule: a state is corrected by what it did not yet foretell.
 
-    S_t = a_t S_{t-1} + β_t k_t (v_t - a_t k_tᵀ S_{t-1}) and y_t = q_tᵀ S_t, with β and a
-    of shape (..., n, 1). Keys have length 1, by the layer's own norm.
+    S_t = a_t S_{t-1} + β_t k_t (v_t - a_t k_tᵀ S_{t-1}) and y_t = q_tᵀ S_t, with β and
+    a of shape (..., n, 1). Keys have length 1, by the layer's own norm.
     """
     S = np.zeros((*V.shape[:-2], K.shape[-1], V.shape[-1]))
     Y, decay = np.empty(V.shape), np.broadcast_to(decay, np.shape(beta))
@@ -233,7 +242,7 @@ def latent(
 
 
 def gate(W: Array) -> Callable[[Array, Array], Array]:
-    """Return ``after(heads, X)`` that multiplies heads by sigmoid(X W), each its columns."""
+    """Return ``after(heads, X)``, which multiplies each head by its sigmoid(X W)."""
     return lambda heads, X: heads / (1 + np.exp(-split_heads(X @ W, heads.shape[-3])))
 
 
@@ -245,9 +254,7 @@ def in_heads(
     Keys and values of fewer heads are shared by groups of neighbouring query heads
     (grouped attention). `after` gets the outputs of the heads and X, before W_O.
     """
-    takes = {"mask", "is_causal", "return_weights"} & {
-        *inspect.signature(attend).parameters
-    }
+    takes = {*inspect.signature(attend).parameters}
 
     def layer(
         X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, n_heads: int, *,
@@ -261,15 +268,12 @@ def in_heads(
             np.repeat(split_heads(x, n_kv_heads), n_heads // n_kv_heads, -3)
             for x in (X_k @ W_K + b_K, X_k @ W_V + b_V)
         )
-        Y, *A = Y if isinstance(Y := attend(Q, K, V, **options), tuple) else (Y,)
-        heads = Y if after is None else after(Y, X)
-        return (
-            (merge_heads(heads) @ W_O + b_O, *A)
-            if A
-            else merge_heads(heads) @ W_O + b_O
-        )
+        Y = attend(Q, K, V, **options)
+        Y, *A = Y if isinstance(Y, tuple) else (Y,)
+        Y = merge_heads(Y if after is None else after(Y, X)) @ W_O + b_O
+        return (Y, *A) if A else Y
 
     four = "W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"
-    layer.accepts = {"X", "X_k", "n_heads", *four, *takes}  # type: ignore[attr-defined]
+    layer.accepts = {"X", "X_k", "n_heads", *four} | (takes & OPTIONS)  # type: ignore[attr-defined]
     layer.__name__ = f"in_heads({getattr(attend, '__name__', 'attend')})"
     return layer
