@@ -161,12 +161,15 @@ def _numbers_differ(findings: list[Finding]) -> bool:
 
 
 def _tried(subject: Subject) -> str:
-    tokens, batches = (sorted(subject.tried[x]) for x in ("tokens", "batches"))
-    if not tokens:
+    if not subject.tried["tokens"]:
         return ""
-    return (
-        f"{tokens[0]} to {tokens[-1]} tokens; batches of {batches[0]} to {batches[-1]}"
-    )
+    tokens, batches = (_span(subject.tried[x]) for x in ("tokens", "batches"))
+    return f"{tokens} tokens; batches of {batches}"
+
+
+def _span(counts: set[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least} to {most}" if least < most else f"{least}"
 
 
 # What no law says -------------------------------------------------------------------
