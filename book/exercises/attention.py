@@ -14,7 +14,7 @@ from exercises import (
 from mha.attention import scaled_dot_product_attention as attention
 from mha.chunked import chunked_attention
 from mha.similarity import dot_product_scores
-from mha.softmax import softmax
+from mha.weighting import softmax
 
 
 def _scaled(Q, K):

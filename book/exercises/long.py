@@ -14,7 +14,7 @@ from exercises import (
 )
 from mha.attention import scaled_dot_product_attention
 from mha.chunked import chunked_attention
-from mha.softmax import softmax
+from mha.weighting import softmax
 
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
 _GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")

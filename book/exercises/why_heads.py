@@ -4,7 +4,7 @@ import numpy as np
 
 from exercises import Exercise, number, section
 from mha.check import Unfit
-from mha.softmax import softmax
+from mha.weighting import softmax
 
 _BY_HAND = section("why_heads", "By hand")
 

@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from mha.encoder import layer_norm
 from mha.laws.judge import Failure, differs, law, right
 from mha.laws.masks import only_these_matter
 from mha.laws.stack import drawn_for, silenced
 from mha.laws.words import NotApplicable, skip_if
+from mha.layers import layer_norm
 
 
 def stacks(rng, subject):

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha.encoder import encoder
 from mha.laws.subject import FOUR, Called, Sizes, Subject, Weights, expect_shape
 from mha.laws.words import skip_if
+from mha.layers import encoder
 
 __all__ = ["encoder_weights"]
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mha
-from mha import _doors, nn
+from mha import nn
 from tests.samples import nothing_modified
 
 EYE, COLUMN = np.eye(2), np.ones((2, 1))
@@ -73,24 +73,10 @@ def test_what_does_not_fit_the_signature_is_refused_in_the_name_of_the_step(
         mha.softmax(*args, **options)
 
 
-def test_each_argument_is_looked_at_once_and_nested_steps_trust(monkeypatch):
-    names, as_array = [], _doors.as_array
-    monkeypatch.setattr(
-        _doors, "as_array", lambda name, x: names.append(name) or as_array(name, x)
-    )
-    call("encoder", mask=EYE > 0, final_norm=([1, 1], [1, 1]))
-    weights = sorted(name for name in names if name.startswith("layers"))
-    assert weights == sorted(f"layers[0]['{name}']" for name in LAYER)
-    assert names.count("mask") == 1 and names.count("the gain of final_norm") == 1
-
-
-def test_a_step_without_its_door_is_its_equation_and_calls_the_public_steps():
-    step = inspect.unwrap(mha.masked_softmax)
-    assert step is not mha.masked_softmax
-    assert step.__globals__["softmax"] is mha.softmax
-    wrong = dict(step.__globals__, softmax=lambda x, axis: x)
-    replaced = type(step)(step.__code__, wrong)
-    assert replaced(EYE, EYE > 0, -1).tolist() == [[1, -np.inf], [-np.inf, 1]]
+def test_a_step_that_is_patched_is_used_by_every_step_above_it(monkeypatch):
+    monkeypatch.setattr("mha.masks.softmax", lambda S, axis: 0 * S + 7)
+    Y, A = mha.multi_head_attention(EYE, EYE, EYE, EYE, EYE, 1, return_weights=True)
+    assert A.tolist() == [[[7, 7], [7, 7]]] and Y.tolist() == [[7, 7], [7, 7]]
 
 
 # One dtype
@@ -172,7 +158,8 @@ ARRAYS = [
     (step, name)
     for step in STEPS
     for name in parameters_of(step)
-    if name in _doors.AXES or name == "x"
+    if name in "Q K V S x X X_k X_v W b heads gain bias".split()
+    or name[:2] in ("X_", "W_", "b_")
 ]
 
 
