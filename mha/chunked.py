@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._checks import Array, as_float, as_integer, fit, fit_mask, rounded
+from mha._checks import Array, as_float, as_integer, cast, fit, fit_mask, rounded
 
 # A product, its softmax and the next product run fastest while the scores between them
 # stay in the cache next to the processor; half a MiB fits into that of most machines.
@@ -56,7 +56,8 @@ def chunked_attention(
     leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
     mask = fit_mask(mask, (*leading, n_q, n_k))
     if mask is not None:
-        mask = np.broadcast_to(rounded(Q.dtype, mask), (*leading, n_q, n_k))
+        mask = mask if mask.dtype == bool else cast(Q.dtype, mask)
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     block_size = as_integer("block_size", block_size, least=1)
     if scale is None:
         scale = 1 / math.sqrt(max(Q.shape[-1], 1))

@@ -555,8 +555,6 @@ def only_last_layer(X, layers, *args, **options):
 
 ENCODERS = tuple(member for member in MEMBERS if member.encoder)
 # The right one first, and what plain calls show before the rest.
-ALL = tuple(
-    sorted((m for m in MEMBERS if not m.encoder), key=lambda m: m.sometimes)
-)
+ALL = tuple(sorted((m for m in MEMBERS if not m.encoder), key=lambda m: m.sometimes))
 WRONG = ALL[1:]
 STEPS = tuple(member for member in WRONG if not member.sometimes)

@@ -7,8 +7,8 @@ computes `stack` and `layer`.
 import numpy as np
 
 from mha.attention import scaled_dot_product_attention
-from mha.encoder import encoder, encoder_layer
 from mha.heads import merge_heads, multi_head_attention, split_heads
+from mha.layers import encoder, encoder_layer
 from mha.masks import causal_mask
 from mha.zoo._mode import in_mode
 

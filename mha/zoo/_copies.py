@@ -42,9 +42,11 @@ def with_steps(f: Step, **wrong: Step) -> Step:
     >>> def softmax(x, axis=-1):
     ...     return mha.softmax(0 * x, axis)
     >>> attend = with_steps(mha.scaled_dot_product_attention, softmax=softmax)
-    >>> attend(np.ones((1, 1)), np.array([[0.0], [9.0]]), np.array([[2.0], [4.0]]))
+    >>> attend([[1.0]], [[0.0], [9.0]], [[2.0], [4.0]])
     array([[3.]])
     """
+    if f.__module__ not in HOMES:
+        raise ValueError(f"{f.__name__} is no step of mha")
     copies = Copies(wrong)
 
     def step(*args: Any, **options: Any) -> Any:

@@ -18,6 +18,7 @@ DTYPES = {getattr(torch, name): np.dtype(name) for name in NAMES.split()}
 TORCH_DTYPES = {dtype: torch_dtype for torch_dtype, dtype in DTYPES.items()}
 HALF = torch.float16, torch.bfloat16
 
+
 def largest(x, axis=None, keepdims=False, initial=None):
     axis = () if axis is None else axis
     if initial is not None and 0 in x.shape:  # torch knows no largest of nothing
@@ -62,8 +63,8 @@ ALIKE = """
     floor floor_divide full_like greater greater_equal hypot isfinite isinf isnan
     isneginf isposinf less less_equal log log10 log1p log2 logaddexp logical_and
     logical_not logical_or logical_xor maximum mean minimum moveaxis multiply nan_to_num
-    negative not_equal ones_like outer positive prod reciprocal remainder reshape roll
-    round sign sin sinh sqrt square squeeze stack subtract sum swapaxes tan tanh tile
+    negative not_equal ones_like outer positive prod reciprocal remainder roll
+    round sign sin sinh sqrt square squeeze stack subtract sum swapaxes tan tanh
     trace tril triu trunc where zeros_like
 """
 # What computes in torch what NumPy calls so. What both spell alike they mean alike, and
@@ -74,7 +75,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "equal": torch.eq, "expand_dims": torch.unsqueeze, "invert": torch.bitwise_not,
     "matmul": matmul, "max": largest, "amax": largest, "min": torch.amin,
     "amin": torch.amin, "ndim": attrgetter("ndim"), "norm": norm, "power": torch.pow,
-    "ravel": ravel, "repeat": torch.repeat_interleave, "rint": torch.round,
+    "ravel": ravel, "reshape": torch.Tensor.reshape, "repeat": torch.repeat_interleave, "rint": torch.round,
     "shape": attrgetter("shape"), "size": torch.numel, "std": std,
     "take_along_axis": torch.take_along_dim, "transpose": transpose, "var": var,
 }  # fmt: skip
@@ -105,7 +106,7 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
     ndim = property(lambda self: self.tensor.ndim)
     size = property(lambda self: self.tensor.numel())
     dtype = property(lambda self: DTYPES[self.tensor.dtype])
-    T = property(lambda self: np.transpose(self))
+    T = property(lambda self: self.transpose())
 
     # How NumPy asks
 
@@ -146,7 +147,7 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
         return own.to(self.tensor.device) if own.ndim else own
 
     def in_torch(self, x):
-        """Return arrays and dtypes as torch has them; what is in both stays as it is."""
+        """Return arrays and dtypes as torch has them; the rest means the same."""
         if isinstance(x, Tensor | np.ndarray | np.generic):
             return self.tensor_of(x)
         if isinstance(x, np.dtype | type):
@@ -169,6 +170,9 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     def reshape(self, *shape):
         return Tensor(self.tensor.reshape(*shape))
+
+    def transpose(self, *axes):
+        return Tensor(transpose(self.tensor, axes))
 
     def astype(self, dtype, copy=True):
         return Tensor(self.tensor.to(self.in_torch(np.dtype(dtype)), copy=copy))
@@ -234,7 +238,9 @@ def on_tensors(step: Callable[..., Any], args: tuple, options: dict[str, Any]) -
         if not isinstance(x, Tensor | np.ndarray):
             return x
         x = Tensor(first).tensor_of(x)
-        return x.to(first.dtype) if first.dtype in HALF and x.dtype == torch.float32 else x
+        return (
+            x.to(first.dtype) if first.dtype in HALF and x.dtype == torch.float32 else x
+        )
 
     args, options = mapped(wide, (args, options))
     return mapped(narrow, step(*args, **options))
