@@ -132,8 +132,7 @@ erfc = np.frompyfunc(math.erfc, 1, 1)  # NumPy itself has no error function
 
 def gelu(z: Array) -> Array:
     """Return z Φ(z) for every entry, where Φ(z) = erfc(-z/√2) / 2."""
-    erfc_z: Any = erfc(-z / math.sqrt(2))  # an array of Python's numbers
-    return z * erfc_z.astype(z.dtype) / 2
+    return z * cast(z.dtype, erfc(-z / math.sqrt(2))) / 2
 
 
 @overload
