@@ -42,26 +42,14 @@ NOT_FINITE = "a float mask must hold finite numbers or -inf, got +inf or NaN"
 # Arrays
 
 
-def fit(axes: str, *given: Any, n_heads: int = 1) -> tuple[DType, list[Array]]:
+def fit(
+    axes: str, *given: Any, n_heads: int = 1, keep_dtypes: bool = False
+) -> tuple[DType, list[Array]]:
     """Return the dtype of the result, and the arrays in the dtype of the computation.
 
-    Axes called "n_heads * …" must be divisible by `n_heads`.
+    Axes called "n_heads * …" must be divisible by `n_heads`. With `keep_dtypes` nothing
+    is cast, for a step that computes nothing.
     """
-    plan, arrays = planned(axes, given, n_heads)
-    if plan.work is not None:
-        arrays = [x if x is None else cast(plan.work, x) for x in arrays]
-    return plan.dtype, arrays
-
-
-def fit_shapes(axes: str, *given: Any, n_heads: int = 1) -> list[Array]:
-    """Return the arrays in the dtypes that they have, for what computes nothing."""
-    return planned(axes, given, n_heads)[1]
-
-
-def planned(
-    axes: str, given: tuple[Any, ...], n_heads: int
-) -> tuple["Plan", list[Array]]:
-    """Return arrays that fit, and what is known of their dtypes."""
     arrays, forms = [*given], []
     for i, x in enumerate(given):
         if x is not None and type(x) is not np.ndarray:
@@ -73,7 +61,9 @@ def planned(
     for i in plan.stacked:
         x = arrays[i]
         arrays[i] = np.broadcast_to(x, (*plan.leading, *x.shape[-2:]))
-    return plan, arrays
+    if plan.work is not None and not keep_dtypes:
+        arrays = [x if x is None else cast(plan.work, x) for x in arrays]
+    return plan.dtype, arrays
 
 
 def rounded(dtype: DType, result: T) -> T:

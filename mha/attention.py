@@ -78,10 +78,11 @@ def scaled_dot_product_attention(
     axes = "Q (..., n_q, d_k), K (..., n_k, d_k), V (..., n_k, d_v)"
     dtype, [Q, K, V] = fit(axes, Q, K, V)
     mask = fit_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+    scale = None if scale is None else as_float("scale", scale)
+
     d_k = Q.shape[-1]
     if scale is None:
         scale = 1 / math.sqrt(max(d_k, 1))  # any scale will do for d_k = 0
-    scale = as_float("scale", scale)
     S = dot_product_scores(Q, K) * scale
     if is_causal:
         S = np.where(causal_mask(*S.shape[-2:]), S, -np.inf)

@@ -53,15 +53,16 @@ def chunked_attention(
     """
     axes = "Q (..., n_q, d_k), K (..., n_k, d_k), V (..., n_k, d_v)"
     dtype, [Q, K, V] = fit(axes, Q, K, V)
-    leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
-    mask = fit_mask(mask, (*leading, n_q, n_k))
-    if mask is not None:
-        mask = mask if mask.dtype == bool else cast(Q.dtype, mask)
-        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
+    mask = fit_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+    scale = None if scale is None else as_float("scale", scale)
     block_size = as_integer("block_size", block_size, least=1)
+
     if scale is None:
         scale = 1 / math.sqrt(max(Q.shape[-1], 1))
-    scale = as_float("scale", scale)
+    leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
+    if mask is not None:  # which has no say in the dtype
+        mask = mask if mask.dtype == bool else cast(Q.dtype, mask)
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     block = min(block_size, n_q) * min(block_size, n_k)
     most = max(1, CACHE_BYTES // (Q.itemsize * max(block, 1)))
     buffer = np.empty(block * min(most, math.prod(leading)), Q.dtype)

@@ -4,7 +4,7 @@ from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
-from mha._checks import Array, Maybe, as_integer, fit, fit_mask, fit_shapes, rounded
+from mha._checks import Array, Maybe, as_integer, fit, fit_mask, rounded
 from mha.attention import scaled_dot_product_attention
 
 
@@ -63,7 +63,8 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
             [7, 8]]])
     """
     n_heads = as_integer("n_heads", n_heads, least=1)
-    [x] = fit_shapes("x (..., n, n_heads * d_head)", x, n_heads=n_heads)
+    axes = "x (..., n, n_heads * d_head)"
+    _, [x] = fit(axes, x, n_heads=n_heads, keep_dtypes=True)
     *leading, n, d_model = x.shape
     return x.reshape(*leading, n, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
@@ -89,7 +90,7 @@ def merge_heads(heads: ArrayLike) -> Array:
     array([[1, 2, 3, 4],
            [5, 6, 7, 8]])
     """
-    [heads] = fit_shapes("heads (..., n_heads, n, d_head)", heads)
+    _, [heads] = fit("heads (..., n_heads, n, d_head)", heads, keep_dtypes=True)
     *leading, n_heads, n, d_head = heads.shape
     return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
@@ -175,8 +176,9 @@ def multi_head_attention(
     dtype, [X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O] = fit(
         axes, X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, n_heads=n_heads
     )
-    n_q_n_k = X.shape[-2], X_k.shape[-2]
-    mask = fit_mask(mask, (*X.shape[:-2], n_heads, *n_q_n_k), of_heads=True)
+    shape = (*X.shape[:-2], n_heads, X.shape[-2], X_k.shape[-2])
+    mask = fit_mask(mask, shape, of_heads=True)
+
     Q = split_heads(linear(X, W_Q, b_Q), n_heads)
     K = split_heads(linear(X_k, W_K, b_K), n_heads)
     V = split_heads(linear(X_v, W_V, b_V), n_heads)

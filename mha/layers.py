@@ -66,6 +66,7 @@ def layer_norm(
     axes = "x (..., d_model), gain (d_model,), bias (d_model,)"
     dtype, [x, gain, bias] = fit(axes, x, gain, bias)
     eps = as_float("eps", eps, least=0)
+
     centred = x - np.mean(x, axis=-1, keepdims=True)
     variance = np.mean(centred * centred, axis=-1, keepdims=True)
     spread = np.sqrt(variance + eps)
@@ -115,7 +116,9 @@ def feed_forward(
     axes = """x (..., n, d_model), W_1 (d_model, d_ff), b_1 (d_ff,),
         W_2 (d_ff, d_out), b_2 (d_out,)"""
     dtype, [x, W_1, b_1, W_2, b_2] = fit(axes, x, W_1, b_1, W_2, b_2)
-    phi = {"relu": relu, "gelu": gelu}[as_activation(activation)]
+    activation = as_activation(activation)
+
+    phi = {"relu": relu, "gelu": gelu}[activation]
     return rounded(dtype, linear(phi(linear(x, W_1, b_1)), W_2, b_2))
 
 
@@ -129,8 +132,7 @@ erfc = np.frompyfunc(math.erfc, 1, 1)  # NumPy itself has no error function
 
 def gelu(z: Array) -> Array:
     """Return z Φ(z) for every entry, where Φ(z) = erfc(-z/√2) / 2."""
-    erfc_z: Any = erfc(-z / math.sqrt(2))  # an array of Python's numbers
-    return z * erfc_z.astype(z.dtype) / 2
+    return z * cast(z.dtype, erfc(-z / math.sqrt(2))) / 2
 
 
 @overload
@@ -199,6 +201,7 @@ def encoder_layer(
     dtype, X, weights = fit_layer("weights", weights, X, n_heads)
     n = X.shape[-2]
     mask = fit_mask(mask, (*X.shape[:-2], n_heads, n, n), of_heads=True)
+
     projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
     maps: list[Array] = []
 
@@ -239,6 +242,22 @@ def fit_layer(
         b_2 (d_model,), gain_1 (d_model,), bias_1 (d_model,), gain_2 (d_model,),
         bias_2 (d_model,)"""
     return fit_dict(where, axes, weights, X, n_heads)
+
+
+def fit_stack(
+    layers: list[Any], final_norm: tuple[Any, Any], X: Any, n_heads: int
+) -> tuple[DType, Array, Array, Array]:
+    """Return the dtype, the tokens, and the gain and the bias of the last norm.
+
+    No layer is computed before all are known to fit.
+    """
+    named = [(f"layers[{i}]", weights) for i, weights in enumerate(layers)]
+    dtypes = [fit_layer(where, weights, X, n_heads)[0] for where, weights in named]
+    axes = """X (..., n, d_model), the gain of final_norm (d_model,),
+        the bias of final_norm (d_model,)"""
+    dtype, [X, gain, bias] = fit(axes, X, *final_norm)
+    dtype, work = common_dtypes([dtype, *dtypes])
+    return dtype, cast(work, X), gain, bias
 
 
 def add_and_norm(
@@ -316,17 +335,11 @@ def encoder(
     n_heads = as_integer("n_heads", n_heads, least=1)
     eps, activation = as_float("eps", eps, least=0), as_activation(activation)
     layers, norm = as_layers(layers), as_pair("final_norm", final_norm)
-    dtypes = [
-        fit_layer(f"layers[{i}]", weights, X, n_heads)[0]
-        for i, weights in enumerate(layers)
-    ]
-    axes = """X (..., n, d_model), the gain of final_norm (d_model,),
-        the bias of final_norm (d_model,)"""
-    dtype, [X, gain, bias] = fit(axes, X, *norm)
-    dtype, work = common_dtypes([dtype, *dtypes])
+    dtype, X, gain, bias = fit_stack(layers, norm, X, n_heads)
     n = X.shape[-2]
     mask = fit_mask(mask, (*X.shape[:-2], n_heads, n, n), of_heads=True)
-    X, maps = np.copy(cast(work, X)), []  # so that no layers at all give a copy
+
+    X, maps = np.copy(X), []  # so that no layers at all give a copy
     for weights in layers:
         X, A = encoder_layer(
             X, weights, n_heads, mask, activation=activation, norm_first=norm_first,

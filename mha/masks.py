@@ -114,6 +114,7 @@ def masked_softmax(
     dtype, [S] = fit("S (..., n_k)", S)
     axis = as_axis(axis, "S", S)
     mask = fit_mask(mask, S.shape)
+
     if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:

@@ -8,7 +8,7 @@ import math
 import re
 from copy import deepcopy
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from mha import _checks as checks
 from mha.layers import add_and_norm
@@ -30,10 +30,28 @@ Mask = Tensor | checks.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
 
 
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[False] = False,
+) -> Tensor: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
 def scaled_dot_product_attention(
     Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
     scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Return, for every query, the weighted mean of the values.
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
@@ -277,9 +295,9 @@ class MultiHeadAttention(_Layer):
             Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
         )  # fmt: skip
-        heads = answer[0] if return_weights else answer
+        heads, *A = answer if isinstance(answer, tuple) else (answer,)
         Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
-        return (Y, answer[1]) if return_weights else Y
+        return (Y, *A) if return_weights else Y
 
     def extra_repr(self) -> str:
         """Return what ``print(layer)`` shows above the projections."""
@@ -468,7 +486,13 @@ def _in_theirs(ours: dict[str, Tensor]) -> dict[str, Tensor]:
     return theirs
 
 
-def from_torch(module: nn.Module) -> Any:
+@overload
+def from_torch(module: nn.MultiheadAttention) -> MultiHeadAttention: ...
+@overload
+def from_torch(module: nn.TransformerEncoderLayer) -> EncoderLayer: ...
+@overload
+def from_torch(module: nn.TransformerEncoder) -> Encoder: ...
+def from_torch(module: nn.Module) -> nn.Module:
     """Return our layer with the weights of one of PyTorch's.
 
     Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
@@ -549,7 +573,13 @@ def _checked(norm: nn.Module) -> nn.LayerNorm:
     return norm
 
 
-def to_torch(layer: nn.Module) -> Any:
+@overload
+def to_torch(layer: MultiHeadAttention) -> nn.MultiheadAttention: ...
+@overload
+def to_torch(layer: EncoderLayer) -> nn.TransformerEncoderLayer: ...
+@overload
+def to_torch(layer: Encoder) -> nn.TransformerEncoder: ...
+def to_torch(layer: nn.Module) -> nn.Module:
     """Return PyTorch's layer with the weights of one of ours; undoes `from_torch`.
 
     Parameters
@@ -584,7 +614,8 @@ def to_torch(layer: nn.Module) -> Any:
                 bias=layer.W_1.bias is not None, **kind,
             )  # fmt: skip
         case Encoder():
-            layers = [to_torch(part) for part in layer.layers]
+            ours: Any = layer.layers
+            layers = [to_torch(part) for part in ours]
             # Nested tensors would cut the padding off, and with it the output.
             module = nn.TransformerEncoder(layers[0], 1, enable_nested_tensor=False)
             module.layers, module.num_layers = nn.ModuleList(layers), len(layers)

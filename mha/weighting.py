@@ -31,6 +31,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     """
     dtype, [x] = fit("x (..., n)", x)
     axis = as_axis(axis, "x", x)
+
     # Without the largest score exp could overflow; subtracting it changes no weight.
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(top == -np.inf, 0, top)  # -inf - -inf would be NaN

@@ -19,6 +19,9 @@ from mha.zoo._copies import with_steps
 from mha.zoo._member import MEMBERS, Member, bug, registered, seen
 from mha.zoo._mode import train_mode
 
+# The members are here by their names, and what there is of each kind in these lists.
+__all__ = ["ALL", "ENCODERS", "STEPS", "WRONG", "Member", "with_steps"]
+
 right = registered(Member("right", {}, seen=""))
 
 
@@ -382,7 +385,7 @@ def dropout_in_evaluation(x, axis=-1):
     return np.where(kept, A / 0.9, 0)
 
 
-last_mask = {}  # of arrays, and of tensors
+last_mask: dict = {}  # of arrays, and of tensors
 
 
 @bug("masked_softmax", sometimes=True)
@@ -553,8 +556,7 @@ def only_last_layer(X, layers, *args, **options):
     return mha.encoder(X, layers[-1:], *args, **options)
 
 
-ENCODERS = tuple(member for member in MEMBERS if member.encoder)
-# The right one first, and what plain calls show before the rest.
-ALL = tuple(sorted((m for m in MEMBERS if not m.encoder), key=lambda m: m.sometimes))
-WRONG = ALL[1:]
-STEPS = tuple(member for member in WRONG if not member.sometimes)
+STEPS = tuple(m for m in MEMBERS if m.steps and not (m.encoder or m.sometimes))
+WRONG = (*STEPS, *(m for m in MEMBERS if m.sometimes))
+ALL = (right, *WRONG)
+ENCODERS = tuple(m for m in MEMBERS if m.encoder)

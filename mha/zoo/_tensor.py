@@ -57,26 +57,24 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 ALIKE = """
-    abs absolute add all any arctan arctan2 argmax argmin atleast_1d atleast_2d
-    bitwise_and bitwise_or bitwise_xor broadcast_to ceil clip concatenate cos cosh
-    cumprod cumsum diagonal diff divide einsum empty_like erf erfc exp exp2 expm1 flip
-    floor floor_divide full_like greater greater_equal hypot isfinite isinf isnan
-    isneginf isposinf less less_equal log log10 log1p log2 logaddexp logical_and
-    logical_not logical_or logical_xor maximum mean minimum moveaxis multiply nan_to_num
-    negative not_equal ones_like outer positive prod reciprocal remainder roll
-    round sign sin sinh sqrt square squeeze stack subtract sum swapaxes tan tanh
-    trace tril triu trunc where zeros_like
+    abs absolute add all any argmax argmin atleast_2d bitwise_and bitwise_or bitwise_xor
+    broadcast_to ceil clip concatenate cos cumsum divide einsum erf erfc exp exp2 expm1
+    floor floor_divide full_like greater greater_equal isfinite isinf isnan isneginf
+    less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
+    maximum mean minimum moveaxis multiply nan_to_num negative not_equal ones_like
+    positive prod reciprocal remainder round sign sin sqrt square squeeze stack subtract
+    sum swapaxes tan tanh tril triu where zeros_like
 """
 # What computes in torch what NumPy calls so. What both spell alike they mean alike, and
 # torch too takes `axis` and `keepdims`; a name that is not here is refused.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in ALIKE.split()},
-    "array_equal": torch.equal, "conjugate": torch.conj, "copy": torch.clone,
-    "equal": torch.eq, "expand_dims": torch.unsqueeze, "invert": torch.bitwise_not,
-    "matmul": matmul, "max": largest, "amax": largest, "min": torch.amin,
-    "amin": torch.amin, "ndim": attrgetter("ndim"), "norm": norm, "power": torch.pow,
-    "ravel": ravel, "reshape": torch.Tensor.reshape, "repeat": torch.repeat_interleave, "rint": torch.round,
-    "shape": attrgetter("shape"), "size": torch.numel, "std": std,
+    "array_equal": torch.equal, "copy": torch.clone, "equal": torch.eq,
+    "expand_dims": torch.unsqueeze, "invert": torch.bitwise_not, "matmul": matmul,
+    "max": largest, "amax": largest, "min": torch.amin, "amin": torch.amin,
+    "ndim": attrgetter("ndim"), "norm": norm, "power": torch.pow, "ravel": ravel,
+    "repeat": torch.repeat_interleave, "reshape": torch.Tensor.reshape,
+    "rint": torch.round, "shape": attrgetter("shape"), "size": torch.numel, "std": std,
     "take_along_axis": torch.take_along_dim, "transpose": transpose, "var": var,
 }  # fmt: skip
 # `np.add.reduce` and its like

@@ -90,7 +90,7 @@ def test_a_docstring_has_its_sections_and_names_the_parameters(name):
     documented = [name for entry in entries for name in entry.split(", ")]
     assert sorted(documented) == sorted(inspect.signature(function).parameters)
     assert (name == "source") != ("\nEquation: " in text)
-    assert 1 <= len(re.findall(r"^(?:>>>|\.\.\.) ", parts["Examples"], re.M)) <= 4
+    assert ">>> " in parts["Examples"]
 
 
 @every_public_name
@@ -127,7 +127,7 @@ def test_the_source_of_a_step_is_its_equation_without_the_docstring():
     )
     for name in mha.__all__:
         source = mha.source(getattr(mha, name))
-        assert '"""' not in source and "fmt: skip" not in source
+        assert "Parameters\n" not in source and "fmt: skip" not in source
     with pytest.raises(TypeError):
         mha.source(len)
 
