@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from exercises import Exercise, section
-from mha.check import Unfit, Verdict
+from exercises.engine import Unfit, Verdict
 from mha.masks import causal_mask, padding_mask
 from mha.softmax import softmax
 

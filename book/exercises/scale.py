@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from exercises import Exercise, Law, each, judged, number, random_arrays, section
+from exercises.engine import Unfit, same
 from mha.attention import scaled_dot_product_attention
-from mha.check import Unfit, same
 from mha.similarity import dot_product_scores
 from mha.softmax import softmax
 

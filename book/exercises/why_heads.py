@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import Exercise, number, section
-from mha.check import Unfit
+from exercises.engine import Unfit
 from mha.softmax import softmax
 
 _BY_HAND = section("why_heads", "By hand")
