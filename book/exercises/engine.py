@@ -61,7 +61,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Exercise", "Unfit", "Verdict", "is_stub", "same"]
+__all__ = ["Exercise", "Late", "Unfit", "Verdict", "is_stub", "limited", "same"]
 
 MOST = 15  # lines of a verdict
 
@@ -123,7 +123,7 @@ class Exercise:
         a value itself. An `Unfit` that it raises is what is said.
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
-        answer that calls one, however indirectly, is refused.
+        answer that calls one, however indirectly, is refused, unless a profiler runs.
     seconds : float, default 60
         Of computing on one case, after which an answer is stopped and told so. Waiting
         is free, and a debugger switches the limit off; see `limited`.

@@ -132,8 +132,7 @@ def test_an_answer_at_a_breakpoint_waits_and_goes_on_as_long_as_its_debugger_lik
         text=True, cwd=Path(exercises.__file__).parents[1],
     )  # fmt: skip
     prompt = ""
-    while not prompt.endswith("(Pdb) "):
-        assert (letter := debugged.stdout.read(1)), prompt
+    while not prompt.endswith("(Pdb) ") and (letter := debugged.stdout.read(1)):
         prompt += letter
     time.sleep(1)
     said, _ = debugged.communicate("p 'x is', x\ncontinue\n", timeout=60)
