@@ -5,8 +5,8 @@ import functools
 import numpy as np
 
 from exercises import Exercise, section
+from exercises.engine import Unfit, Verdict
 from mha import softmax
-from mha.check import Unfit, Verdict
 from mha.masks import causal_mask, padding_mask
 
 _BREAK_IT = section("encoder", "Break it")
