@@ -97,11 +97,12 @@ class Subject:
                 f"def {SIGNATURES['attend']}"
             )
         self.f, self.tolerance = f, tolerance
-        self.name = getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__)
+        known = getattr(f, "name", None) or getattr(f, "__name__", None)
+        self.name = str(known or type(f).__name__)
         self.accepts: set[str] = _accepted(f, self.name)
         kinds = (MARKS[x] for x in MARKS if x in self.accepts)
         self.kind = next(kinds, "attend")
-        self.sizes: Sizes = sizes or getattr(f, "sizes", Sizes())
+        self.sizes = sizes or getattr(f, "sizes", None) or Sizes()
         self.head = 0  # which head of a layer answers about attention
         self.reference = self
         self.known: dict[Any, Any] = {}  # what it answered before, as a reference
@@ -129,9 +130,9 @@ class Subject:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[list[Any]]:
         """Yield a list to which calls by a law are added, as (given, answer)."""
-        self.calls = calls = []
+        self.calls = []
         try:
-            yield calls
+            yield self.calls
         finally:
             self.calls = None
 
@@ -176,8 +177,9 @@ class Subject:
             return self.attend(X, X, X, mask, **options)
         rng = np.random.default_rng(5)
         if self.kind == "layer":
-            W = _cast([*draw_matrices(rng, self.sizes, False).values()], X.dtype)
-            return self.layer(X, *W, self.sizes.n_heads, mask, **options)
+            W = _cast(draw_matrices(rng, self.sizes, False), X.dtype)
+            n_heads = self.sizes.n_heads
+            return self.layer(X, **W, n_heads=n_heads, mask=mask, **options)
         layers = _cast(draw_layers(rng, self.sizes), X.dtype)
         return self.encode(X, layers, mask, **options)
 
@@ -247,9 +249,9 @@ class Subject:
         parts, A = [], None
         for columns in np.split(V, range(most, d_v, most), axis=1):
             tokens = self._side_by_side(Q, K, columns, D, cross)
-            W = self._picking(d, columns.shape[1], D, Q.dtype)
-            X_k = {"X_k": tokens[1]} if cross else {}
-            Y = self.layer(tokens[0], *W, z.n_heads, mask, **X_k, **options)
+            W_Q, W_K, W_V, W_O = self._picking(d, columns.shape[1], D, Q.dtype)
+            more = options | ({"X_k": tokens[1]} if cross else {})
+            Y = self.layer(tokens[0], W_Q, W_K, W_V, W_O, z.n_heads, mask, **more)
             Y, A = Y if isinstance(Y, tuple) else (Y, None)
             parts.append(Y[:n_q, : columns.shape[1]])
         whole = np.concatenate(parts, 1)
@@ -282,11 +284,9 @@ class Subject:
 
     @property
     def way(self) -> str:
-        """How a layer was asked about attention, in words."""
-        if self.kind != "layer":
-            return ""
-        sizes = (f"{x} {y.shape}" for x, y in self.last.items() if hasattr(y, "shape"))
-        return f"head {self.head + 1} of {self.sizes.n_heads}: {', '.join(sizes)}"
+        """Which head of a layer answers about attention, in words."""
+        count = self.sizes.n_heads
+        return f"head {self.head + 1} of {count}" if self.kind == "layer" else ""
 
 
 def _accepted(f: Any, name: str) -> set[str]:
