@@ -163,9 +163,8 @@ def _tried(subject: Subject) -> str:
     tokens, batches = (sorted(subject.tried[x]) for x in ("tokens", "batches"))
     if not tokens:
         return ""
-    return (
-        f"{tokens[0]} to {tokens[-1]} tokens; batches of {batches[0]} to {batches[-1]}"
-    )
+    spans = (f"{x[0]} to {x[-1]}" if x[1:] else f"{x[0]}" for x in (tokens, batches))
+    return "{} tokens, batches of {}".format(*spans)
 
 
 # What no law says -------------------------------------------------------------------
@@ -362,8 +361,7 @@ def _broken_by(member: Any, laws: list[Law], reference: Any, correct: Any) -> se
     """Return the laws that it breaks; `correct` keeps what references answered."""
     pairs = []
     for f, right in _in_both_orders(member, reference):
-        kv = getattr(member, "says", {}).get("n_kv_heads")
-        subject, theirs = paired(f, right, sizes=Sizes(8, 4, kv) if kv else None)
+        subject, theirs = paired(f, right)
         key = subject.kind, subject.sizes, str(right), frozenset(theirs.accepts)
         subject.reference = correct.setdefault(key, theirs)
         pairs.append((subject, subject.reference))
