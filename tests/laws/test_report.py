@@ -128,7 +128,7 @@ def test_printing_showing_and_pickling_call_nothing():
 
 def test_a_notebook_shows_matrices_as_tables_and_marks_what_differs():
     shown = laws.check(doubled)._repr_html_()
-    assert '<td class="differs">2</td>' in shown
+    assert '<td class="differs"><b>2</b></td>' in shown
     assert "<summary>Laws that held</summary>" in shown
     assert "equals_reference" in shown
     named = laws.check(lambda Q, K, V: 3 * attend(Q, K, V), [])
