@@ -308,10 +308,10 @@ def accepted(f: Any) -> set[str]:
     needed = ({"Q", "K", "V"}, {"X", *FOUR, "n_heads"}, {"X", "layers", "n_heads"})
     if not any(some <= {*names} for some in (*needed, {"X", "weights", "n_heads"})):
         raise TypeError(
-            f"{name}({', '.join(names)}) is called like none of{known}\nwrite a function "
-            f"that is, and call {name} in it; for a module of torch laws.module(m, "
-            "n_heads=2, q='q_proj', k='k_proj', v='v_proj', o='o_proj', call=lambda m, X, "
-            "mask=None: m(X, mask)) does"
+            f"{name}({', '.join(names)}) is called like none of{known}\n"
+            f"write a function that is, and call {name} in it; for a module of torch "
+            "laws.module(m, n_heads=2, q='q_proj', k='k_proj', v='v_proj', o='o_proj', "
+            "call=lambda m, X, mask=None: m(X, mask)) does"
         )
     return {*names}
 
