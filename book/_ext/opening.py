@@ -46,9 +46,7 @@ def slug(page):
 @cache
 def laws_of(chapter):
     """Return the laws of a chapter, in the order of the book."""
-    return [
-        law for law in (*laws.ALL, *laws.ENCODER) if chapter_of(law.slug) == chapter
-    ]
+    return [law for law in laws.ALL if chapter_of(law.name) == chapter]
 
 
 def broken_by(law):
@@ -56,12 +54,12 @@ def broken_by(law):
 
     With it comes what the law found, on the smallest input.
     """
-    wrong, home = (*zoo.WRONG, *zoo.ENCODERS[1:]), chapter_of(law.slug)
+    wrong, home = (*zoo.WRONG, *zoo.ENCODERS[1:]), chapter_of(law.name)
     for member in sorted(wrong, key=lambda each: chapter_of(each.name) != home):
         finding = law.check(member)
-        if finding.holds is False:
+        if finding.broken:
             return member, finding
-    raise LookupError(f"no member of the zoo breaks {law.slug}")
+    raise LookupError(f"no member of the zoo breaks {law.name}")
 
 
 def number(x):
@@ -100,11 +98,11 @@ def card(chapter):
     found = laws_of(chapter)
     if not found:
         return ""
-    law = next((law for law in found if law.slug in SHOWN), found[0])
+    law = next((law for law in found if law.name in SHOWN), found[0])
     equation = f'<p class="formula">{formula(law.equation)}</p>' if law.equation else ""
     return (
         f'<div class="law-card"><p class="name">'
-        f"{formula(law.name[0].upper() + law.name[1:])}</p>{equation}"
+        f"{formula(law.sentence[0].upper() + law.sentence[1:])}</p>{equation}"
         f'<p><span class="cross" aria-hidden="true">✗</span> '
         f"{formula(counterexample(law))}</p></div>"
     )
