@@ -154,7 +154,7 @@ LAW = laws.future_leaves_past_alone
 
 def _row(values: Iterable[float]) -> str:
     """Return numbers as they are printed."""
-    return ", ".join(f"{round(float(x), 2):g}" for x in values)
+    return ", ".join(f"{round(float(x), 2):g}" for x in values).replace("-", "−")
 
 
 @cache
