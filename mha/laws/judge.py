@@ -337,11 +337,10 @@ class Law:
             if not self.alone:
                 self.ask(reference, case)
         pairs = zip(theirs, ours, strict=False)
-        others = (due for (_, due), (_, got) in pairs if differs(due, got))
-        correct: Any = next(others, None)
-        alike = np.shape(correct) == np.shape(failure.expected)
+        answers = (due for (_, due), (_, Y) in pairs if np.array_equal(Y, failure.got))
+        correct: Any = next(answers, None)
         # It is worth saying where both answers of the subject are wrong.
-        if raised or correct is None or not alike or near(failure.expected, correct):
+        if raised or correct is None or not differs(failure.expected, correct):
             correct = None
         return {
             "verdict": "raised" if raised else "broken", "example": case,

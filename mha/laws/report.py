@@ -271,13 +271,22 @@ def _number(x: Any) -> str:
 
 # HTML -------------------------------------------------------------------------------
 
-NOTES = "where", "layer", "shapes", "seed"  # below the arrays, in small letters
+RESULTS = "expected", "got", "off by", "correct"  # above the input
+NOTES = "where", "layer", "shapes", "seed"  # below it, in small letters
+# Where there is no style sheet, as in JupyterLab, matrices stand side by side, too.
+PARTS = "display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; margin-bottom: 0.5em"
+PART = "display: flex; align-items: center; gap: 0.4em"
+MATRIX = (
+    "border: solid; border-width: 0 1.5px; border-radius: 0.4em; margin: 0; "
+    "width: auto; text-align: right"
+)
 
 
 def _finding_html(finding: Finding) -> str:
     wrong = " wrong" * finding.broken
     mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span> '
-    head = f'<p class="name">{mark}{html.escape(finding.sentence)}</p>'
+    sentence = html.escape(finding.sentence[:1].upper() + finding.sentence[1:])
+    head = f'<p class="name">{mark}{sentence}</p>'
     if not finding.broken:
         return head + f"<p>{html.escape(finding.why)}</p>" * bool(finding.why)
     rows = finding.rows()
@@ -292,12 +301,22 @@ def _finding_html(finding: Finding) -> str:
     if finding.verdict == "broken":
         expected, got, _ = _one_row(finding.expected, finding.got)
         given |= {"expected": expected, "got": got, "correct": finding.correct}
-    parts = "".join(
-        f'<span class="part"><b>{x}</b> {_value_html(given.get(x), given, text)}</span>'
-        for x, text in rows.items()
-    )
+    parts = {x: _part_html(x, given, text) for x, text in rows.items()}
+    seen = "".join(parts.pop(x) for x in RESULTS if x in parts)
     notes = f'<p class="notes">{notes} <code>{name}</code></p>'
-    return f'{head}{reason}<div class="parts">{parts}</div>{notes}'
+    given_html = "".join(parts.values())
+    groups = "".join(
+        f'<div class="parts{kind}" style="{PARTS}">{group}</div>' * bool(group)
+        for kind, group in ((" seen", seen), ("", given_html))
+    )
+    return f"{head}{reason}{groups}{notes}"
+
+
+def _part_html(name: str, given: dict[str, Any], text: str) -> str:
+    letter, _, low = name.partition("_")
+    shown = f"{letter}<sub>{low}</sub>" if low else name
+    value = _value_html(given.get(name), given, text)
+    return f'<div class="part {name}" style="{PART}"><b>{shown}</b>{value}</div>'
 
 
 def _value_html(x: Any, given: dict[str, Any], text: str) -> str:
@@ -312,14 +331,16 @@ def _value_html(x: Any, given: dict[str, Any], text: str) -> str:
         "".join(map(_cell_html, *pair_of_rows))
         for pair_of_rows in zip(np.atleast_2d(x), np.atleast_2d(other), strict=True)
     )
-    return f'<table class="matrix"><tr>{"</tr><tr>".join(rows)}</tr></table>'
+    cells = "</tr><tr>".join(rows)
+    return f'<table class="matrix" style="{MATRIX}"><tr>{cells}</tr></table>'
 
 
 def _cell_html(x: Any, other: Any) -> str:
     text = _number(x)
-    kind = "differs" if text != _number(other) else "zero" if not x else ""
-    look = f' class="{kind}"' * bool(kind)
-    return f"<td{look}>{text.replace('-', '−').replace('inf', '∞')}</td>"
+    shown = text.replace("-", "−").replace("inf", "∞")
+    if text != _number(other):
+        return f'<td class="differs"><b>{shown}</b></td>'
+    return f'<td class="zero">{shown}</td>' if not x else f"<td>{shown}</td>"
 
 
 def _list_html(lines: list[str]) -> str:

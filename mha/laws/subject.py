@@ -102,7 +102,7 @@ class Subject:
         self.accepts: set[str] = _accepted(f, self.name)
         kinds = (MARKS[x] for x in MARKS if x in self.accepts)
         self.kind = next(kinds, "attend")
-        self.sizes = sizes or getattr(f, "sizes", None) or _sizes_of(f)
+        self.sizes = sizes or _sizes_of(f)
         self.head = 0  # which head of a layer answers about attention
         self.reference = self
         self.known: dict[Any, Any] = {}  # what it answered before, as a reference
@@ -196,7 +196,8 @@ class Subject:
             raise (Unable if able else NotAsked)(f"it takes no {', '.join(missing)}")
         names = ("Q", "K", "V") if self.kind == "attend" else ("X", *FOUR)
         self.last = dict(zip(names, given, strict=False)) | options
-        self.tried["tokens"].add(max(x.shape[-2] for x in given[:2] if np.ndim(x) > 1))
+        own = given[:2] if self.kind == "attend" else (given[0], options.get("X_k"))
+        self.tried["tokens"].add(max(x.shape[-2] for x in own if x is not None))
         self.tried["batches"].add(given[0].shape[0] if given[0].ndim > 2 else 1)
         if not self.borrows:
             given, options = _copies(given), _copies(options)
@@ -290,9 +291,9 @@ class Subject:
 
 
 def _sizes_of(f: Any) -> Sizes:
-    """Return the sizes of a function; a member of the zoo may need fewer key heads."""
-    kv = getattr(f, "says", {}).get("n_kv_heads")
-    return Sizes(8, 4, kv) if kv else Sizes()
+    """Return its own widths; a member of the zoo may say how many key heads show it."""
+    n_kv = getattr(f, "says", {}).get("n_kv_heads")
+    return getattr(f, "sizes", Sizes(8, 4, n_kv) if n_kv else Sizes())
 
 
 def _accepted(f: Any, name: str) -> set[str]:

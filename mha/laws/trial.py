@@ -160,11 +160,15 @@ def _numbers_differ(findings: list[Finding]) -> bool:
 
 
 def _tried(subject: Subject) -> str:
-    tokens, batches = (sorted(subject.tried[x]) for x in ("tokens", "batches"))
-    if not tokens:
+    if not subject.tried["tokens"]:
         return ""
-    spans = (f"{x[0]} to {x[-1]}" if x[1:] else f"{x[0]}" for x in (tokens, batches))
-    return "{} tokens, batches of {}".format(*spans)
+    tokens, batches = (_span(subject.tried[x]) for x in ("tokens", "batches"))
+    return f"{tokens} tokens; batches of {batches}"
+
+
+def _span(counts: set[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least} to {most}" if least < most else f"{least}"
 
 
 # What no law says -------------------------------------------------------------------
@@ -340,7 +344,8 @@ def kill_matrix(
 ) -> KillMatrix:  # fmt: skip
     """Put every member of `mha.zoo.ALL`, or these functions, to all laws, or to some.
 
-    Encoders are asked in both orders of their norms.
+    Encoders are asked in both orders of their norms; `check` asks them in one, that of
+    the reference.
 
     Examples
     --------
