@@ -12,7 +12,7 @@ words of the glossary, and links that are checked.
     <a id="fig-mask"></a> **Figure 4.2.** A caption.     the caption of the cell above
     [Vaswani et al. (2017)](https://arxiv.org/...)       a citation
     [heads](glossary.md#term-head)                       a word of the glossary
-    [`mha.softmax`](../mha/softmax.py)                   a link into the API
+    [`mha.softmax`](../mha/weighting.py)                 a link into the API
     [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
     [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold, "Show the hint"

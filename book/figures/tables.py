@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from chapters import chapter_of
 from figures.charts import INK, WIDTH, house_style
 from figures.maps import heatmaps
-from figures.picture import COLOURS, Picture
+from figures.picture import COLOURS, Picture, finished
 from figures.scene import Scene, picture
 from figures.ten import NAMES, RIGHT
 from mha import laws
@@ -70,7 +70,7 @@ def marks(
         ax.set_yticks(range(len(rows)), rows)
         look = {"loc": "outside lower center", "ncols": len(kinds)}
         figure.legend(handles, kinds, **look)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def exceptions(table: Mapping[str, Mapping[str, str]], *, alt: str) -> Picture:
