@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._checks import Array, as_float, as_integer, fit, fit_mask, rounded
+from mha._checks import Array, as_float, as_integer, cast, fit, fit_mask, rounded
 
 # A product, its softmax and the next product run fastest while the scores between them
 # stay in the cache next to the processor; half a MiB fits into that of most machines.
@@ -61,7 +61,8 @@ def chunked_attention(
         scale = 1 / math.sqrt(max(Q.shape[-1], 1))
     leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
     if mask is not None:  # which has no say in the dtype
-        mask = np.broadcast_to(rounded(Q.dtype, mask), (*leading, n_q, n_k))
+        mask = mask if mask.dtype == bool else cast(Q.dtype, mask)
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     block = min(block_size, n_q) * min(block_size, n_k)
     most = max(1, CACHE_BYTES // (Q.itemsize * max(block, 1)))
     buffer = np.empty(block * min(most, math.prod(leading)), Q.dtype)

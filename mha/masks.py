@@ -9,7 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._checks import Array, as_axis, as_integer, as_lengths, fit, fit_mask, rounded
+from mha._checks import (
+    Array,
+    as_axis,
+    as_integer,
+    as_lengths,
+    cast,
+    fit,
+    fit_mask,
+    rounded,
+)  # fmt: skip
 from mha.weighting import softmax
 
 
@@ -109,7 +118,7 @@ def masked_softmax(
     if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:
-        mask = rounded(S.dtype, mask)  # a mask has no say in the dtype
+        mask = cast(S.dtype, mask)  # a mask has no say in the dtype
         # A hidden score may be NaN, so it is replaced: NaN + (-inf) would stay NaN.
         S = np.where(mask == -np.inf, -np.inf, S) + mask
     return rounded(dtype, softmax(S, axis))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from exercises import Exercise, Law, chapter, each, member, section, slips_of_the_zoo
+from exercises.engine import Unfit
 from mha import softmax
-from mha.check import Unfit
 from mha.masks import causal_mask, masked_softmax, padding_mask
 
 causal_row = Exercise(

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from exercises import Exercise, Law, each, judged, number, random_arrays, section
+from exercises.engine import Unfit, same
 from mha import softmax
 from mha.attention import scaled_dot_product_attention
-from mha.check import Unfit, same
 from mha.similarity import dot_product_scores
 
 variance_left = Exercise(

@@ -3,8 +3,8 @@
 import numpy as np
 
 from exercises import Exercise, number, section
+from exercises.engine import Unfit
 from mha import softmax
-from mha.check import Unfit
 
 _BY_HAND = section("why_heads", "By hand")
 

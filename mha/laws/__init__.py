@@ -1,4 +1,3 @@
-# ruff: noqa: F403, F405 - each module says in its __all__ what is public
 """What must be true of any attention: laws that a wrong version breaks.
 
 Wrong attention trains to 100 %, so a loss curve proves nothing. A law is a short
@@ -8,29 +7,57 @@ executable statement, true of correct attention and false of some wrong one.
 >>> bool(laws.check(scaled_dot_product_attention))
 True
 
+What is asked is a plain function, and one rule says what it must keep: it is compared
+with a *reference*, a correct function of the same signature, plain attention if nothing
+is said. A law is asked on an input where the reference keeps it, and there the subject
+must give the reference's numbers. So a layer that attends in another way on purpose is
+checked against a reference that does the same, written with `mha.designs`:
+
+>>> from mha import designs
+>>> def causal(Q, K, V, mask=None):
+...     mask = designs.both(mask, designs.causal(Q, K))
+...     return scaled_dot_product_attention(Q, K, V, mask)
+>>> laws.check(designs.in_heads(causal), reference=causal).holds
+True
+
 A report shows the smallest failing example of each broken law, and says which laws were
 not asked and why. In a test of your own `assert_lawful` does it in one line, and from a
-shell ``python -m mha.laws my_package.layers:my_layer``.
-
-What `check` cannot know is said in a word of `Conventions`, and `Adapter` makes
-checkable what `check` does not know. What a layer changes on purpose is declared as a
-design, such as ``design=[rotary(500000), window(4096)]``, and then the laws compare
-with correct attention of this design.
+shell ``python -m mha.laws my_file.py:my_attention``.
 """
 
-from typing import Any
+from mha.laws.judge import Failure, Law, WrongReference, differs, law, skip_if
+from mha.laws.report import Finding, Report
+from mha.laws.subject import NotAsked, Sizes
+from mha.laws.tensors import each, encoder, module, padding, steps, torch
+from mha.laws.trial import (
+    ALL,
+    ATTENTION,
+    CALLS,
+    ENCODER,
+    KillMatrix,
+    Unlawful,
+    assert_lawful,
+    check,
+    kill_matrix,
+    parametrize,
+)  # fmt: skip
 
-from mha.laws.adapter import *
-from mha.laws.designs import *
-from mha.laws.judge import *
-from mha.laws.report import *
-from mha.laws.stack import *
-from mha.laws.trial import *
-from mha.laws.words import *
+__all__ = [
+    "ALL", "ATTENTION", "CALLS", "ENCODER", "Failure", "Finding", "KillMatrix", "Law",
+    "NotAsked", "Report", "Sizes", "Unlawful", "WrongReference", "assert_lawful",
+    "check", "differs", "each", "encoder", "kill_matrix", "law", "module", "padding",
+    "parametrize", "skip_if", "steps", "torch",
+]  # fmt: skip
 
-# Each law stands in its module, and goes by its own name here.
-globals().update({law.slug: law for law in (*ALL, *ENCODER, *DESIGN)})
+_BY_NAME = {law.name: law for law in ALL}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Law:
+    """Return the law of this name."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     raise AttributeError(f"no law is called {name!r}; mha.laws.ALL lists them")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_BY_NAME]

@@ -1,39 +1,89 @@
-"""What a law is, and how the smallest input that breaks it is found."""
+"""What a law is, and how the smallest input that breaks it is found.
 
-import contextlib
-import functools
+A law is a function. Its first argument is the question that it asks, `attend`,
+`tokens`, `layer` or `encode`, and the others are inputs, drawn by their names. It
+returns None or True where it holds, else False or what `differs` returns.
+
+One rule says which laws a subject must keep: **a law is asked on an input where the
+reference keeps it, and on that input the subject must give the reference's numbers.**
+"""
+
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha import zoo
-from mha.laws.adapter import as_functions, as_subject, told
-from mha.laws.designs import attends
-from mha.laws.report import ANSWER, Finding, Raised
-from mha.laws.stack import as_settings
-from mha.laws.subject import Broke, Subject, quiet
-from mha.laws.words import Conventions, NotApplicable, near
+import mha
+from mha.laws.report import Finding
+from mha.laws.subject import (
+    Asked,
+    Broke,
+    NotAsked,
+    Sizes,
+    Subject,
+    Unable,
+    draw_layers,
+    draw_matrices,
+)  # fmt: skip
+from mha.laws.tensors import ready
 
-__all__ = ["Failure", "Law", "law"]
+__all__ = ["Failure", "Law", "WrongReference", "differs", "law", "skip_if"]
 
-# A wrong version is off by hundredths or more, float32 by less than a millionth.
-TOLERANCE = 1e-5
 CLEAR = 0.01  # what shrinking leaves must be seen in three printed decimals
-ROWS = 12  # more are not printed
-# What was compared, by where: asked of correct attention, it is what is expected.
-COMPARED: dict[str, Any] = {}
-SHRINKS = 2000  # so many times an example is made smaller
-OUT_OF_REACH = {
-    ("layer", "attention"): "it has no weight matrices",
-    ("layer", "encoder"): "norms stand around its attention: check that alone",
-    ("encoder", "attention"): "it is no encoder",
-    ("encoder", "layer"): "it is no encoder",
-}
+SHRINKS = 600  # so many times an example is made smaller
+QUESTIONS = "attend", "tokens", "layer", "encode"
+CORRECT = {
+    "attend": mha.scaled_dot_product_attention, "layer": mha.multi_head_attention,
+    "encode": mha.encoder, "encoder_layer": mha.encoder_layer,
+}  # fmt: skip
 Case = dict[str, Any]
+
+
+class WrongReference(ValueError):
+    """The reference raised an error, or returned no array of the right shape."""
+
+
+class Failure(NamedTuple):
+    """What a law wanted to see, what it saw, and what it compared."""
+
+    expected: Any
+    got: Any
+    where: str = ""
+
+
+def near(expected: Any, got: Any, within: float = 1e-5) -> bool:
+    """Return whether two arrays are equal up to rounding."""
+    return bool(np.allclose(got, expected, rtol=within, atol=within))
+
+
+def differs(
+    expected: Any, got: Any, where: str = "", within: float = 1e-5
+) -> Failure | None:
+    """Return a `Failure` where the two are not equal up to rounding, else None."""
+    expected, got = np.asarray(expected), np.asarray(got)
+    if expected.shape != got.shape:
+        return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
+    if np.isnan(expected).any():  # what was expected came from the subject itself
+        return Failure("numbers", "NaN", where)
+    return None if near(expected, got, within) else Failure(expected, got, where)
+
+
+def skip_if(condition: Any, why: str) -> None:
+    """Do not ask the law on this input."""
+    if condition:
+        raise NotAsked(why)
+
+
+def weights_of(attend: Any, Q: Any, K: Any, mask: Any = None, **options: Any) -> Any:
+    """Return the weights: with unit vectors as values they are the output."""
+    return attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask, **options)
+
+
+# Inputs -----------------------------------------------------------------------------
 
 
 class Size(NamedTuple):
@@ -45,267 +95,281 @@ class Size(NamedTuple):
     integers: bool = True
 
 
-SIZES = (Size(1, 2, 2), Size(2, 3, 2), Size(3, 5, 2), Size(5, 7, 3, False))
+# Square ones of even width are for what has positions.
+SIZES = (
+    Size(1, 2, 2), Size(2, 3, 2), Size(3, 3, 4), Size(3, 5, 2), Size(5, 7, 3, False),
+    Size(7, 7, 4, False),
+)  # fmt: skip
 
 
-def fitted(size: Size, subject: Any) -> Size:
-    return size._replace(n_q=size.n_k, d=4) if subject.ordered else size
-
-
-def numbers(rng: np.random.Generator, *shape: int, integers: bool = True) -> np.ndarray:
+def numbers(rng: Any, *shape: int, integers: bool = True) -> np.ndarray:
     """Return small integers, which are easy to read, or normal numbers."""
     drawn = rng.integers(-2, 3, shape) if integers else rng.standard_normal(shape)
     return drawn.astype(float)
 
 
-def rows(rng: np.random.Generator, n: int, size: Size, *leading: int) -> np.ndarray:
-    return numbers(rng, *leading, n, size.d, integers=size.integers)
-
-
-def qkv(rng: np.random.Generator, size: Size, *leading: int) -> Case:
-    counts = zip("QKV", (size.n_q, size.n_k, size.n_k), strict=True)
-    return {name: rows(rng, n, size, *leading) for name, n in counts}
-
-
-def open_mask(rng: np.random.Generator, n_q: int, n_k: int) -> np.ndarray:
+def open_mask(rng: Any, n_q: int, n_k: int) -> np.ndarray:
     """Return a mask that leaves every query something visible and something hidden."""
     mask, i = rng.random((n_q, n_k)) < 0.5, np.arange(n_q)
     mask[i, i % n_k], mask[i, (i + 1) % n_k] = True, False
     return mask
 
 
-# What an argument of a law means, by its name.
-ARGUMENTS: dict[str, Callable[[np.random.Generator, Size], Any]] = {
-    "Q": lambda rng, size: rows(rng, size.n_q, size),
-    **dict.fromkeys("KVX", lambda rng, size: rows(rng, size.n_k, size)),
-    "v": lambda rng, size: 1.0 + rng.integers(1, 5, size.d),
-    "mask": lambda rng, size: open_mask(rng, size.n_q, size.n_k),
-    "order": lambda rng, size: np.roll(np.arange(size.n_k), rng.integers(1, size.n_k)),
-    "shift": lambda rng, size: rng.integers(1, 4, size.d).astype(float),
-    **dict.fromkeys(("seed", "turn"), lambda rng, size: int(rng.integers(1000))),
+# What an input of a law means, by its name: draw(rng, size, subject).
+DRAWN: dict[str, Callable[..., Any]] = {
+    "Q": lambda rng, z, s: numbers(rng, z.n_q, z.d, integers=z.integers),
+    "K": lambda rng, z, s: numbers(rng, z.n_k, z.d, integers=z.integers),
+    "V": lambda rng, z, s: numbers(rng, z.n_k, z.d, integers=z.integers),
+    "X": lambda rng, z, s: numbers(rng, z.n_k, s.width(z.d), integers=z.integers),
+    "v": lambda rng, z, s: 1.0 + rng.integers(1, 5, z.d),
+    "mask": lambda rng, z, s: open_mask(rng, z.n_q, z.n_k),
+    "order": lambda rng, z, s: np.roll(np.arange(z.n_k), rng.integers(1, z.n_k)),
+    "shift": lambda rng, z, s: rng.integers(1, 4, z.d).astype(float),
+    "seed": lambda rng, z, s: int(rng.integers(1000)),
+    "weights": lambda rng, z, s: draw_matrices(rng, s.sizes, z.integers),
+    "layers": lambda rng, z, s: draw_layers(rng, s.sizes),
 }
 
 
-def by_name(judge: Callable[..., Any], sizes: Any, values: Case, also: Case) -> Any:
-    """Return cases that draw the arguments of a law by their names, `also` at the end.
-
-    A `mask` that may be left out is so first. Lists in `values` are tried one by one,
-    functions there draw. What has no other argument than a seed is drawn once.
-    """
-    meant = ARGUMENTS | {x: draw for x, draw in values.items() if callable(draw)}
-    listed = {x: some for x, some in values.items() if not callable(some)}
-    names = inspect.signature(judge).parameters
-    drawn = [x for x in names if x in meant and x not in {*listed, "mask"}]
-    sizes = sizes if {*names} & {*meant} - {"seed"} else sizes[:1]
-    masked = [False, True] if "mask" in names else [False]
-    if masked[1:] and names["mask"].default is inspect.Parameter.empty:
-        masked = [True]
-
-    def cases(rng: np.random.Generator, subject: Any) -> Iterator[Case]:
-        for size, *chosen, hides in itertools.product(sizes, *listed.values(), masked):
-            size = fitted(size, subject)
-            case = {x: meant[x](rng, size) for x in drawn}
-            case |= dict(zip(listed, chosen, strict=True))
-            yield case | ({"mask": meant["mask"](rng, size)} if hides else {})
-        yield from [also] if also else []
-
-    return cases
-
-
-class Failure(NamedTuple):
-    """What a law wanted to see, what it saw, and where (a mode of PyTorch, a name)."""
-
-    expected: Any
-    got: Any
-    where: str = ""
-
-    def in_few_rows(self) -> "Failure":
-        """Return the row that is off most, where there are too many to read."""
-        expected, got, where = self
-        if np.ndim(got) < 2 or got[..., 0].size <= ROWS or expected.shape != got.shape:
-            return self
-        i = np.unravel_index(abs(expected - got).max(-1).argmax(), got.shape[:-1])
-        return Failure(expected[i], got[i], f"{where}, query {i[-1] + 1}")
-
-
-class ByDesign(NotApplicable):
-    """Correct attention of its design fails, too."""
-
-
-class Unanswered(NotApplicable):
-    """Its answers differ on an input for which its design has none."""
-
-
-Breach = tuple[Subject, Case, Failure]  # what failed, on which inputs, and how
-PATIENCE = 5  # so often a law is asked again that its design breaks
-
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Law:
     """State something that is true of correct attention and false of some wrong one.
 
-    Parameters
+    Attributes
     ----------
-    slug, name, equation, reason : str
-        Name of the law in `mha.laws`, the law as a sentence and a formula, and why.
-    cases : callable
-        ``cases(rng)`` yields dicts of inputs, the smallest first; with a second
-        argument it gets the subject, whose `sizes` it may take.
-    judge : callable
-        ``judge(subject, **case)`` returns True or None where the law holds, else False
-        or a `Failure`. The subject answers ``attend(Q, K, V, mask)`` in NumPy, a
-        layer ``layer(X, weights, n_heads, mask)``, too, and an encoder
-        ``encode(X, layers, mask)``.
-    level, of : str
-        What it needs: "attention" alone, weight matrices of a "layer", or an "encoder";
-        and the one design, such as "rotary", of which it is asked.
-    sees_all, orderless, places, correct : bool
-        Whether it needs tokens that may attend to all others, or in any order, or
-        scores of its own; whether a report expects what correct attention gives, as
-        both answers may be wrong.
+    statement : function
+        Returns None or True where the law holds, else False or a `Failure`.
+    sentence, equation, reason : str
+        What it says, the same as a formula, and why it is so.
+    cases : function, optional
+        ``cases(rng, subject)`` yields inputs by name, the smallest first; by default
+        they are drawn by the names of the arguments in several `sizes`, with each of
+        the `listed` values, and those of `also` come last.
+    alone : bool
+        Every function must keep it, so that the reference is not asked.
+    compares : bool
+        Whether the numbers must be those of the reference on its inputs, too.
+    borrows : bool
+        Whether the subject gets the arrays of the law, and no copies.
+    rank : int
+        Broken laws of low rank are told first.
 
     Examples
     --------
-    >>> from mha import scaled_dot_product_attention
-    >>> one_key = Law(
-    ...     "one_key", "one key takes all",
-    ...     cases=lambda rng: [dict(zip("QKV", rng.random((3, 1, 2))))],
-    ...     judge=lambda subject, Q, K, V: np.allclose(subject.attend(Q, K, V), V))
-    >>> one_key.check(scaled_dot_product_attention).holds
-    True
+    >>> @law("one key takes all the weight")
+    ... def one_key(attend, Q, K, V):
+    ...     return differs(V[:1].repeat(len(Q), 0), attend(Q, K[:1], V[:1]))
+    >>> one_key.check(mha.scaled_dot_product_attention)
+    ✓ one key takes all the weight
     """
 
-    slug: str
-    name: str
-    cases: Callable[..., Iterable[Case]]
-    judge: Callable[..., object]
+    statement: Callable[..., Any]
+    sentence: str
     equation: str = ""
     reason: str = ""
-    level: str = "attention"
-    sees_all: bool = False
-    orderless: bool = False
-    places: bool = False
-    correct: bool = False
-    of: str = ""
+    cases: Callable[..., Any] | None = None
+    sizes: tuple[Size, ...] = SIZES
+    listed: dict[str, Any] = field(default_factory=dict)
+    also: tuple[Case, ...] = ()
+    alone: bool = False
+    compares: bool = True
+    borrows: bool = False
+    rank: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its name in `mha.laws`."""
+        return self.statement.__name__
+
+    @property
+    def asks(self) -> str:
+        """The question that it asks, the name of its first argument."""
+        return next(iter(inspect.signature(self.statement).parameters))
+
+    def __call__(self, ask: Any, *inputs: Any, **named: Any) -> Any:
+        """Return what the statement says of a plain function on these inputs."""
+        return self.statement(ask, *inputs, **named)
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]
-        return "\n    ".join([self.name, *filter(None, parts)])
+        return "\n    ".join([self.sentence, *filter(None, parts)])
 
-    def check(self, subject: Any, seed: int = 0) -> Finding:
-        """Return what was found when `subject` was put to the test.
+    def check(
+        self, subject: Any, reference: Any = None, *, seed: int = 0, **sized: Any
+    ) -> Finding:
+        """Return what was found: it holds, the smallest example, or why not asked.
 
-        Subject, seed and errors are those of `mha.laws.check`.
+        The arguments are those of `mha.laws.check`.
         """
-        subject = as_subject(subject)
-        finding = Finding(self, True, subject=subject.name, seed=seed)
-        with subject.borrowed():
-            try:
-                found = self.search(subject, seed)
-            except ByDesign:
-                return replace(finding, holds=False, declared=True)
-            except NotApplicable as why:
-                return replace(finding, holds=None, why=str(why))
-            if found is None:
-                return finding
-            variant, case, failure = self.shrink(*found)
-            failure = self.with_correct(variant, case, failure).in_few_rows()
-            variant.log.clear()
-            self.ask(variant, case)
-            everywhere = all(self.fails(x, case) for x in subject.variants())
-        given = variant.log.pop("given", {}).items()
-        arrays = (f"{x} {y.shape}" for x, y in given if isinstance(y, np.ndarray))
-        return replace(
-            finding, holds=False, example=case, expected=failure.expected,
-            where=f"{failure.where}\n{'' if everywhere else variant.mode}".strip(),
-            got=failure.got, setup="\n".join(variant.log.values()),
-            shapes=", ".join(arrays), breach=found,
-        )  # fmt: skip
+        return self.found(*paired(subject, reference, **sized), seed)
 
-    def drawn(self, subject: Subject, seed: int = 0) -> Iterator[Case]:
-        fitted = len(inspect.signature(self.cases).parameters) == 2
-        yield from self.cases(np.random.default_rng(seed), *[subject][:fitted])
+    def breaks(self, subject: Any, reference: Any = None, seed: int = 0) -> bool:
+        """Return whether the subject breaks this law."""
+        return self.search(*paired(subject, reference), seed)[0] is not None
 
-    def search(self, subject: Subject, seed: int = 0) -> Breach | None:
-        """Return the first case that fails, with its variant, or None if all pass.
+    def drawn(self, subject: Subject, seed: int) -> Iterator[Case]:
+        """Yield the inputs, the smallest first."""
+        rng = np.random.default_rng(seed)
+        if self.cases:
+            yield from self.cases(rng, subject)
+            return
+        inputs = list(inspect.signature(self.statement).parameters.values())[1:]
+        names = [
+            x.name for x in inputs if x.name in DRAWN and x.name not in self.listed
+        ]
+        optional = [x.name for x in inputs if x.default is None]
+        shown = [True, False] if "mask" in optional else [False]
+        sizes = self.sizes if {*names} - {"seed"} else self.sizes[:1]
+        for size, *chosen, bare in itertools.product(
+            sizes, *self.listed.values(), shown
+        ):
+            drawn = [x for x in names if x != "mask" or not bare]
+            case = {x: DRAWN[x](rng, size, subject) for x in drawn}
+            if {"X", "mask"} <= case.keys():
+                case["mask"] = open_mask(rng, size.n_k, size.n_k)
+            yield case | dict(zip(self.listed, chosen, strict=True))
+        yield from self.also
 
-        Raises `NotApplicable`, with the reason, if no case can be asked.
+    def ask(self, subject: Subject, case: Case) -> Any:
+        """Return None where it holds, else a `Failure`, or a `NotAsked`."""
+        subject.borrows = self.borrows
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = self.statement(Asked(subject, self.asks), **case)
+        except NotAsked as why:
+            return why
+        except Broke as error:
+            return Failure("an array", error)
+        if isinstance(verdict, Failure):
+            return verdict
+        holds = verdict is None or bool(verdict)
+        return None if holds else Failure("that the law holds", "that it does not")
+
+    def judged(
+        self, subject: Subject, reference: Subject, case: Case, key: Any = None
+    ) -> tuple[Any, Any]:
+        """Return the verdict on one input, and (given, expected, got) or None.
+
+        The second says where its numbers are not those of the reference. `key` is known
+        for an input that the reference may have been asked before.
         """
-        seen: list[Any] = []  # what was answered, and None where it passed
-        for i, case in enumerate(self.drawn(subject, seed)):
-            for variant in subject.variants(few=i > 1):
-                answer = self.ask(variant, case)
-                if isinstance(answer, Failure) and subject.designs:
-                    answer = self._unless_by_design(variant, case, answer)
-                if isinstance(answer, Failure):
-                    return variant, case, answer
-                seen.append(answer)
-            if sum(isinstance(x, ByDesign) for x in seen) > PATIENCE:
-                break
-        for kind in (ByDesign, Unanswered):
-            if found := [x for x in seen if isinstance(x, kind)]:
-                raise found[0]
-        if None not in seen:
-            raise (seen or [NotApplicable("it was asked nothing")])[0]
+        with subject.recorded() as ours:
+            verdict = self.ask(subject, case)
+        # What the subject refuses, the reference need not know.
+        if self.alone or isinstance(verdict, NotAsked):
+            return verdict, None
+        due, theirs = self._due(reference, case, key)
+        if isinstance(due, NotAsked) and not isinstance(due, Unable):
+            return due, None
+        other = self._others(theirs, ours, subject) if self.compares else None
+        if isinstance(due, Failure):
+            verdict = NotAsked("the reference does not keep it")
+        return verdict, other
+
+    def _due(self, reference: Subject, case: Case, key: Any) -> tuple[Any, Any]:
+        """Return how the reference keeps the law, and its answers, which are kept."""
+        if key is not None and key in reference.known:
+            return reference.known[key]
+        with reference.recorded() as theirs:
+            due = self.ask(reference, case)
+        if isinstance(due, Failure) and isinstance(due.got, Broke):
+            # An error must not silence a law: only a refusal is an answer.
+            raise WrongReference(
+                f"the reference {reference.name} raised {due.got}, asked by "
+                f"laws.{self.name}; raise NotImplementedError where it has no answer"
+            ) from due.got
+        if key is not None:
+            reference.known[key] = due, theirs
+        return due, theirs
+
+    def _others(self, theirs: Any, ours: Any, subject: Subject) -> Any:
+        for (given, expected), (_, got) in zip(theirs, ours, strict=False):
+            if expected.shape == got.shape:
+                # What is due where nothing is seen, empty_rows_give_zero says.
+                got = np.where(expected.any(-1, keepdims=True), got, 0)
+            if shown := differs(expected, got, "", subject.tolerance):
+                return given, *shown[:2]
         return None
 
-    def _unless_by_design(self, subject, case, failure):
-        if self.of == "step":  # no design excuses a cache
-            return failure
-        theirs = self.ask(right(subject), case)
-        if not isinstance(theirs, Failure):
-            return theirs or failure
-        if theirs.expected is ANSWER:
-            why = f"its design has no answer: {theirs.got}"
-            # What differs from itself, where nothing is due, does not hold.
-            return NotApplicable(why) if failure.expected is ANSWER else Unanswered(why)
-        moving = next((design for design in subject.designs if design.moves), None)
-        if self.places and moving:
-            return NotApplicable(f"{moving!r} gives it other scores")
-        return ByDesign()
+    def search(
+        self, subject: Subject, reference: Subject, seed: int = 0
+    ) -> tuple[Any, list[Any], Any]:
+        """Return the first (case, failure) or None, all verdicts, and other numbers."""
+        verdicts: list[Any] = []
+        other = None
+        for i, case in enumerate(self.drawn(subject, seed)):
+            subject.head = reference.head = i % subject.sizes.n_heads
+            key = self.name, seed, i
+            verdict, differing = self.judged(subject, reference, case, key)
+            other = other or differing
+            if isinstance(verdict, Failure):
+                return (case, verdict), verdicts, other
+            verdicts.append(verdict)
+        return None, verdicts, other
 
-    def breaks(self, subject: Subject) -> bool:
-        with contextlib.suppress(NotApplicable):
-            return self.search(subject) is not None
-        return False
+    def found(self, subject: Subject, reference: Subject, seed: int) -> Finding:
+        """Return what was found, and the numbers that are not the reference's."""
+        breach, verdicts, other = self.search(subject, reference, seed)
+        facts: Any = {"reason": self.reason, "seed": seed, "rank": self.rank}
+        if breach:
+            facts |= self._example(subject, reference, *breach)
+        elif None not in verdicts:
+            facts["why"] = str(verdicts[0] if verdicts else "it was asked nothing")
+            facts["verdict"] = "not asked"
+        return Finding(
+            self.name, self.sentence, **{"verdict": "holds", "other": other} | facts
+        )
 
-    def with_correct(self, subject, case, failure):
-        if not self.correct:
-            return failure
-        COMPARED.clear()
-        passes = self.ask(right(subject), case) is None
-        correct = COMPARED.get(failure.where) if passes else None
-        if correct is None or np.shape(correct) != np.shape(failure.expected):
-            return failure
-        if shown := differs(correct, failure.got, failure.where):
-            return shown
-        other = f"{failure.where}\nthe answer to compare with; the other is correct"
-        return differs(correct, failure.expected, other.strip()) or failure
+    def _example(
+        self, subject: Subject, reference: Subject, case: Case, failure: Failure
+    ) -> Case:
+        """Return the facts of a finding: the smallest input that still breaks it."""
+        breach = {"head": subject.head, **case}
+        raised = isinstance(failure.got, Broke)
+        if not isinstance(failure.got, str | Broke):
+            case, failure = self.shrink(subject, reference, case, failure)
+        with subject.recorded() as ours, reference.recorded() as theirs:
+            self.ask(subject, case)
+            shapes = ", ".join(
+                f"{x} {y.shape}" for x, y in subject.last.items() if hasattr(y, "shape")
+            )
+            if not self.alone:
+                self.ask(reference, case)
+        pairs = zip(theirs, ours, strict=False)
+        answers = (due for (_, due), (_, Y) in pairs if np.array_equal(Y, failure.got))
+        correct: Any = next(answers, None)
+        # It is worth saying where both answers of the subject are wrong.
+        if raised or correct is None or not differs(failure.expected, correct):
+            correct = None
+        return {
+            "verdict": "raised" if raised else "broken", "example": case,
+            "expected": failure.expected, "where": failure.where, "correct": correct,
+            "got": str(failure.got) if raised else failure.got, "breach": breach,
+            "asked": subject.way if self.asks == "attend" else "", "shapes": shapes,
+        }  # fmt: skip
 
-    def shrink(self, subject: Subject, case: Case, failure: Failure) -> Breach:
+    def shrink(
+        self, subject: Subject, reference: Subject, case: Case, failure: Failure
+    ) -> tuple[Case, Failure]:
         """Set to 0 what the failure does not need: sequences, rows, then entries.
 
         Halves are tried first, so that a wide matrix takes few calls. What is left is
-        of the same kind, visible, and passed by correct attention.
+        visible, and the reference keeps the law on it.
         """
-        try:
-            correct = right(subject)
-        except Broke:
-            return subject, case, failure
-        tries = SHRINKS if subject.own is None else SHRINKS // 5
+        tries = SHRINKS
 
         def empty(name: str, places: list[Any]) -> None:
             """Set all of these to 0, or else those of each half."""
             nonlocal case, failure, tries
-            if not places or tries == 0:
+            if not places or tries <= 0:
                 return
             tries -= 1
             smaller = case | {name: case[name].copy()}
             for place in places:
                 smaller[name][place] = 0
-            shown: Any = self.ask(subject, smaller)
-            visible = isinstance(shown, Failure) and _is_visible(shown, failure)
-            if visible and not self.fails(correct, smaller):
+            shown, _ = self.judged(subject, reference, smaller)
+            if isinstance(shown, Failure) and _is_visible(shown, failure):
                 case, failure = smaller, shown
             elif half := len(places) // 2:
                 empty(name, places[:half])
@@ -318,122 +382,61 @@ class Law:
                 filled = case[name].any(tuple(range(-axes, 0)))
                 for front in np.ndindex(filled.shape[:-1]):
                     empty(name, [(*front, i) for i in np.flatnonzero(filled[front])])
-        return subject, case, failure
+        return case, failure
 
-    def fails(self, subject: Subject, case: Case) -> bool:
-        return isinstance(self.ask(subject, case), Failure)
 
-    def ask(self, subject: Any, case: Case) -> Failure | NotApplicable | None:
-        """Return how `subject` fails, why it cannot be asked, or None if it passes."""
-        subject = as_subject(subject)
-        try:
-            self._expect_askable(subject, case)
-            with quiet():
-                verdict = self.judge(subject, **case)
-        except NotApplicable as why:
-            return why
-        except Broke as error:
-            if isinstance(error.__cause__, NotImplementedError):
-                return NotApplicable(f"it is not made for this: {error}")
-            text = Raised(error.text) if error.__cause__ else error.text
-            return Failure(ANSWER, text, error.where)
-        if isinstance(verdict, Failure):
-            return None if subject.said.forgives(*verdict[:2]) else verdict
-        fine = verdict is None or verdict
-        return None if fine else Failure("the law holds", "it does not")
-
-    def _expect_askable(self, subject, case):
-        why = OUT_OF_REACH.get((self.level, subject.kind), "")
-        designs = {type(design).__name__ for design in subject.designs}
-        if self.of not in {"", "step", *designs}:
-            why = f"nobody said design=[{self.of}(…)]"
-        elif self.sees_all and subject.always_causal:
-            why = "it is always causal"
-        elif self.orderless and subject.said.positional:
-            why = "the order of its tokens counts (positional=True)"
-        elif case.get("mask") is not None and subject.mask_name is None:
-            why = why or subject.why_no_mask
-        elif case.get("is_causal") and not subject.takes_causal:
-            why = why or "it has no is_causal"
-        if why:
-            raise NotApplicable(why)
+def _is_visible(failure: Failure, before: Failure) -> bool:
+    words = [isinstance(x, str | Broke) for x in (*failure[:2], *before[:2])]
+    if any(words):
+        return str(failure) == str(before)
+    expected, got = failure[:2]
+    if np.isnan(got).any() != np.isnan(before.got).any():
+        return False
+    return np.shape(expected) != np.shape(got) or not near(expected, got, CLEAR)
 
 
 def law(
-    name: str, equation: str, reason: str, *, sizes: Any = SIZES, cases: Any = None,
-    also: Any = None, **values: Any,
-) -> Callable[[Callable[..., object]], Law]:  # fmt: skip
-    """Make the function below it the judge of a `Law`, and its name the slug.
+    sentence: str, equation: str = "", reason: str = "", **facts: Any
+) -> Callable[[Callable[..., Any]], Law]:
+    """Make the function below it a `Law`.
 
-    Without `cases` its arguments are drawn by their names, see `by_name`.
+    Facts are fields of `Law`; any other keyword lists values for one argument, which
+    are tried one by one.
     """
-    facts = {x: values.pop(x) for x in [*values] if x in Law.__dataclass_fields__}
+    fields = {x: facts.pop(x) for x in [*facts] if x in Law.__dataclass_fields__}
 
-    def made(judge: Callable[..., object]) -> Law:
-        drawn = cases or by_name(judge, sizes, values, also)
-        return Law(judge.__name__, name, drawn, judge, equation, reason, **facts)
+    def made(statement: Callable[..., Any]) -> Law:
+        found = Law(statement, sentence, equation, reason, listed=facts, **fields)
+        if found.asks not in QUESTIONS:
+            raise TypeError(
+                f"the first argument of a law must be one of {', '.join(QUESTIONS)}, "
+                f"got {found.asks!r} in {found.name}"
+            )
+        return found
 
     return made
 
 
-@functools.cache
-def _as_told(member, kind, tensors, causal, n_kv_heads):
-    part = {"attention": "attention", "encoder_layer": "layer"}.get(kind)
-    said = Conventions(causal="built in" if causal else None, n_kv_heads=n_kv_heads)
-    readings = as_functions(getattr(member, part) if part else member)
-    return told(readings[0], said).but(tensors=tensors)
-
-
-def right(subject: Any) -> Subject:
-    """Return correct attention, asked as the subject is: what laws compare with."""
-    correct = zoo.right_encoder if subject.kind == "encoder" else zoo.right
-    correct = attends(subject.designs) if subject.designs else correct
-    twin = in_place_of(subject, correct)
-    return twin.but(tensors=False, cast=None, direction=None, designs=subject.designs)
-
-
-def in_place_of(variant: Any, member: Any) -> Subject:
-    """Return the member as a subject that is asked as the variant is."""
-    kind, causal = variant.kind, variant.always_causal
-    if kind == "encoder" and not variant.many:
-        kind = "encoder_layer"
-    groups = variant.said.n_kv_heads if kind == "layer" else None
-    twin = _as_told(member, kind, variant.tensors, causal, groups)
-    twin = twin.but(own=variant.own, cast=variant.cast, direction=variant.direction)
-    twin = twin.with_settings(is_causal=True) if causal else twin
-    if variant.kind == "encoder":
-        settings = as_settings(variant.facts)
-        if kind == "encoder_layer":
-            del settings["final_norm"]
-        settings |= {x: y for x, y in variant.settings.items() if x == "training"}
-        return twin.with_settings(**settings).but(takes_bias=variant.takes_bias)
-    if variant.other_names is None:
-        twin.other_names = None
-    return twin
-
-
-def _is_visible(failure, before):
-    words = [isinstance(x, str) for x in (*failure[:2], *before[:2])]
-    if any(words):
-        return all(words) and failure == before
-    expected, got = failure[:2]
-    if np.isnan(got).any() != np.isnan(before.got).any():
-        return False
-    alike = np.shape(expected) == np.shape(got)
-    return not (alike and np.allclose(got, expected, atol=CLEAR, rtol=CLEAR))
-
-
-def differs(expected, got, where="", within=TOLERANCE) -> Failure | None:
-    """Return a `Failure` where the two are not equal up to rounding, else None."""
-    expected, got = np.asarray(expected), np.asarray(got)
-    COMPARED[where] = got
-    if expected.shape != got.shape:
-        return Failure(f"shape {expected.shape}", f"shape {got.shape}", where)
-    if np.isnan(expected).any():
-        # What was expected came from the subject itself.
-        return Failure("numbers", "NaN", where)
-    return None if near(expected, got, within) else Failure(expected, got, where)
-
-
-def weights_of(subject: Subject, Q: Any, K: Any, mask: Any = None) -> Any:
-    return subject.attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask)
+def paired(
+    subject: Any, reference: Any = None, *, sizes: Sizes | None = None,
+    tolerance: float | None = None,
+) -> tuple[Subject, Subject]:  # fmt: skip
+    """Return a subject and what it is compared with, asked in the same way."""
+    if isinstance(subject, Subject):
+        return subject, subject.reference
+    f = ready(subject)
+    subject = Subject(f)
+    subject.sizes = sizes or subject.sizes
+    subject.tolerance = tolerance or subject.tolerance
+    if reference is None:
+        reference = getattr(f, "reference", None)
+    if reference is None:
+        reference = CORRECT[subject.kind]
+        if subject.sizes.n_heads != subject.sizes.n_kv_heads:
+            reference = mha.scaled_dot_product_attention
+    theirs = subject.as_reference(ready(reference))
+    # What one of them cannot be asked, neither is asked.
+    apart = {"X_k", "X_v"} - (subject.accepts & theirs.accepts)
+    subject.accepts, theirs.accepts = subject.accepts - apart, theirs.accepts - apart
+    subject.reference = theirs.reference = theirs
+    return subject, theirs

@@ -1,128 +1,245 @@
-"""What a check found, in words."""
+"""What a check found: plain data that can be kept, compared, pickled and shown."""
 
+import html
 import re
 import textwrap
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 __all__ = ["Finding", "Report"]
 
-VERDICTS = {  # in the order of the title, with its words
+WORDS = {  # the verdicts in the order of a title, with its words
     "holds": "hold", "broken": "broken", "raised": "raised an error",
-    "declared": "broken as declared", "not asked": "not asked",
+    "not asked": "not asked",
 }  # fmt: skip
+MARKS = {"holds": "✓", "broken": "✗", "raised": "✗", "not asked": "–"}
 WIDTH, ROW, ERROR = 88, 72, 160
-STRINGS = r"'[^']*'|\"[^\"]*\""
-# So many broken laws are told in full, those first that few mistakes break, and those
-# last, behind all others, that nearly all do.
-IN_FULL, OTHERS = 2, ""
-ORDER = (
-    "head_moves_its_own_slice", "batches_and_heads_stay_apart",
-    "padding_changes_nothing", "mask_and_causal_both_hide", "future_leaves_past_alone",
-    "self_only_mask", "masked_weights_are_zero", "rows_sum_to_one",
-    "scores_keep_unit_variance", OTHERS, "dtype_is_kept", "running_means",
-    "empty_rows_give_zero", "every_length_alike", "gradients_are_slopes",
-    "equals_reference",
-)  # fmt: skip
-ANSWER = "an array"  # expected where nothing came that a law could judge
-
-
-class Raised(str):
-    """What the subject raised, in the place of what it should have returned."""
+ROWS = 12  # more are not printed
+IN_FULL = 2  # so many broken laws are told in full
 
 
 @dataclass(frozen=True)
 class Finding:
     """What one law found about one subject.
 
-    `holds` is None where the subject could not be asked, and `why` says so. `example`
-    is the smallest input found that breaks the law, `expected` what is due on it, `got`
-    what came, and `where` what was compared, in which mode. `setup` is how a layer
-    answered about attention, and `breach` what failed first: the subject in its mode,
-    the inputs and the failure.
+    `verdict` is "holds", "broken", "raised" (an error) or "not asked", and `why` says
+    why not. `example` is the smallest input found that breaks the law, `expected` what
+    the law wants there, `got` what came, `where` what was compared; `correct` is the
+    answer of the reference, where the other two are answers of the subject. `asked`
+    says how a layer was asked about attention. `breach` is the input that failed first,
+    and `other` an input, as (given, expected, got), on which the numbers are not the
+    reference's. Of broken laws, those of low `rank` are told first.
     """
 
-    law: Any
-    holds: bool | None
+    law: str
+    sentence: str
+    verdict: str
+    reason: str = ""
+    why: str = ""
     example: dict[str, Any] = field(default_factory=dict)
     expected: Any = None
     got: Any = None
-    why: str = ""
     where: str = ""
-    setup: str = ""
+    correct: Any = None
+    asked: str = ""
     shapes: str = ""
-    subject: str = ""
     seed: int = 0
-    declared: bool = False
-    breach: Any = ()
-
-    def __bool__(self) -> bool:
-        return self.holds is True
+    breach: dict[str, Any] | None = field(default=None, repr=False)
+    other: Any = field(default=None, repr=False)
+    rank: int = 0
 
     @property
-    def verdict(self) -> str:
-        """One of "holds", "broken", "raised", "declared" and "not asked"."""
-        if self.holds is None:
-            return "not asked"
-        if isinstance(self.got, Raised):
-            return "raised"
-        if self.declared and not self.holds:
-            return "declared"
-        return "holds" if self.holds != self.declared else "broken"
+    def holds(self) -> bool:
+        """Whether the law was asked, and holds."""
+        return self.verdict == "holds"
 
-    def __repr__(self) -> str:
-        mark = {"holds": "✓", "declared": "~", "not asked": "–"}.get(self.verdict, "✗")
-        head = f"{mark} {self.law.name}"
-        if self.holds is None:
-            return f"{head}: not asked, {self.why}"
-        if self.holds:
-            return f"{head}: declared broken, but it holds" * self.declared or head
-        return _block(head, self.shown())
+    @property
+    def broken(self) -> bool:
+        """Whether the law is broken, or raised an error."""
+        return self.verdict in ("broken", "raised")
 
-    def shown(self) -> dict[str, str]:
-        """Return the failing example, what was expected, and what came, in words."""
-        shown = {"law": f"laws.{self.law.slug}", **self.example}
-        if isinstance(self.got, Raised):
-            error = textwrap.shorten(self.got, ERROR, placeholder=" …")
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def rows(self) -> dict[str, str]:
+        """Return what is shown of a broken law, in words."""
+        shown = {"law": f"laws.{self.law}", **self.example}
+        if self.verdict == "raised":
+            error = textwrap.shorten(str(self.got), ERROR, placeholder=" …")
             shown["raised"] = textwrap.fill(error, ROW)
-        elif self.holds is False:
-            shown |= {"expected": self.expected, "got": self.got}
-            arrays = isinstance(self.got, np.ndarray)
-            if arrays and _text(self.got) == _text(self.expected):
-                most = np.abs(self.expected - self.got).max()
-                shown["off by"] = f"at most {most:.2g}"
-        shown |= {"where": self.where, "layer": self.setup}
-        shown["shapes"] = _wrapped(self.shapes, ROW, r" (?=[\d(])")
+        else:
+            expected, got, where = _one_row(self.expected, self.got)
+            shown |= {"expected": expected, "got": got}
+            if isinstance(got, np.ndarray) and _text(expected) == _text(got):
+                shown["off by"] = f"at most {np.abs(expected - got).max():.2g}"
+            shown["correct"] = "" if self.correct is None else self.correct
+            shown["where"] = ", ".join(filter(None, [self.where, where]))
+        shown |= {"layer": self.asked, "shapes": _wrapped(self.shapes, ROW)}
         shown["seed"] = self.example.get("seed", self.seed)
-        shown["because"] = self.law.reason
+        shown["because"] = self.reason
         return {name: text for name, x in shown.items() if (text := _text(x))}
 
+    def __repr__(self) -> str:
+        head = f"{MARKS[self.verdict]} {self.sentence}"
+        if self.broken:
+            return _block(head, self.rows())
+        return f"{head}: not asked, {self.why}" if self.why else head
 
-def _block(head, shown):
-    column = max(map(len, shown)) + 6
+    def _repr_html_(self) -> str:
+        return f'<div class="report">{_finding_html(self)}</div>'
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of a check, one for each law, in the order of the laws.
+
+    `notes` are what no law says: an argument that was never used, or a design that has
+    the numbers of the subject. `alike` is the member of `mha.zoo` that gives the same
+    wrong numbers, if there is one, and `wrong` its sentence. `tried` are the lengths
+    and batches that the subject was given.
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    alike: str = ""
+    wrong: str = ""
+    tried: str = ""
+
+    @property
+    def broken(self) -> list[Finding]:
+        """The findings of broken laws, those that say most first."""
+        return sorted((x for x in self.findings if x.broken), key=lambda x: x.rank)
+
+    @property
+    def held(self) -> list[str]:
+        """The names of the laws that hold."""
+        return [x.law for x in self.findings if x.holds]
+
+    @property
+    def unasked(self) -> dict[str, list[str]]:
+        """The names of the laws that were not asked, by reason."""
+        reasons: dict[str, list[str]] = {}
+        for x in self.findings:
+            if x.why:
+                reasons.setdefault(x.why, []).append(x.law)
+        return reasons
+
+    @property
+    def holds(self) -> bool:
+        """Whether no law is broken, and at least one could be asked."""
+        return not self.broken and any(self.findings)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    @property
+    def title(self) -> str:
+        """Name and counts."""
+        verdicts = [x.verdict for x in self.findings]
+        counts = (f"{n} {WORDS[x]}" for x in WORDS if (n := verdicts.count(x)))
+        return f"{self.subject}: {', '.join(counts) or 'no law was asked'}"
+
+    def told(self) -> list[str]:
+        """Return what is wrong, part by part: broken laws, and what is like them."""
+        blocks = _blocks(self.broken)
+        rest = (f"✗ {some[0].sentence}: {_names(some)}" for some, _ in blocks[IN_FULL:])
+        parts = [block for _, block in blocks[:IN_FULL]] + ["\n".join(rest)]
+        if self.alike:
+            parts += [f"behaves like zoo.{self.alike}\n    {self.wrong}"]
+        parts += ["! " + textwrap.fill(x, WIDTH - 2) for x in self.notes]
+        return [x for x in parts if x]
+
+    def __repr__(self) -> str:
+        parts = [self.title, *self.told()]
+        if self.unasked:
+            rows = ((_listed([x], 4), _listed(y, 8)) for x, y in self.unasked.items())
+            parts.append("\n".join(["– not asked", *(x for row in rows for x in row)]))
+        if self.held:
+            parts.append(f"✓ held\n{_listed(self.held, 4)}")
+        if self.tried:
+            parts.append(f"tried\n{_listed([self.tried], 4)}")
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        full = [some[0] for some, _ in _blocks(self.broken)[:IN_FULL]]
+        lines = [f"{x.sentence}: {x.law}" for x in self.broken if x not in full]
+        if self.alike:
+            lines += [f"behaves like zoo.{self.alike}: {self.wrong}"]
+        why = [f"{x}: {', '.join(y)}" for x, y in self.unasked.items()]
+        folded = {"Laws that were not asked, and why": why}
+        folded["Laws that held"] = [", ".join(self.held)] if self.held else []
+        folds = (
+            f"<details><summary>{name}</summary>{_list_html(some)}</details>"
+            for name, some in folded.items()
+            if some
+        )
+        title = f'<p class="subject"><b>{html.escape(self.title)}</b></p>'
+        told = "".join(map(_finding_html, full)) + _list_html([*lines, *self.notes])
+        return f'<div class="report">{title}{told}{"".join(folds)}</div>'
+
+
+# Text -------------------------------------------------------------------------------
+
+
+def _blocks(broken: list[Finding]) -> list[tuple[list[Finding], str]]:
+    """Return one block of text for each law, and one for laws met by the same error."""
+    met: dict[Any, list[Finding]] = {}
+    for x in broken:
+        # One mistake raises the same error about arrays of many sizes.
+        error = re.sub(r"\d+", "n", str(x.got)) if x.verdict == "raised" else x.law
+        met.setdefault(error, []).append(x)
+    return [(some, _block_of(some)) for some in met.values()]
+
+
+def _block_of(some: list[Finding]) -> str:
+    first = some[0]
+    if len(some) == 1:
+        return repr(first)
+    rows = first.rows() | {"law": textwrap.fill(_names(some), ROW)}
+    rows.pop("because", "")
+    return _block(f"✗ it raised an error, met by {len(some)} laws", rows)
+
+
+def _block(head: str, rows: dict[str, str]) -> str:
+    column = max(map(len, rows)) + 6
     lines = [head]
-    for name, text in shown.items():
+    for name, text in rows.items():
         text = textwrap.indent(text, " " * column)
         lines.append(f"    {name}".ljust(column) + text[column:])
     return "\n".join(lines)
 
 
-def _listed(names, by=0):
+def _names(some: list[Finding]) -> str:
+    return ", ".join(x.law for x in some)
+
+
+def _listed(names: list[str], by: int) -> str:
     return textwrap.indent(_wrapped(", ".join(names), WIDTH - by), " " * by)
 
 
-def _wrapped(text, width, whole="$"):
-    """Return the text in lines, none of which ends within what `whole` matches."""
-    kept = re.sub(whole, lambda found: found[0].replace(" ", "\xa0"), text)
-    rule = {"break_long_words": False, "break_on_hyphens": False}
+def _wrapped(text: str, width: int) -> str:
+    # A name and its shape, such as Q (2, 3), stay in one line.
+    kept = re.sub(r" (?=[\d(])", "\xa0", text)
+    rule: Any = {"break_long_words": False, "break_on_hyphens": False}
     return textwrap.fill(kept, width, **rule).replace("\xa0", " ")
 
 
-def _text(value):
+def _one_row(expected: Any, got: Any) -> tuple[Any, Any, str]:
+    """Return the row that is off most, where there are too many to read."""
+    few = np.ndim(got) < 2 or got[..., 0].size <= ROWS
+    if few or np.shape(expected) != got.shape:
+        return expected, got, ""
+    off = np.nan_to_num(abs(expected - got), nan=np.inf).max(-1)
+    i = np.unravel_index(off.argmax(), off.shape)
+    return expected[i], got[i], f"row {', '.join(str(n + 1) for n in i)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"{len(value)} drawn at random" if len(value) > 1 else "drawn at random"
     if not isinstance(value, np.ndarray):
         return str(value)
     if value.ndim > 2 and value.size <= 200:
@@ -143,7 +260,7 @@ def _text(value):
     return f"zeros of shape {value.shape}" + ", but " * bool(kept) + ", ".join(kept)
 
 
-def _number(x):
+def _number(x: Any) -> str:
     if isinstance(x, np.bool_) or not np.isfinite(x):
         return str(x)
     rounded = round(float(x), 3)
@@ -152,187 +269,80 @@ def _number(x):
     return f"{rounded + 0.0:.3f}".rstrip("0").rstrip(".")
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """What all laws found about one subject: `findings` has one entry for each law.
+# HTML -------------------------------------------------------------------------------
 
-    `tried` is what it was given, {"lengths": …, "batches": …, …}, and `unread`
-    are arguments that look like a mask and were never handed anything. `code` stands
-    for the subject in code to paste, beside what was said.
-    """
-
-    subject: str
-    findings: tuple[Finding, ...]
-    search: Callable[[], Any] = lambda: None
-    advise: Callable[[], list[str]] = lambda: []
-    seed: int = 0
-    because: str = ""
-    tried: dict[str, Any] = field(default_factory=dict)
-    unread: Sequence[str] = ()
-    code: tuple[str, list[str]] | None = None
-
-    @cached_property
-    def likeness(self) -> Any:
-        """The wrong version, in how many laws, and on how many inputs it is alike."""
-        return self.search() if self.broken else None
-
-    @property
-    def looks_like(self) -> Any:
-        """The wrong version that gives the same wrong numbers, or None."""
-        return self.likeness and self.likeness[0]
-
-    @property
-    def broken(self) -> list[Finding]:
-        """The findings of laws that do not hold, or hold though they were declared."""
-        return [f for f in self.findings if f.verdict in ("broken", "raised")]
-
-    @property
-    def unasked(self) -> dict[str, list[str]]:
-        """The laws that were not asked, by reason."""
-        reasons: dict[str, list[str]] = {}
-        for f in self.findings:
-            if f.holds is None:
-                reasons.setdefault(f.why, []).append(f.law.slug)
-        return reasons
-
-    @property
-    def holds(self) -> bool:
-        """Whether no law is broken, and at least one could be asked."""
-        return not self.broken and any(self.findings)
-
-    def __bool__(self) -> bool:
-        return self.holds
-
-    def __repr__(self) -> str:
-        return "\n\n".join(filter(None, [*self._told(), *self._rest()]))
-
-    def _told(self):
-        found = sorted(self._blocks, key=_rank)
-        rest = "\n".join(
-            f"{text.splitlines()[0]}: {', '.join(f.law.slug for f in some)}"
-            for some, text in found[IN_FULL:]
-        )
-        warnings = (textwrap.fill(_warning(x), WIDTH) for x in self.unread)
-        blocks = (block for _, block in found[:IN_FULL])
-        yield from (self.title, *warnings, *blocks, rest, self.likely, self.hinted)
-        yield self._again(found)
-
-    @property
-    def title(self) -> str:
-        """Name and counts."""
-        verdicts = [f.verdict for f in self.findings]
-        counts = [f"{n} {VERDICTS[v]}" for v in VERDICTS if (n := verdicts.count(v))]
-        return f"{self.subject}: {', '.join(counts) or 'no law was asked'}"
-
-    @property
-    def complaint(self) -> str:
-        """What `assert_lawful` says: the report, as far as something is wrong."""
-        if self.holds and not self.unread:
-            return ""
-        asked = any(f.holds is not None for f in self.findings)
-        none = "" if asked else "\n    ".join(["no law could be asked:", *self.unasked])
-        return "\n\n".join(filter(None, [*self._told(), none]))
-
-    def _slugs(self, verdict):
-        return [f.law.slug for f in self.findings if f.verdict == verdict]
-
-    @property
-    def failures(self) -> list[str]:
-        """One block for each broken law; the same error is shown once."""
-        return [block for _, block in self._blocks]
-
-    @cached_property
-    def _blocks(self):
-        met: dict[Any, list[Finding]] = {}
-        for f in self.broken:
-            place = f.where.partition("\n")[0]
-            # One mistake raises the same error about arrays of many sizes.
-            error = re.sub(r"\d+", "n", str(f.got)), place
-            met.setdefault(error if f.expected is ANSWER else f.law, []).append(f)
-        return [(some, _block_of(*some)) for some in met.values()]
-
-    @cached_property
-    def hinted(self) -> str:
-        """What to say or to change, if that explains what is broken."""
-        texts = self.advise() if self.broken else []
-        texts = [textwrap.indent(textwrap.fill(x, WIDTH - 4), "    ") for x in texts]
-        return "\n".join(["hint", *texts]) if texts else ""
-
-    def _again(self, told):
-        if not told or self.code is None:
-            return ""
-        f, (target, words) = told[0][0][0], self.code
-        case = ", ".join(f"{name!r}: {_code(x)}" for name, x in f.example.items())
-        # Who has a function, or numbers of a design, has them under some name.
-        said = "".join(", " + re.sub("(.*?)=.*[…<].*", r"\1=\1", x) for x in words)
-        lines = [f"from mha import laws{', zoo' * target.startswith('zoo.')}"]
-        if target.startswith("mha."):
-            lines.append(f"import {target.rpartition('.')[0]}")
-        call = f"laws.check({target}, ['{f.law.slug}'], seed={f.seed}{said})"
-        if len(case) < 250 and not words:
-            lines.append("import numpy as np")
-            call = f"laws.{f.law.slug}.ask({target}, {{{case}}})"
-        text = "\n".join([*lines, _wrapped(f"print({call})", WIDTH - 4, STRINGS)])
-        return "to see it again\n" + textwrap.indent(text, "    ")
-
-    @property
-    def likely(self) -> str:
-        """What it behaves like, in words, and the evidence."""
-        if self.likeness is None:
-            return ""
-        member, laws, inputs = self.likeness
-        many = f"{laws} law{'s' * (laws > 1)}"
-        same = f"the same wrong numbers in {many}, the same answers on {inputs} inputs"
-        lines = f"behaves like zoo.{member.name}", member.wrong, f"evidence: {same}"
-        return "\n    ".join(lines)
-
-    def _rest(self):
-        reason = f", because {self.because}" * bool(self.because)
-        if declared := self._slugs("declared"):
-            yield f"~ broken as declared{reason}\n{_listed(declared, 4)}"
-        if self.unasked:
-            rows = ((_listed([x], 4), _listed(y, 8)) for x, y in self.unasked.items())
-            yield "\n".join(["– not asked", *(text for row in rows for text in row)])
-        if held := self._slugs("holds"):
-            yield f"✓ held\n{_listed(held, 4)}"
-        words = {"said": "", "batches": "batches of ", "masks": "masks ", "dtypes": ""}
-        tried = [(words[x], self.tried[x]) for x in words if self.tried.get(x)]
-        parts = [word + ", ".join(map(str, x)) for word, x in tried]
-        if lengths := self.tried.get("lengths"):
-            first, last = lengths[0], lengths[-1]
-            many = f"{first} to {last}" if first < last else last
-            parts.append(f"{many} tokens")
-        yield "tried\n" + _listed(["; ".join([*parts, f"seed {self.seed}"])], 4)
+RESULTS = "expected", "got", "off by", "correct"  # above the input
+NOTES = "where", "layer", "shapes", "seed"  # below it, in small letters
+# Where there is no style sheet, as in JupyterLab, matrices stand side by side, too.
+PARTS = "display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; margin-bottom: 0.5em"
+PART = "display: flex; align-items: center; gap: 0.4em"
+MATRIX = (
+    "border: solid; border-width: 0 1.5px; border-radius: 0.4em; margin: 0; "
+    "width: auto; text-align: right"
+)
 
 
-def _block_of(first, *others):
-    if first.expected is not ANSWER:
-        return repr(first)
-    laws = [f.law.slug for f in (first, *others)]
-    raised = f"it raised {first.got.partition(':')[0]}"
-    head = raised if first.verdict == "raised" else f"it returns {first.got}"
-    shown = first.shown() | {"law": textwrap.fill(", ".join(laws), ROW)}
-    shown = {x: y for x, y in shown.items() if x not in ("expected", "got", "because")}
-    return _block(f"✗ {head}, met by {len(laws)} law{'s' * bool(others)}", shown)
-
-
-def _rank(block):
-    finding, slug = block[0][0], block[0][0].law.slug
-    # What a design says itself comes first; one token shows heads without any scores.
-    groups = slug == "groups_share_their_keys" and finding.example.get("n") == 1
-    order = ORDER.index(slug if slug in ORDER else OTHERS)
-    return finding.expected is not ANSWER, not (finding.law.of or groups), order
-
-
-def _code(x):
-    text = f"np.array({x.tolist()})" if isinstance(x, np.ndarray) else repr(x)
-    return text.replace("inf", "np.inf").replace("nan", "np.nan")
-
-
-def _warning(name):
-    words = {"bias": "mask_true='added'", "len": "mask_shape='lengths'"}
-    words = next((words[x] for x in words if x in name), "mask_true='attend' or 'hide'")
-    return (
-        f"! the argument {name} looks like a mask and was never handed one, so no law "
-        f"was asked about it: say {words}, or give a laws.Adapter without it"
+def _finding_html(finding: Finding) -> str:
+    wrong = " wrong" * finding.broken
+    mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span> '
+    sentence = html.escape(finding.sentence[:1].upper() + finding.sentence[1:])
+    head = f'<p class="name">{mark}{sentence}</p>'
+    if not finding.broken:
+        return head + f"<p>{html.escape(finding.why)}</p>" * bool(finding.why)
+    rows = finding.rows()
+    name, because = rows.pop("law"), rows.pop("because", "")
+    reason = f'<p class="because">because {html.escape(because)}</p>' * bool(because)
+    notes = " ".join(
+        f"<span><b>{x}</b> {html.escape(rows.pop(x))}</span>"
+        for x in NOTES
+        if x in rows
     )
+    given: dict[str, Any] = dict(finding.example)
+    if finding.verdict == "broken":
+        expected, got, _ = _one_row(finding.expected, finding.got)
+        given |= {"expected": expected, "got": got, "correct": finding.correct}
+    parts = {x: _part_html(x, given, text) for x, text in rows.items()}
+    seen = "".join(parts.pop(x) for x in RESULTS if x in parts)
+    notes = f'<p class="notes">{notes} <code>{name}</code></p>'
+    given_html = "".join(parts.values())
+    groups = "".join(
+        f'<div class="parts{kind}" style="{PARTS}">{group}</div>' * bool(group)
+        for kind, group in ((" seen", seen), ("", given_html))
+    )
+    return f"{head}{reason}{groups}{notes}"
+
+
+def _part_html(name: str, given: dict[str, Any], text: str) -> str:
+    letter, _, low = name.partition("_")
+    shown = f"{letter}<sub>{low}</sub>" if low else name
+    value = _value_html(given.get(name), given, text)
+    return f'<div class="part {name}" style="{PART}"><b>{shown}</b>{value}</div>'
+
+
+def _value_html(x: Any, given: dict[str, Any], text: str) -> str:
+    """Return a matrix as a table; what is expected and what came are compared."""
+    if not isinstance(x, np.ndarray) or x.ndim > 2 or x.size > 200:
+        return f"<span>{html.escape(text)}</span>"
+    pair: list[Any] = [given.get("expected"), given.get("got")]
+    other: Any = x
+    if any(x is y for y in pair) and np.shape(pair[0]) == np.shape(pair[1]):
+        other = pair[0] if x is pair[1] else pair[1]
+    rows = (
+        "".join(map(_cell_html, *pair_of_rows))
+        for pair_of_rows in zip(np.atleast_2d(x), np.atleast_2d(other), strict=True)
+    )
+    cells = "</tr><tr>".join(rows)
+    return f'<table class="matrix" style="{MATRIX}"><tr>{cells}</tr></table>'
+
+
+def _cell_html(x: Any, other: Any) -> str:
+    text = _number(x)
+    shown = text.replace("-", "−").replace("inf", "∞")
+    if text != _number(other):
+        return f'<td class="differs"><b>{shown}</b></td>'
+    return f'<td class="zero">{shown}</td>' if not x else f"<td>{shown}</td>"
+
+
+def _list_html(lines: list[str]) -> str:
+    items = "".join(f"<li>{html.escape(x)}</li>" for x in lines)
+    return f"<ul>{items}</ul>" * bool(items)

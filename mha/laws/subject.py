@@ -1,587 +1,425 @@
-"""What every subject has: what was said about it, its modes, and one way to call it.
-
-A law asks a subject to `attend(Q, K, V, mask)`, and a layer also for the output of a
-`layer(X, weights, n_heads, mask, X_k, X_v)`, in NumPy. Whether a function or a module
-of NumPy or of torch is underneath is known in this module and the next two only.
-"""
+"""What a law asks: a plain function, whose answers are checked and written down."""
 
 import contextlib
 import copy
-import functools
-import math
-import re
-import sys
-import sysconfig
-import textwrap
-import traceback
-import warnings
-from collections import defaultdict
+import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from mha.laws.words import MASK_LIKE, Conventions, NotApplicable, skip_if
+from mha import designs
 
-Array = np.ndarray
-Weights = dict[str, Array]
-Options = dict[str, Any]
+__all__ = ["Asked", "Broke", "NotAsked", "Sizes", "Subject", "Unable"]
 
-FOUR = ("W_Q", "W_K", "W_V", "W_O")
-PADDING = "key_padding_mask"
-WEIGHT_NAMES = "return_weights", "need_weights", "return_attention", "output_attentions"
-SWITCHES = frozenset(("is_causal", "training", "norm_first", *WEIGHT_NAMES))
-OTHER_NAMES = (("X_k", "X_v"), ("key", "value"), ("K", "V"), ("k", "v"))
-NOT_OWN = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<frozen")
-ROUNDING = 1e-13
-SEES_NOTHING = "it is always causal, and then a token sees nothing"
-LIBRARIES = {"site-packages", "dist-packages"}
+FOUR = "W_Q", "W_K", "W_V", "W_O"
+SIGNATURES = {
+    "attend": "attend(Q, K, V, mask=None)",
+    "layer": "layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)",
+    "encoder_layer": "encoder_layer(X, weights, n_heads, mask=None)",
+    "encode": "encode(X, layers, n_heads, mask=None)",
+}
+MARKS = {"W_Q": "layer", "layers": "encode", "weights": "encoder_layer"}
+TOLERANCE = 1e-5  # a wrong version is off by hundredths, float32 by less than this
+
+
+class NotAsked(Exception):
+    """Raise it where a subject or a reference has no answer to some input."""
+
+
+class Unable(NotAsked):
+    """It cannot be asked for gradients, weights, a cache or train mode."""
 
 
 class Broke(Exception):
-    """The subject raised, or returned no array; `where` is the file and line."""
-
-    def __init__(self, text: str, where: str = "") -> None:
-        super().__init__(textwrap.shorten(text, 160, placeholder=" …"))
-        self.text, self.where = text, where
+    """The subject raised an error, or returned what no law can judge."""
 
 
-class WrongShape(Broke):
-    """It returned an array of a shape that no law can use."""
+@dataclass(frozen=True)
+class Sizes:
+    """Widths of a layer. A module has its own, `fixed`; a function takes any."""
 
-
-def line_of(error: BaseException) -> str:
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if not frame.filename.startswith(NOT_OWN) and not LIBRARIES & {*path.parts}:
-            return f"{path.name}:{frame.lineno}"
-    return ""
-
-
-def results_in(result: Any) -> list[Any]:
-    several = isinstance(result, tuple | list) and bool(result)
-    return [*result] if several and not isinstance(result[0], list) else [result]
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def as_numbers(x: Any) -> Array | None:
-    """Return arrays, tensors and nested lists as an array, and None for all else."""
-    if hasattr(x, "detach"):
-        x = x.detach().cpu()
-        x = x.float() if str(x.dtype) == "torch.bfloat16" else x
-    try:
-        x = np.asarray(x)
-    except (ValueError, RuntimeError, TypeError):
-        return None
-    # What JAX has and NumPy has not, such as bfloat16, is of kind V.
-    x = x.astype(np.float32) if x.dtype.kind == "V" else x
-    return x if x.dtype.kind in "fiub" else None
-
-
-def expect_shape(Y: Array, shape: tuple[int, ...]) -> None:
-    if Y.shape != shape:
-        raise WrongShape(f"an output of shape {Y.shape}, where {shape} is due")
-
-
-def each_array(x: Any, change: Callable[[Array], Any], seen: dict[int, Any]) -> Any:
-    """Return `x` with every array in it changed, and the same array only once."""
-    if isinstance(x, np.ndarray):
-        if id(x) not in seen:
-            seen[id(x)] = change(x)
-        return seen[id(x)]
-    if isinstance(x, dict):
-        return {name: each_array(part, change, seen) for name, part in x.items()}
-    if isinstance(x, list):
-        return [each_array(part, change, seen) for part in x]
-    return x
-
-
-class Called(NamedTuple):
-    target: Any
-    name: str
-    accepts: frozenset[str] = frozenset()
-    needs: frozenset[str] = frozenset()  # what has no default value
-
-
-class Sizes(NamedTuple):
-    """How large a layer is; `hidden` and `depth` are those of an encoder."""
-
-    width: int = 6
-    heads: int = 2
-    groups: int = 2
-    hidden: int = 7
-    depth: int = 1
+    d_model: int = 4
+    n_heads: int = 2
+    n_kv_heads: int = 2
+    depth: int = 2
+    d_ff: int = 5
+    fixed: bool = False
 
     @property
     def d_k(self) -> int:
-        return self.width // self.heads
+        """Width of a head."""
+        return self.d_model // self.n_heads
+
+
+Weights = dict[str, np.ndarray]
+
+
+def draw_matrices(rng: Any, sizes: Sizes, integers: bool = True) -> Weights:
+    """Draw W_Q … W_O; wide ones give numbers of the same size as narrow ones."""
+    d, kv = sizes.d_model, sizes.n_kv_heads * sizes.d_k
+    shapes = zip(FOUR, ((d, d), (d, kv), (d, kv), (d, d)), strict=True)
+    draw: Any = partial(rng.integers, -2, 3) if integers else rng.standard_normal
+    smaller = 2 * np.sqrt(max(d, 6) / 6)
+    return {name: (draw(size=shape) / smaller).round(2) for name, shape in shapes}
+
+
+def draw_layers(rng: Any, sizes: Sizes, depth: int | None = None) -> list[Weights]:
+    """Draw the weights of an encoder. No gain is 1 and no bias is 0."""
+    d, f = sizes.d_model, sizes.d_ff
+    shapes = {"W_1": (d, f), "W_2": (f, d), "b_1": (f,)}
+    shapes |= {f"b_{x}": (d,) for x in "QKVO2"}
+    shapes |= {"bias_1": (d,), "bias_2": (d,)}
+
+    def one() -> Weights:
+        drawn = {
+            name: rng.normal(size=shape).round(2) for name, shape in shapes.items()
+        }
+        gains = {f"gain_{i}": rng.uniform(0.5, 2, d).round(2) for i in (1, 2)}
+        return draw_matrices(rng, sizes, False) | drawn | gains
+
+    return [one() for _ in range(sizes.depth if depth is None else depth)]
 
 
 class Subject:
-    """What is checked, behind one pair of methods."""
+    """A function of one of the `SIGNATURES`, on NumPy arrays, as the laws ask it."""
 
-    kind = "attention"
-    tried = "Q, K, V of shape (2, 2)"
-    said = Conventions()
-    tensors = False  # a function of torch: tensors go in, and an array comes out
-    takes_bias: bool | set[str] = False  # of a module, the names
-    other_names: Any = None  # what a layer calls the other tokens it may attend to
-    own: Sizes | None = None  # the sizes that a module has; a function takes any
-    # What every law must hold with: the name of a switch, and its positions.
-    switch: tuple[str, tuple[bool, ...]] | None = None
-    direction: Any = None  # backwards goes the sum of Y times this, if anything
-    borrows = False  # whether arguments are handed on without being copied
-    cast: str | None = None  # the dtype in which floats are handed over
-    spreads = False  # an adapter: masks of one row are spread over all queries
-    source: Any = None  # the target, what was said, and a factory
-    step: Any = None  # the same, asked one token at a time through its cache
-    splits = False  # whether padding goes through an argument of its own
-    # attend(Q, K, V, mask=None, *, is_causal=False, heads=1); layers answer `layer`
-    # with numbers too, and encoders `encode`.
-    attend: Callable[..., Array]
+    def __init__(
+        self, f: Callable[..., Any], sizes: Sizes | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> None:  # fmt: skip
+        if not callable(f):
+            raise TypeError(
+                f"a subject must be a function, got {type(f).__name__}; write "
+                f"def {SIGNATURES['attend']}"
+            )
+        self.f, self.tolerance = f, tolerance
+        self.name, self.accepts = name_of(f), accepted(f)
+        kinds = (MARKS[x] for x in MARKS if x in self.accepts)
+        self.kind = next(kinds, "attend")
+        self.sizes = sizes or _sizes_of(f)
+        self.head = 0  # which head of a layer answers about attention
+        self.reference = self
+        self.known: dict[Any, Any] = {}  # what it answered before, as a reference
+        self.borrows = False  # whether it gets the arrays of a law, and no copies
+        self.calls: list[Any] | None = None
+        self.tried: dict[str, set[Any]] = {"tokens": set(), "batches": set()}
+        self.last: dict[str, Any] = {}
 
-    def __init__(self, called: Called, lead: int = 0) -> None:
-        self.target, self.name, self.accepts, self.needs = called
-        self.lead = lead  # how many axes it wants in front of the tokens
-        self.settings: Options = {}  # what is handed over in every call
-        # What one call gave: weights, and slopes, those of its arguments first.
-        self.weights: Array | None = None
-        self.slopes: list[Any] = []
-        # How it was asked, and what was tried; all twins share both.
-        self.log: dict[str, Any] = {}
-        self.trace: dict[str, set[Any]] = defaultdict(set)
+    def as_reference(self, f: Callable[..., Any]) -> "Subject":
+        """Return `f`, which is correct, as it is asked in the place of this one."""
+        kind = Subject(f).kind
+        if (kind, self.kind) == ("attend", "layer"):
+            f = designs.in_heads(f)
+        elif kind != self.kind:
+            raise TypeError(
+                f"{self.name} is called {SIGNATURES[self.kind]}, and its reference "
+                f"{SIGNATURES[kind]}; they must have the same signature"
+            )
+        return Subject(f, self.sizes, self.tolerance)
+
+    def width(self, d: int) -> int:
+        """Return how wide a token must be."""
+        return d if self.kind == "attend" else self.sizes.d_model
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[list[Any]]:
+        """Yield a list to which calls by a law are added, as (given, answer)."""
+        self.calls = []
+        try:
+            yield self.calls
+        finally:
+            self.calls = None
+
+    # What a law may ask ---------------------------------------------------------------
+
+    def attend(self, Q: Any, K: Any, V: Any, mask: Any = None, **options: Any) -> Any:
+        """Ask about attention; a layer answers with one of its heads."""
+        if self.kind == "attend":
+            lead = np.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
+            shape = (*lead, Q.shape[-2], V.shape[-1])
+            return self._call(shape, Q, K, V, mask=mask, **options)
+        if self.kind != "layer":
+            raise NotAsked("norms stand around its attention: check that alone")
+        if max(map(np.ndim, (Q, K, V))) > 2:
+            raise NotAsked("it makes its heads itself")
+        return self._in_a_head(Q, K, V, mask, **options)
+
+    def layer(
+        self, X: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, n_heads: int,
+        mask: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Ask a layer; options may be X_k, biases, is_causal."""
+        if self.kind != "layer":
+            why = "it has no weight matrices", "norms stand around its matrices"
+            raise NotAsked(why[self.kind != "attend"])
+        shape, four = (*X.shape[:-1], W_O.shape[1]), (W_Q, W_K, W_V, W_O)
+        return self._call(shape, X, *four, n_heads, mask=mask, **options)
+
+    def encode(self, X: Any, layers: Any, mask: Any = None, **options: Any) -> Any:
+        """Ask an encoder, or a layer of one, which is given the first weights."""
+        if self.kind not in ("encode", "encoder_layer"):
+            raise NotAsked("it is no encoder")
+        weights = layers if self.kind == "encode" else layers[0]
+        return self._call(X.shape, X, weights, self.sizes.n_heads, mask=mask, **options)
+
+    def tokens(self, X: Any, mask: Any = None, **options: Any) -> Any:
+        """Let tokens attend to each other; the weights are the same in every call."""
+        if self.kind == "attend":
+            if np.ndim(mask) == 4:  # a mask for each head
+                shape = (len(X), mask.shape[1], *X.shape[1:])
+                X = np.broadcast_to(X[:, None], shape).copy()
+            return self.attend(X, X, X, mask, **options)
+        rng = np.random.default_rng(5)
+        if self.kind == "layer":
+            W = _cast(draw_matrices(rng, self.sizes, False), X.dtype)
+            n_heads = self.sizes.n_heads
+            return self.layer(X, **W, n_heads=n_heads, mask=mask, **options)
+        layers = _cast(draw_layers(rng, self.sizes), X.dtype)
+        return self.encode(X, layers, mask, **options)
+
+    # How it is called -----------------------------------------------------------------
+
+    def _call(self, shape: tuple[int, ...], *given: Any, **options: Any) -> Any:
+        """Call the function on copies; its answer must be an array of this shape."""
+        options = {x: y for x, y in options.items() if y is not None}
+        options = {x: y for x, y in options.items() if x != "is_causal" or y}
+        if "parts" not in self.accepts:  # without a cache, parts are all at once
+            options.pop("parts", None)
+        if missing := options.keys() - self.accepts:
+            able = missing <= {"return_weights", "training"}
+            raise (Unable if able else NotAsked)(f"it takes no {', '.join(missing)}")
+        names = ("Q", "K", "V") if self.kind == "attend" else ("X", *FOUR)
+        self.last = dict(zip(names, given, strict=False)) | options
+        own = given[:2] if self.kind == "attend" else (given[0], options.get("X_k"))
+        self.tried["tokens"].add(max(x.shape[-2] for x in own if x is not None))
+        self.tried["batches"].add(given[0].shape[0] if given[0].ndim > 2 else 1)
+        if not self.borrows:
+            given, options = _copies(given), _copies(options)
+        return self._answer(partial(self.f, *given, **options), shape, options)
+
+    def _answer(self, run: Any, shape: tuple[int, ...], options: Any) -> Any:
+        try:
+            Y = run()
+        except (NotAsked, NotImplementedError) as why:
+            raise NotAsked(str(why)) from why
+        except Exception as error:
+            text = str(error).partition("\n")[0]
+            raise Broke(f"{type(error).__name__}: {text}") from error
+        if "return_weights" in options:
+            if not (isinstance(Y, tuple) and len(Y) == 2):
+                raise Broke(f"returns {type(Y).__name__}, where (Y, A) is due")
+            return Y
+        if not isinstance(Y, np.ndarray):
+            kind = type(Y).__name__
+            hint = ": hand it over as laws.torch(f)" if kind == "Tensor" else ""
+            raise Broke(f"returns {kind}, where a NumPy array is due{hint}")
+        if Y.shape != shape:
+            raise Broke(f"returns shape {Y.shape}, where {shape} is due")
+        return Y
+
+    def _in_a_head(self, Q: Any, K: Any, V: Any, mask: Any, **options: Any) -> Any:
+        """Ask a layer about attention: all heads get Q, K and V, and one answers.
+
+        A token holds its query, key and value side by side, and each matrix picks one.
+        The columns of V that do not fit beside them are asked for in further calls.
+        """
+        (n_q, d), (n_k, d_v), z = Q.shape, V.shape, self.sizes
+        cross = "X_k" in self.accepts and (
+            n_q != n_k or (z.fixed and 3 * d > z.d_model)
+        )
+        if n_q > n_k and not cross:
+            raise NotAsked("it knows self-attention only")
+        if n_q < n_k and not cross and options.get("is_causal"):
+            raise NotAsked("it knows self-attention only")
+        D, h, kv = z.d_model, z.n_heads, z.n_kv_heads
+        if not z.fixed:  # heads of width d, and as many as a token needs for all three
+            h, kv = (n * -(-3 // z.n_heads) for n in (h, kv))
+            D = h * d
+        d_k, most = D // h, min(D // h, D - 2 * d)
+        if d > d_k or most < 1:
+            raise NotAsked(f"its heads have {d_k} columns, and its tokens {D}")
+        if not cross and np.ndim(mask) == 2 and 1 < len(mask) < n_k:
+            mask = np.concatenate([mask, np.ones((n_k - n_q, n_k), mask.dtype)])
+        parts, A = [], None
+        for columns in np.split(V, range(most, d_v, most), axis=1):
+            tokens = self._side_by_side(Q, K, columns, D, cross)
+            W = self._picking(d, columns.shape[1], (D, h, kv), Q.dtype)
+            more = options | ({"X_k": tokens[1]} if cross else {})
+            Y = self.layer(tokens[0], n_heads=h, mask=mask, **W, **more)
+            Y, A = Y if isinstance(Y, tuple) else (Y, None)
+            parts.append(Y[:n_q, : columns.shape[1]])
+        whole = np.concatenate(parts, 1)
+        return whole if A is None else (whole, A[self.head][:n_q])
+
+    def _side_by_side(self, Q: Any, K: Any, V: Any, D: int, cross: bool) -> Any:
+        """Return tokens that hold Q in their first columns, then K, then V."""
+        (n_q, d), n_k = Q.shape, len(K)
+        X, X_k = (
+            np.zeros((n_q if cross else n_k, D), Q.dtype),
+            np.zeros((n_k, D), Q.dtype),
+        )
+        X[:n_q, :d] = Q
+        own = X_k if cross else X
+        own[:, d : 2 * d], own[:, 2 * d : 2 * d + V.shape[1]] = K, V
+        return X, X_k
+
+    def _picking(self, d: int, w: int, sizes: Any, dtype: Any) -> Weights:
+        """Return W_Q … W_O that pick Q, K and V, and the output of one head."""
+        (D, h, kv), i, j = sizes, np.arange(d), np.arange(w)
+        d_k = D // h
+        shapes = (D, D), (D, kv * d_k), (D, kv * d_k), (D, D)
+        W = {x: np.zeros(z, dtype) for x, z in zip(FOUR, shapes, strict=True)}
+        for r in range(h):
+            W["W_Q"][i, r * d_k + i] = np.sqrt(d_k / d)  # it divides by √d_k, not √d
+        for r in range(kv):
+            W["W_K"][d + i, r * d_k + i] = W["W_V"][2 * d + j, r * d_k + j] = 1
+        W["W_O"][self.head * d_k + j, j] = 1
+        return W
+
+    @property
+    def way(self) -> str:
+        """Which head of a layer answers about attention, in words."""
+        return f"head {self.head + 1}, alone" if self.kind == "layer" else ""
+
+
+def _sizes_of(f: Any) -> Sizes:
+    """Return its own widths; a member of the zoo may say how many key heads show it."""
+    n_kv = getattr(f, "says", {}).get("n_kv_heads")
+    return getattr(f, "sizes", Sizes(8, 4, n_kv) if n_kv else Sizes())
+
+
+def name_of(f: Any) -> str:
+    """Return how a report calls it."""
+    return str(getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__))
+
+
+def accepted(f: Any) -> set[str]:
+    """Return the names of its arguments, which must be those of a signature."""
+    if hasattr(f, "accepts"):
+        return set(f.accepts)
+    name, known = name_of(f), "\n    ".join(["", *SIGNATURES.values()])
+    try:
+        names = [*inspect.signature(f).parameters]
+    except ValueError as error:
+        raise TypeError(f"{name} tells no arguments; write one of{known}") from error
+    needed = ({"Q", "K", "V"}, {"X", *FOUR, "n_heads"}, {"X", "layers", "n_heads"})
+    if not any(some <= {*names} for some in (*needed, {"X", "weights", "n_heads"})):
+        raise TypeError(
+            f"{name}({', '.join(names)}) is called like none of{known}\n"
+            f"write a function that is, and call {name} in it; for a module of torch "
+            "laws.module(m, n_heads=2, q='q_proj', k='k_proj', v='v_proj', o='o_proj', "
+            "call=lambda m, X, mask=None: m(X, mask)) does"
+        )
+    return {*names}
+
+
+class Asked:
+    """What a law gets as its first argument: one question, asked of one subject."""
+
+    def __init__(self, subject: Subject, what: str) -> None:
+        self.subject, self.what = subject, what
+        self.ask = getattr(subject, what)
+
+    def __call__(self, *given: Any, **options: Any) -> Any:
+        """Ask, and write down what was given and answered."""
+        calls = self.subject.calls
+        if calls is None:
+            return self.ask(*given, **options)
+        names = inspect.signature(self.ask).parameters
+        kept = _copies(dict(zip(names, given, strict=False)) | options)
+        Y = self.ask(*given, **options)
+        calls.append((kept, (Y[0] if isinstance(Y, tuple) else Y).copy()))
+        return Y
+
+    @property
+    def kind(self) -> str:
+        """Which signature the subject has."""
+        return self.subject.kind
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes in which a law about weight matrices draws them."""
-        groups = self.said.n_kv_heads or 1
-        # Rotary positions turn pairs of columns.
-        plain = Sizes(2 * groups * (4 if self.designs else 3), 2 * groups, groups)
-        return self.own or (plain if self.said.n_kv_heads else plain._replace(groups=2))
+        """The widths of the subject."""
+        return self.subject.sizes
 
-    @functools.cached_property
-    def designs(self) -> tuple[Any, ...]:
-        bound = []
-        for x in self.said.bends:
-            if x.learned and not hasattr(self.target, "read"):
-                raise ValueError(f"{x!r} names a parameter, and it has none")
-            numbers = {key: self.target.read(name) for key, name in x.learned.items()}
-            bound.append(replace(x, **numbers) if numbers else x)
-        return tuple(bound)
+    def takes(self, name: str) -> bool:
+        """Return whether the subject has an argument of this name."""
+        return name in self.subject.accepts
 
-    @property
-    def ordered(self) -> bool:
-        return any(design.ordered for design in self.designs)
+    def need(self, name: str) -> None:
+        """Go on only if the subject has an argument of this name."""
+        if not self.takes(name):
+            raise Unable(f"it takes no {name}")
 
-    @property
-    def reads_others(self) -> bool:
-        """Whether there may be more keys than queries, or fewer."""
-        other = self.kind == "attention" or self.other_names is not None
-        return other and not self.ordered
-
-    def borrowed(self) -> contextlib.AbstractContextManager[None]:
-        return getattr(self.target, "borrowed", contextlib.nullcontext)()
-
-    @functools.cached_property
-    def needs_mask(self):
-        return any(map(MASK_LIKE.search, self.needs))
-
-    @functools.cached_property
-    def mask_name(self) -> str | None:
-        return self.said.mask_name(self.accepts)
-
-    @property
-    def unread_masks(self) -> list[str]:
-        """Arguments that look like a mask, and are never handed anything."""
-        known = {self.mask_name, self.padding_name}
-        return sorted(filter(MASK_LIKE.search, self.accepts - known))
-
-    @property
-    def padding_name(self) -> str | None:
-        """What takes padding beside the mask, where it is known what True means."""
-        beside = PADDING in self.accepts and self.mask_name not in (None, PADDING)
-        clear = beside and self.said.mask_true in ("attend", "hide")
-        return PADDING if clear and self.takes_batches else None
-
-    @property
-    def why_no_mask(self) -> str:
-        if not self.unread_masks:
-            return "it takes no mask"
-        say = "say mask_true and mask_shape, for example mask_true='hide'"
-        return f"what its {self.unread_masks[0]} means is not known: {say}"
-
-    @property
-    def always_causal(self) -> bool:
-        return self.said.causal == "built in"
-
-    @property
-    def weights_name(self) -> str | None:
-        return next((name for name in WEIGHT_NAMES if name in self.accepts), None)
-
-    @property
-    def takes_causal(self) -> bool:
-        return self.always_causal or "is_causal" in self.accepts
-
-    @functools.cached_property
-    def takes_batches(self) -> bool:
-        """Whether (b, h, n, d), or for a layer (b, n, d), is what it is made for."""
-        made_for_three = self.kind != "attention" or self.lead == 1
-        return self.takes_heads or (self.takes_batch and made_for_three)
-
-    @functools.cached_property
-    def takes_batch(self) -> bool:
-        """Whether it reads (batch, n, d); many by-hand versions read (n, d) only."""
-        return self._gives_as_many(2, 3, self.own.d_k if self.own else 4)
-
-    @functools.cached_property
-    def takes_heads(self) -> bool:
-        """Whether it reads (b, h, n, d), and answers in that shape, right or wrong."""
-        return self.kind == "attention" and self._gives_as_many(2, 3, 5, 7)
-
-    def _gives_as_many(self, *shape):
-        X = np.linspace(-1, 1, math.prod(shape)).reshape(shape)
-        twin = self.but(trace=defaultdict(set), log={})
+    def due(self, *given: Any, **options: Any) -> Any:
+        """Return what the reference answers."""
         try:
-            return twin.attend(X, X, X, heads=2).shape[:-1] == shape[:-1]
-        except (Broke, NotApplicable):
-            return False
+            return getattr(self.subject.reference, self.what)(*given, **options)
+        except Broke as error:
+            raise NotAsked(f"the reference has no answer: {error}") from error
 
-    def attend_with_weights(self, Q, K, V, mask=None):
-        asking = {self.weights_name: True} if self.weights_name else {}
-        twin = self.with_settings(**asking).but(weights=None)
-        Y, A = twin.attend(Q.copy(), K.copy(), V, mask), twin.weights
-        due = (*Q.shape[:-1], K.shape[-2])
-        if A is not None:
-            A = A[(0,) * (A.ndim - len(due))][..., : Q.shape[-2], :]
-        if A is None or A.shape != due:
-            of = f" of shape {due}" * (A is not None)
-            raise NotApplicable(f"it returns no attention weights{of}")
-        return Y, A
+    def cast(self, dtype: str) -> "Asked":
+        """Return the same question, asked in this dtype; its answers are float64."""
+        f = self.subject.f
+        if dtype == "bfloat16":
+            if not hasattr(f, "cast"):
+                raise Unable("NumPy has no bfloat16")
+            twin = self._twin(f.cast(dtype))
+        else:
+            twin = self._twin(
+                lambda *given, **options: np.asarray(
+                    f(*_cast(given, dtype), **_cast(options, dtype))
+                ).astype(float)
+            )
+        return Asked(twin, self.what)
 
-    def backwards(self, ask: Callable[[Self], Array], direction: Array) -> list[Any]:
-        skip_if(not self.tensors, "its gradients are out of reach")
-        skip_if(self.cast not in (None, "float64"), "gradients are compared in float64")
-        twin = self.but(direction=direction)
-        ask(twin)
-        return twin.slopes
+    def gradients(self, direction: Any, *given: Any, **options: Any) -> list[Any]:
+        """Return the slopes of the sum of outputs times direction, array by array."""
+        f, found = self.subject.f, []
+        if not hasattr(f, "gradients"):
+            raise Unable(
+                "NumPy has no gradients: a function of tensors has, laws.torch(f)"
+            )
 
-    def but(self, **facts: Any) -> Self:
-        twin = copy.copy(self)
-        vars(twin).update(facts)
+        def run(*given: Any, **options: Any) -> Any:
+            Y, slopes = f.gradients(direction, *given, **options)
+            found.append(slopes)
+            return Y
+
+        Asked(self._twin(run), self.what)(*given, **options)
+        return found[-1]
+
+    def whole(self) -> "Asked":
+        """Return the question that has all arguments of the subject's signature."""
+        what = "encode" if self.kind == "encoder_layer" else self.kind
+        return Asked(self.subject, what)
+
+    def head(self, r: int) -> "Asked":
+        """Return the question about attention that head r of the layer answers."""
+        twin = self._twin(self.subject.f)
+        twin.head = r
+        return Asked(twin, "attend")
+
+    def _twin(self, f: Callable[..., Any]) -> Subject:
+        twin = copy.copy(self.subject)
+        twin.f, twin.calls = f, None
         return twin
 
-    def with_settings(self, **settings: Any) -> Self:
-        return self.but(settings=self.settings | settings)
 
-    @property
-    def mode(self) -> str:
-        rest = dict(self.settings)
-        training, parts = rest.pop("training", None), []
-        if training is not None:
-            parts = ["train mode" if training else "eval mode"]
-            parts += ["no_grad"] if self.direction is None else []
-        return ", ".join(parts + [f"{name}={x}" for name, x in rest.items()])
-
-    def variants(self, few: bool = False) -> list[Self]:
-        """Return it in each mode in which every law must hold, or in eval mode only."""
-        if self.switch is None:
-            return [self]
-        name, positions = self.switch
-        positions = positions[-1:] if few and name == "training" else positions
-        return [self.with_settings(**{name: x}) for x in positions]
-
-    def all_modes(self) -> list[Self]:
-        name = self.weights_name if self.kind != "encoder" else None
-        return [
-            variant.with_settings(**more).but(direction=direction)
-            for variant in self.variants()
-            for more in ([{name: False}, {name: True}] if name else [{}])
-            # Training without gradients is no way to train.
-            for direction in (1.0, None)[: 1 + (not variant.settings.get("training"))]
-            if self.tensors or direction is None
-        ]
-
-    def scaled(self, weights: Weights, d_k: int) -> Weights:
-        if (factor := self.said.factor(d_k)) == 1:
-            return weights
-        self.log["scale"] = f"W_Q is handed over times {factor:.3g}, for the scale"
-        asking = {"W_Q", "b_Q"} & weights.keys()
-        return weights | {name: weights[name] * factor for name in asking}
-
-    def options(self, X, n_k, mask, is_causal, heads=1):
-        options = {}
-        batch, n_q = len(X) if X.ndim > 2 else 1, X.shape[-2]
-        if mask is None and self.needs_mask:
-            mask = np.ones((n_q, n_k), bool)
-        if mask is not None:
-            if self.mask_name is None:
-                raise NotApplicable(self.why_no_mask)
-            if mask.dtype == bool and self.always_causal:
-                shown = np.broadcast_to(mask, (*mask.shape[:-2], n_q, n_k))
-                left = shown & np.tri(n_q, n_k, dtype=bool)
-                skip_if((shown.any(-1) & ~left.any(-1)).any(), SEES_NOTHING)
-            options = self._masks(mask, X, (batch, heads, n_q, n_k))
-        skip_if(is_causal and not self.takes_causal, "it has no is_causal")
-        options |= {"is_causal": True} if is_causal and not self.always_causal else {}
-        self.trace["batches"].add(batch)
-        self.trace["lengths"].update((n_q, n_k))
-        return dict.fromkeys(self.needs & SWITCHES, False) | options | self.settings
-
-    def _masks(self, mask, X, sizes):
-        mask, axes = mask[:, None] if mask.ndim == 3 else mask, "b1qk"
-        if X.ndim < 4:
-            axes = {2: "qk", 3: "bqk" if self.kind == "attention" else axes}[X.ndim]
-        if mask.ndim == 4 and mask.shape[1] > 1:
-            axes = "bhqk"
-        if not self.spreads and mask.shape[-2] == 1:
-            axes = axes.replace("q", "1")
-        axes = self.said.mask_shape or axes
-        self.trace["masks"].add(axes)
-        lay_out = functools.partial(self.said.mask_of, axes=axes, dtype=X.dtype)
-        if not self.splits:
-            return {self.mask_name: lay_out(mask, sizes)}
-        # Keys that a whole sequence may not attend to are its padding.
-        shown = mask.any((1, 2))
-        rest = mask | ~shown[:, None, None]
-        padding = {PADDING: ~shown if self.said.mask_true == "hide" else shown}
-        if rest.all() and not self.needs_mask:
-            return padding
-        return padding | {self.mask_name: lay_out(rest, sizes)}
-
-    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Array:
-        try:
-            result = self.run(function, args, options)
-        except (NotApplicable, Broke):
-            raise
-        except Exception as error:
-            text = re.sub(r"\S*<locals>\.", "", f"{type(error).__name__}: {error}")
-            raise Broke(text, line_of(error)) from error
-        Y, *rest = results_in(result)
-        self.weights = as_numbers(rest[0]) if rest else None
-        if (answer := as_numbers(Y)) is None:
-            raise Broke(f"it returned {type(Y).__name__}, not an array")
-        if self.cast and self.cast == str(getattr(Y, "dtype", "")).removeprefix(
-            "torch."
-        ):
-            # It kept the dtype; a law sees the one in which it asked.
-            answer = answer.astype(args[0].dtype)
-        return answer
-
-    def run(self, function: Callable[..., Any], args: Any, options: Options) -> Any:
-        seen: dict[int, Any] = {}
-        args, options = each_array([[*args], options], self._handed_over, seen)
-        if not self.tensors:
-            return function(*args, **options)
-        torch = sys.modules["torch"]
-        with torch.set_grad_enabled(self.direction is not None):
-            result = function(*args, **options)
-            Y = results_in(result)[0]
-            if not isinstance(Y, torch.Tensor):
-                raise Broke(f"it returned {type(Y).__name__}, not a tensor")
-            if self.direction is not None:
-                if Y.requires_grad:
-                    # What the law sees stands first, and a sum needs no sympy.
-                    size = np.shape(self.direction)
-                    first = (0,) * (Y.ndim - len(size)) if size else ()
-                    part = Y[(*first, *map(slice, size))]
-                    (part * Y.new_tensor(self.direction)).sum().backward()
-                parameters = getattr(function, "parameters", ())
-                leaves = *args, *options.values(), *seen.values(), *parameters
-                asking = [x for x in leaves if getattr(x, "requires_grad", False)]
-                zeros = torch.zeros_like
-                grads = (zeros(x) if x.grad is None else x.grad for x in asking)
-                self.slopes = [*map(as_numbers, grads)]
-        return result
-
-    def _handed_over(self, x):
-        x, is_float = x if self.borrows else x.copy(), x.dtype.kind == "f"
-        cast = self.cast if is_float else None
-        if cast == "float16" and (abs(x[np.isfinite(x)]) > 65504).any():
-            raise NotApplicable("float16 does not reach so far")
-        skip_if(cast == "bfloat16" and not self.tensors, "NumPy has no bfloat16")
-        self.trace["dtypes"].update([cast or x.dtype] * is_float)
-        if not self.tensors:
-            return x.astype(cast) if cast else x
-        torch = sys.modules["torch"]
-        dtype = getattr(torch, cast) if cast else None
-        tensor = torch.from_numpy(x).to(self.said.device, dtype)
-        return tensor.requires_grad_(is_float and self.direction is not None)
+def _cast(x: Any, dtype: Any) -> Any:
+    """Return nested containers with their floating-point arrays in this dtype."""
+    if isinstance(x, np.ndarray):
+        return x.astype(dtype) if x.dtype.kind == "f" else x
+    if isinstance(x, dict):
+        return {name: _cast(y, dtype) for name, y in x.items()}
+    return type(x)(_cast(y, dtype) for y in x) if isinstance(x, list | tuple) else x
 
 
-class Attention(Subject):
-    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
-        """Attend; `heads` is for layers, which have more than one."""
-        try:
-            return self._attend_once(Q, K, V, mask, is_causal)
-        except Broke as error:
-            if isinstance(error, WrongShape) or Q.shape[-1] == V.shape[-1]:
-                raise
-        # Some, such as that of JAX, want values as wide as the keys.
-        parts = [self._attend_once(Q, K, v, mask, is_causal) for v in parts_of(V, Q)]
-        return np.concatenate(parts, -1)[..., : V.shape[-1]]
-
-    def _attend_once(self, Q, K, V, mask, is_causal):
-        given, more = (*Q.shape[:-1], V.shape[-1]), self.lead + 2 - Q.ndim
-        if (factor := self.said.factor(Q.shape[-1])) != 1:
-            self.log["scale"] = f"Q is handed over times {factor:.3g}, for the scale"
-            Q = Q * factor
-        # Behind the axes that are there already: (b, n, d) is (b, 1, n, d).
-        front = (slice(None),) * (Q.ndim - 2) + (None,) * more
-        Q, K, V = (x[front] if more > 0 else x for x in (Q, K, V))
-        if groups := self.said.n_kv_heads if more > 0 else None:
-            # All heads alike: two queries share the keys of each group.
-            Q, K, V = Q.repeat(2 * groups, 1), K.repeat(groups, 1), V.repeat(groups, 1)
-        heads = Q.shape[1] if Q.ndim == 4 else 1
-        options = self.options(Q, K.shape[-2], mask, is_causal, heads)
-        self.log["given"] = {"Q": Q, "K": K, "V": V} | options
-        Y = self.call(self.target, Q, K, V, **options)
-        expect_shape(Y, (*Q.shape[:-1], V.shape[-1]))
-        return (Y[:, :1] if groups else Y).reshape(given)
-
-
-class Layer(Subject):
-    kind = "layer"
-
-    def attend(self, Q, K, V, mask=None, *, is_causal=False, heads=1):
-        """Let every head attend to the same Q, K, V; return the heads side by side."""
-        # With identity matrices a function is its attention. A module has sizes of its
-        # own, and others know self-attention only: then the matrices hold Q, K and V.
-        same, d, d_v = Q is K is V, Q.shape[-1], V.shape[-1]
-        plain = self.own is None and not self.said.n_kv_heads
-        plain = plain and (same or self.other_names is not None)
-        ask = self._with_identities if plain else self._in_tables
-        parts = [ask(Q, K, x, mask, is_causal, heads, same) for x in parts_of(V, Q)]
-        if d == d_v:
-            return parts[0]
-        parts = [Y.reshape(*Y.shape[:-1], heads, d) for Y in parts]
-        Y = np.concatenate(parts, -1)[..., :d_v]
-        return Y.reshape(*Y.shape[:-2], heads * d_v)
-
-    def _with_identities(self, Q, K, V, mask, is_causal, heads, same):
-        self.log["attend"] = f"{heads} head{'s' * (heads > 1)}, all matrices I"
-        if heads > 1:
-            Q, K, V = (np.concatenate([x] * heads, -1) for x in (Q, K, V))
-        weights = dict.fromkeys(FOUR, np.eye(Q.shape[-1], dtype=Q.dtype))
-        others = {} if same else {"X_k": K, "X_v": V}
-        return self.layer(Q, weights, heads, mask, is_causal=is_causal, **others)
-
-    def _in_tables(self, Q, K, V, mask, is_causal, heads, same):
-        """Write Q, K and V into the matrices of all heads, and read some of them."""
-        (n_q, d), n_k, sizes = Q.shape[-2:], K.shape[-2], self._sizes_for(Q, heads)
-        skip_if(d > sizes.d_k, f"its heads have {sizes.d_k} columns")
-        skip_if(heads > sizes.heads, f"it has {sizes.heads} heads")
-        # The scale is that of a whole head.
-        times = f"{np.sqrt(sizes.d_k / d):.3g} " if d < sizes.d_k else ""
-        fits = max(Q.size, K.size) <= sizes.width * d
-        hold = "matrices hold" if fits else "tokens times its matrices are"
-        self.log["attend"] = (
-            f"its {hold} {times}Q, K and V, the same for {sizes.heads} heads of "
-            f"{sizes.d_k} columns" + ",\nand its tokens are the rows of I" * fits
-        )
-        Q = Q * np.sqrt(sizes.d_k / d).astype(Q.dtype)
-        others = {}
-        if same or self.other_names is None:
-            Q, mask = filled_up(Q, n_k, mask)
-            X, (W_Q, W_K, W_V) = factors(sizes.width, Q, K, V)
-        else:
-            X, (W_Q,) = factors(sizes.width, Q)
-            X_k, (W_K, W_V) = factors(sizes.width, K, V)
-            # Keys and values come from different tokens.
-            others = {"X_k": X_k, "X_v": X_k[..., ::-1].copy()}
-            W_V = W_V[::-1]
-        if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
-            mask = mask[:, np.arange(sizes.heads) % mask.shape[1]]
-        counts = sizes.heads, sizes.groups, sizes.groups
-        weights = {
-            name: np.concatenate([widened(W, sizes.d_k)] * count, 1)
-            for name, W, count in zip(FOUR, (W_Q, W_K, W_V), counts, strict=False)
-        }
-        shown = np.zeros((sizes.heads, sizes.d_k, sizes.width), Q.dtype)
-        for r in range(heads):
-            shown[r, :d, r * d : (r + 1) * d] = np.eye(d)
-        weights["W_O"] = shown.reshape(-1, sizes.width)
-        Y = self.layer(X, weights, sizes.heads, mask, is_causal=is_causal, **others)
-        if np.prod(X.shape[:-1]) > sizes.width:
-            # More tokens than unit vectors: what is smaller than rounding was 0.
-            Y = np.where(abs(Y) < ROUNDING, 0, Y).astype(Y.dtype)
-        return Y[..., :n_q, : heads * d]
-
-    def _sizes_for(self, Q, heads):
-        d, groups = Q.shape[-1], self.said.n_kv_heads or 3 * heads
-        count = 2 * groups if self.said.n_kv_heads else groups
-        while count < max(heads, 3):
-            count *= 2
-        return self.own or Sizes(count * d, count, groups)
-
-    @functools.cached_property
-    def other_names(self) -> Any:
-        return next((x for x in OTHER_NAMES if self.accepts >= {*x}), None)
-
-    def layer(
-        self, X, weights, n_heads, mask=None, *, X_k=None, X_v=None, is_causal=False
-    ):
-        others = [] if X_k is None else [X_k, X_k if X_v is None else X_v]
-        skip_if(others and self.other_names is None, "it knows self-attention only")
-        weights = self.scaled(weights, weights["W_Q"].shape[1] // n_heads)
-        more = (None,) * self.lead if X.ndim == 2 else ()
-        X, *others = (x[more] for x in (X, *others))
-        n_k = [X, *others][-1].shape[-2]
-        options = self.options(X, n_k, mask, is_causal, n_heads)
-        names = self.other_names or ()
-        others = others or [X, X] * bool(self.needs & {*names})
-        options |= zip(names, others, strict=False)
-        self.log["given"] = {"X": X, "W_Q": weights["W_Q"]} | options
-        Y = self.call(self.target, X, weights, n_heads, **options)
-        expect_shape(Y, (*X.shape[:-1], weights["W_O"].shape[1]))
-        return Y[(0,) * len(more)]
-
-
-def widened(x: Array, n: int) -> Array:
-    """Return it with n columns, of which the last ones are 0."""
-    wide = np.zeros((*x.shape[:-1], n), x.dtype)
-    wide[..., : x.shape[-1]] = x
-    return wide
-
-
-def parts_of(V: Array, Q: Array) -> list[Array]:
-    if (width := Q.shape[-1]) == (n := V.shape[-1]):
-        return [V]
-    wide = widened(V, n + -n % width)
-    return [wide[..., i : i + width] for i in range(0, n, width)]
-
-
-def filled_up(Q: Array, n: int, mask: Any) -> tuple[Array, Any]:
-    """Return as many queries as keys; what the last ones get is thrown away."""
-    if (more := n - Q.shape[-2]) == 0:
-        return Q, mask
-    skip_if(more < 0, "it knows self-attention only")
-    rows = [(0, 0)] * (Q.ndim - 2) + [(0, more), (0, 0)]
-    if mask is not None and mask.shape[-2] != 1:
-        below = [(0, 0)] * (mask.ndim - 2) + rows[-2:]
-        mask = np.pad(mask, below, constant_values=mask.dtype == bool)
-    return np.pad(Q, rows), mask
-
-
-def factors(width: int, *tables: Array) -> tuple[Array, list[Array]]:
-    """Return tokens X and matrices W with X W = table: unit vectors, or by an SVD."""
-    front, widths = tables[0].shape[:-1], [t.shape[-1] for t in tables]
-    flat = np.concatenate([t.reshape(-1, t.shape[-1]) for t in tables], 1)
-    n, dtype = len(flat), flat.dtype
-    if n <= width:
-        X, W = np.eye(n, width, dtype=dtype), widened(flat.T, width).T
-    else:
-        U, s, Vt = np.linalg.svd(flat, full_matrices=False)
-        rank = int((s > 1e-10 * max(s[0], 1)).sum())
-        skip_if(rank > width, f"{n} different tokens do not fit into {width} columns")
-        X, W = np.zeros((n, width), dtype), np.zeros((width, flat.shape[1]), dtype)
-        X[:, :rank] = U[:, :rank] * np.sqrt(s[:rank])
-        W[:rank] = np.sqrt(s[:rank])[:, None] * Vt[:rank]
-    return X.reshape(*front, width), np.split(W, np.cumsum(widths)[:-1], 1)
+def _copies(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return x.copy()
+    if isinstance(x, dict):
+        return {name: _copies(y) for name, y in x.items()}
+    return type(x)(map(_copies, x)) if isinstance(x, list | tuple) else x

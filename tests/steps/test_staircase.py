@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -130,20 +129,3 @@ def test_the_source_of_a_step_is_its_equation_without_the_docstring():
         assert "Parameters\n" not in source and "fmt: skip" not in source
     with pytest.raises(TypeError):
         mha.source(len)
-
-
-def test_pytest_finds_the_fixture_of_mha_testing(pytester):
-    """In a fresh folder; where mha is installed, the entry point says the same."""
-    pytester.makepyfile(
-        """
-        from mha import laws
-
-        def test_mine(assert_lawful):
-            assert assert_lawful is laws.assert_lawful
-        """
-    )
-    pytester.runpytest("-p", "mha.testing", "-p", "no:xdist").assert_outcomes(passed=1)
-    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))
-    assert project["project"]["entry-points"]["pytest11"] == {
-        "mha.testing": "mha.testing"
-    }
