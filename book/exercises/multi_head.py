@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 import mha
-from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Unfit, Verdict, is_stub
 from mha import zoo
@@ -343,6 +342,7 @@ def _slug(answer):
 @functools.cache
 def _kills():
     """Return which laws each mistake on the list breaks."""
+    from chapters import laws_until
     from mha import laws
 
     print("asking all laws of the twelve mistakes first, which takes up to a minute")
@@ -354,6 +354,8 @@ def _kills():
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
     broken, suspected = (set(_kills().killed_by(name)) for name in (guilty, accused))
+    from chapters import laws_until
+
     earned = laws_until("multi_head")
     for law in earned:
         if law.name in suspected - broken:
