@@ -100,7 +100,7 @@ def _satisfied(law, name):
 
 
 def _called(answer):
-    """Return the names of the laws that were named, in text or as objects."""
+    """Return the names of the laws that were given, as text or as objects."""
     if isinstance(answer, str):
         answer = answer.replace(",", " ").split()
     if hasattr(answer, "name"):

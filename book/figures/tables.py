@@ -110,7 +110,7 @@ def detected(matrix: Any, *, alt: str) -> Picture:
 
     """
     rows = [
-        sorted(some, key=lambda law: -len(matrix.kills(law.name)))
+        sorted(some, key=lambda x: -len(matrix.kills(x.name)))
         for some in (laws.ATTENTION, laws.CALLS)
     ]
     order = [law.name for some in rows for law in some]
