@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Unfit, Verdict, is_stub
 from mha import zoo
@@ -340,7 +341,6 @@ def _slug(answer):
 @functools.cache
 def _kills():
     """Return which laws each mistake on the list breaks."""
-    from chapters import laws_until  # it loads the laws, which takes a while
     from mha import laws
 
     print("asking all laws of the twelve mistakes first, which takes up to a minute")
@@ -352,8 +352,6 @@ def _kills():
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
     broken, suspected = (set(_kills().killed_by(name)) for name in (guilty, accused))
-    from chapters import laws_until
-
     earned = laws_until("multi_head")
     for law in earned:
         if law.name in suspected - broken:
