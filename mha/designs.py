@@ -156,7 +156,7 @@ def causal(Q: Array, K: Array) -> Array:
 
 
 def window(Q: Array, K: Array, w: int) -> Array:
-    """Let a token attend to itself and the w - 1 nearest on either side: |i - j| < w.
+    """Let a token attend to itself and the w - 1 nearest on either side.
 
     >>> X = np.zeros((4, 2))
     >>> both(causal(X, X), window(X, X, 2)).astype(int)
@@ -289,7 +289,7 @@ def alibi_slopes(n_heads: int) -> Array:
 
 
 def alibi(Q: Array, K: Array, slopes: Any = None) -> Array:
-    """Return -m |i - j|, which is added to the scores, with a slope m for each head.
+    """Return ``-m |i - j|``, to be added to the scores, with a slope m for each head.
 
     >>> X = np.zeros((1, 3, 2))
     >>> alibi(X, X, slopes=[0.5])[0, 2]
