@@ -1,4 +1,4 @@
-"""The laws of a call: batches, masks, gradients, lengths, dtypes, caches, all numbers."""
+"""The laws of a call: batches, masks, gradients, lengths, dtypes, caches, numbers."""
 
 import itertools
 

@@ -314,13 +314,12 @@ class Law:
         facts: Any = {"reason": self.reason, "seed": seed, "rank": self.rank}
         if breach:
             facts |= self._example(subject, reference, *breach)
-        kept = verdicts.count(None)
-        if not breach and not kept:
+        elif None not in verdicts:
             facts["why"] = str(verdicts[0] if verdicts else "it was asked nothing")
             facts["verdict"] = "not asked"
-        known = {"verdict": "holds", "kept": kept, "drawn": len(verdicts)}
-        known["other"] = other
-        return Finding(self.name, self.sentence, **known | facts)
+        return Finding(
+            self.name, self.sentence, **{"verdict": "holds", "other": other} | facts
+        )
 
     def _example(
         self, subject: Subject, reference: Subject, case: Case, failure: Failure
@@ -338,10 +337,10 @@ class Law:
             if not self.alone:
                 self.ask(reference, case)
         pairs = zip(theirs, ours, strict=False)
-        correct = next((due for (_, due), (_, got) in pairs if differs(due, got)), None)
-        alike = np.shape(correct) == np.shape(failure.expected)
+        answers = (due for (_, due), (_, Y) in pairs if np.array_equal(Y, failure.got))
+        correct: Any = next(answers, None)
         # It is worth saying where both answers of the subject are wrong.
-        if raised or correct is None or not alike or near(failure.expected, correct):
+        if raised or correct is None or not differs(failure.expected, correct):
             correct = None
         return {
             "verdict": "raised" if raised else "broken", "example": case,
@@ -425,9 +424,12 @@ def paired(
     """Return a subject and what it is compared with, asked in the same way."""
     if isinstance(subject, Subject):
         return subject, subject.reference
-    subject = Subject(ready(subject))
+    f = ready(subject)
+    subject = Subject(f)
     subject.sizes = sizes or subject.sizes
     subject.tolerance = tolerance or subject.tolerance
+    if reference is None:
+        reference = getattr(f, "reference", None)
     if reference is None:
         reference = CORRECT[subject.kind]
         if subject.sizes.n_heads != subject.sizes.n_kv_heads:

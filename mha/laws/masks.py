@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -307,7 +306,7 @@ def only_distance_counts(attend, Q, K, t):
     ratios = []
     for before in (0, t):
         q, k, V = (np.pad(x, ((before, 0), (0, 0))) for x in (Q, K, np.eye(3)))
-        A: Any = attend(q, k, V)[-1:]
+        A = attend(q, k, V)[-1:]
         ratios.append(A / A.sum())
     # At position 400 an angle in float32 has four decimals.
     return differs(*ratios, f"the last token, alone and behind {t} others", 2e-3)

@@ -24,35 +24,13 @@ IN_FULL = 2  # so many broken laws are told in full
 class Finding:
     """What one law found about one subject.
 
-    Attributes
-    ----------
-    law, sentence, reason : str
-        Name of the law in `mha.laws`, what it says, and why.
-    verdict : str
-        "holds", "broken", "raised" (an error) or "not asked"; `why` says why not.
-    example : dict
-        The smallest input found that breaks the law, by name.
-    expected, got, where : array or str
-        What the law wants on that input, what came, and what was compared.
-    correct : array or None
-        What the reference answers, where `expected` and `got` are two answers of the
-        subject.
-    asked : str
-        How a layer was asked about attention.
-    shapes : str
-        The shapes of the arrays of the example.
-    seed : int
-        Fixes the inputs that were drawn.
-    breach : dict or None
-        The input that failed first, before it was made smaller.
-    other : tuple or None
-        An input on which the numbers are not those of the reference, though the law
-        may hold: (given, expected, got).
-    kept, drawn : int
-        On how many inputs the reference kept the law, so that it was asked, and of how
-        many.
-    rank : int
-        Broken laws of low rank are told first.
+    `verdict` is "holds", "broken", "raised" (an error) or "not asked", and `why` says
+    why not. `example` is the smallest input found that breaks the law, `expected` what
+    the law wants there, `got` what came, `where` what was compared; `correct` is the
+    answer of the reference, where the other two are answers of the subject. `asked`
+    says how a layer was asked about attention. `breach` is the input that failed first,
+    and `other` an input, as (given, expected, got), on which the numbers are not the
+    reference's. Of broken laws, those of low `rank` are told first.
     """
 
     law: str
@@ -70,8 +48,6 @@ class Finding:
     seed: int = 0
     breach: dict[str, Any] | None = field(default=None, repr=False)
     other: Any = field(default=None, repr=False)
-    kept: int = 0
-    drawn: int = 0
     rank: int = 0
 
     @property
@@ -117,22 +93,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a check, one for each law.
+    """The findings of a check, one for each law, in the order of the laws.
 
-    Attributes
-    ----------
-    subject : str
-        Its name.
-    findings : tuple of Finding
-        In the order in which the laws were asked.
-    notes : tuple of str
-        What no law says: an argument that was never used, or a reference that has the
-        numbers of the subject.
-    alike : str
-        The member of `mha.zoo` that gives the same wrong numbers, if there is one, and
-        `wrong` says what is wrong there.
-    tried : str
-        The lengths, batches and dtypes that the subject was given.
+    `notes` are what no law says: an argument that was never used, or a design that has
+    the numbers of the subject. `alike` is the member of `mha.zoo` that gives the same
+    wrong numbers, if there is one, and `wrong` its sentence. `tried` are the lengths
+    and batches that the subject was given.
     """
 
     subject: str
@@ -177,7 +143,7 @@ class Report:
         return f"{self.subject}: {', '.join(counts) or 'no law was asked'}"
 
     def told(self) -> list[str]:
-        """Return what is wrong, part by part: the broken laws, and what is like them."""
+        """Return what is wrong, part by part: broken laws, and what is like them."""
         blocks = _blocks(self.broken)
         rest = (f"✗ {some[0].sentence}: {_names(some)}" for some, _ in blocks[IN_FULL:])
         parts = [block for _, block in blocks[:IN_FULL]] + ["\n".join(rest)]
@@ -305,13 +271,22 @@ def _number(x: Any) -> str:
 
 # HTML -------------------------------------------------------------------------------
 
-NOTES = "where", "layer", "shapes", "seed"  # below the arrays, in small letters
+RESULTS = "expected", "got", "off by", "correct"  # above the input
+NOTES = "where", "layer", "shapes", "seed"  # below it, in small letters
+# Where there is no style sheet, as in JupyterLab, matrices stand side by side, too.
+PARTS = "display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; margin-bottom: 0.5em"
+PART = "display: flex; align-items: center; gap: 0.4em"
+MATRIX = (
+    "border: solid; border-width: 0 1.5px; border-radius: 0.4em; margin: 0; "
+    "width: auto; text-align: right"
+)
 
 
 def _finding_html(finding: Finding) -> str:
     wrong = " wrong" * finding.broken
     mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span> '
-    head = f'<p class="name">{mark}{html.escape(finding.sentence)}</p>'
+    sentence = html.escape(finding.sentence[:1].upper() + finding.sentence[1:])
+    head = f'<p class="name">{mark}{sentence}</p>'
     if not finding.broken:
         return head + f"<p>{html.escape(finding.why)}</p>" * bool(finding.why)
     rows = finding.rows()
@@ -326,34 +301,46 @@ def _finding_html(finding: Finding) -> str:
     if finding.verdict == "broken":
         expected, got, _ = _one_row(finding.expected, finding.got)
         given |= {"expected": expected, "got": got, "correct": finding.correct}
-    parts = "".join(
-        f'<span class="part"><b>{x}</b> {_value_html(given.get(x), given, text)}</span>'
-        for x, text in rows.items()
-    )
+    parts = {x: _part_html(x, given, text) for x, text in rows.items()}
+    seen = "".join(parts.pop(x) for x in RESULTS if x in parts)
     notes = f'<p class="notes">{notes} <code>{name}</code></p>'
-    return f'{head}{reason}<div class="parts">{parts}</div>{notes}'
+    given_html = "".join(parts.values())
+    groups = "".join(
+        f'<div class="parts{kind}" style="{PARTS}">{group}</div>' * bool(group)
+        for kind, group in ((" seen", seen), ("", given_html))
+    )
+    return f"{head}{reason}{groups}{notes}"
+
+
+def _part_html(name: str, given: dict[str, Any], text: str) -> str:
+    letter, _, low = name.partition("_")
+    shown = f"{letter}<sub>{low}</sub>" if low else name
+    value = _value_html(given.get(name), given, text)
+    return f'<div class="part {name}" style="{PART}"><b>{shown}</b>{value}</div>'
 
 
 def _value_html(x: Any, given: dict[str, Any], text: str) -> str:
     """Return a matrix as a table; what is expected and what came are compared."""
     if not isinstance(x, np.ndarray) or x.ndim > 2 or x.size > 200:
         return f"<span>{html.escape(text)}</span>"
-    pair = [given.get("expected"), given.get("got")]
-    other = x
+    pair: list[Any] = [given.get("expected"), given.get("got")]
+    other: Any = x
     if any(x is y for y in pair) and np.shape(pair[0]) == np.shape(pair[1]):
         other = pair[0] if x is pair[1] else pair[1]
     rows = (
         "".join(map(_cell_html, *pair_of_rows))
         for pair_of_rows in zip(np.atleast_2d(x), np.atleast_2d(other), strict=True)
     )
-    return f'<table class="matrix"><tr>{"</tr><tr>".join(rows)}</tr></table>'
+    cells = "</tr><tr>".join(rows)
+    return f'<table class="matrix" style="{MATRIX}"><tr>{cells}</tr></table>'
 
 
 def _cell_html(x: Any, other: Any) -> str:
     text = _number(x)
-    kind = "differs" if text != _number(other) else "zero" if not x else ""
-    look = f' class="{kind}"' * bool(kind)
-    return f"<td{look}>{text.replace('-', '−').replace('inf', '∞')}</td>"
+    shown = text.replace("-", "−").replace("inf", "∞")
+    if text != _number(other):
+        return f'<td class="differs"><b>{shown}</b></td>'
+    return f'<td class="zero">{shown}</td>' if not x else f"<td>{shown}</td>"
 
 
 def _list_html(lines: list[str]) -> str:

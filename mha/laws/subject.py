@@ -97,11 +97,12 @@ class Subject:
                 f"def {SIGNATURES['attend']}"
             )
         self.f, self.tolerance = f, tolerance
-        self.name = getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__)
+        known = getattr(f, "name", None) or getattr(f, "__name__", None)
+        self.name = str(known or type(f).__name__)
         self.accepts: set[str] = _accepted(f, self.name)
         kinds = (MARKS[x] for x in MARKS if x in self.accepts)
         self.kind = next(kinds, "attend")
-        self.sizes: Sizes = sizes or getattr(f, "sizes", Sizes())
+        self.sizes = sizes or _sizes_of(f)
         self.head = 0  # which head of a layer answers about attention
         self.reference = self
         self.known: dict[Any, Any] = {}  # what it answered before, as a reference
@@ -129,9 +130,9 @@ class Subject:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[list[Any]]:
         """Yield a list to which calls by a law are added, as (given, answer)."""
-        self.calls = calls = []
+        self.calls = []
         try:
-            yield calls
+            yield self.calls
         finally:
             self.calls = None
 
@@ -176,8 +177,9 @@ class Subject:
             return self.attend(X, X, X, mask, **options)
         rng = np.random.default_rng(5)
         if self.kind == "layer":
-            W = _cast([*draw_matrices(rng, self.sizes, False).values()], X.dtype)
-            return self.layer(X, *W, self.sizes.n_heads, mask, **options)
+            W = _cast(draw_matrices(rng, self.sizes, False), X.dtype)
+            n_heads = self.sizes.n_heads
+            return self.layer(X, **W, n_heads=n_heads, mask=mask, **options)
         layers = _cast(draw_layers(rng, self.sizes), X.dtype)
         return self.encode(X, layers, mask, **options)
 
@@ -194,7 +196,8 @@ class Subject:
             raise (Unable if able else NotAsked)(f"it takes no {', '.join(missing)}")
         names = ("Q", "K", "V") if self.kind == "attend" else ("X", *FOUR)
         self.last = dict(zip(names, given, strict=False)) | options
-        self.tried["tokens"].add(max(x.shape[-2] for x in given[:2] if np.ndim(x) > 1))
+        own = given[:2] if self.kind == "attend" else (given[0], options.get("X_k"))
+        self.tried["tokens"].add(max(x.shape[-2] for x in own if x is not None))
         self.tried["batches"].add(given[0].shape[0] if given[0].ndim > 2 else 1)
         if not self.borrows:
             given, options = _copies(given), _copies(options)
@@ -236,10 +239,11 @@ class Subject:
             raise NotAsked("it knows self-attention only")
         if n_q < n_k and not cross and options.get("is_causal"):
             raise NotAsked("it knows self-attention only")
-        D = z.d_model
-        if not z.fixed:
-            D = z.n_heads * max(d, -(-(2 * d + min(d_v, d)) // z.n_heads))
-        d_k, most = D // z.n_heads, min(D // z.n_heads, D - 2 * d)
+        D, h, kv = z.d_model, z.n_heads, z.n_kv_heads
+        if not z.fixed:  # heads of width d, and as many as a token needs for all three
+            h, kv = (n * -(-3 // z.n_heads) for n in (h, kv))
+            D = h * d
+        d_k, most = D // h, min(D // h, D - 2 * d)
         if d > d_k or most < 1:
             raise NotAsked(f"its heads have {d_k} columns, and its tokens {D}")
         if not cross and np.ndim(mask) == 2 and 1 < len(mask) < n_k:
@@ -247,9 +251,9 @@ class Subject:
         parts, A = [], None
         for columns in np.split(V, range(most, d_v, most), axis=1):
             tokens = self._side_by_side(Q, K, columns, D, cross)
-            W = self._picking(d, columns.shape[1], D, Q.dtype)
-            X_k = {"X_k": tokens[1]} if cross else {}
-            Y = self.layer(tokens[0], *W, z.n_heads, mask, **X_k, **options)
+            W = self._picking(d, columns.shape[1], (D, h, kv), Q.dtype)
+            more = options | ({"X_k": tokens[1]} if cross else {})
+            Y = self.layer(tokens[0], n_heads=h, mask=mask, **W, **more)
             Y, A = Y if isinstance(Y, tuple) else (Y, None)
             parts.append(Y[:n_q, : columns.shape[1]])
         whole = np.concatenate(parts, 1)
@@ -267,26 +271,29 @@ class Subject:
         own[:, d : 2 * d], own[:, 2 * d : 2 * d + V.shape[1]] = K, V
         return X, X_k
 
-    def _picking(self, d: int, w: int, D: int, dtype: Any) -> list[Any]:
+    def _picking(self, d: int, w: int, sizes: Any, dtype: Any) -> Weights:
         """Return W_Q … W_O that pick Q, K and V, and the output of one head."""
-        z, d_k, i, j = self.sizes, D // self.sizes.n_heads, np.arange(d), np.arange(w)
-        shared = z.n_kv_heads * d_k
-        shapes = (D, D), (D, shared), (D, shared), (D, D)
-        W_Q, W_K, W_V, W_O = (np.zeros(shape, dtype) for shape in shapes)
-        for r in range(z.n_heads):
-            W_Q[i, r * d_k + i] = np.sqrt(d_k / d)  # the layer divides by √d_k, not √d
-        for r in range(z.n_kv_heads):
-            W_K[d + i, r * d_k + i] = W_V[2 * d + j, r * d_k + j] = 1
-        W_O[self.head * d_k + j, j] = 1
-        return [W_Q, W_K, W_V, W_O]
+        (D, h, kv), i, j = sizes, np.arange(d), np.arange(w)
+        d_k = D // h
+        shapes = (D, D), (D, kv * d_k), (D, kv * d_k), (D, D)
+        W = {x: np.zeros(z, dtype) for x, z in zip(FOUR, shapes, strict=True)}
+        for r in range(h):
+            W["W_Q"][i, r * d_k + i] = np.sqrt(d_k / d)  # it divides by √d_k, not √d
+        for r in range(kv):
+            W["W_K"][d + i, r * d_k + i] = W["W_V"][2 * d + j, r * d_k + j] = 1
+        W["W_O"][self.head * d_k + j, j] = 1
+        return W
 
     @property
     def way(self) -> str:
-        """How a layer was asked about attention, in words."""
-        if self.kind != "layer":
-            return ""
-        sizes = (f"{x} {y.shape}" for x, y in self.last.items() if hasattr(y, "shape"))
-        return f"head {self.head + 1} of {self.sizes.n_heads}: {', '.join(sizes)}"
+        """Which head of a layer answers about attention, in words."""
+        return f"head {self.head + 1}, alone" if self.kind == "layer" else ""
+
+
+def _sizes_of(f: Any) -> Sizes:
+    """Return its own widths; a member of the zoo may say how many key heads show it."""
+    n_kv = getattr(f, "says", {}).get("n_kv_heads")
+    return getattr(f, "sizes", Sizes(8, 4, n_kv) if n_kv else Sizes())
 
 
 def _accepted(f: Any, name: str) -> set[str]:
@@ -302,7 +309,9 @@ def _accepted(f: Any, name: str) -> set[str]:
     if not any(names <= accepts for names in (*needed, {"X", "weights", "n_heads"})):
         raise TypeError(
             f"{name}({', '.join(inspect.signature(f).parameters)}) is called like none "
-            f"of{known}\nwrite a function that is, and call {name} in it"
+            f"of{known}\nwrite a function that is, and call {name} in it; for a module "
+            "of torch laws.module(m, n_heads=2, q='q_proj', k='k_proj', v='v_proj', "
+            "o='o_proj', call=lambda m, X, mask=None: m(X, mask)) does"
         )
     return accepts
 

@@ -8,31 +8,46 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+import mha
 from mha.laws.subject import FOUR, NotAsked, Sizes
 
 __all__ = ["each", "encoder", "module", "padding", "ready", "steps", "torch"]
 
 PARTS = "Q", "K", "V", "O"
+NORM = {"weight": "gain", "bias": "bias"}  # PyTorch's names of the two, and ours
 
 
-class Tensors:
+@dataclass
+class Adapted:
+    """A function with what a law must know of it: its arguments, name and widths.
+
+    `parameters` are those that no law hands over, and `reference` what is correct.
+    """
+
+    f: Callable[..., Any]
+    accepts: set[str]
+    name: str
+    sizes: Sizes = field(default_factory=Sizes)
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+    reference: Any = None
+
+    def __call__(self, *given: Any, **options: Any) -> Any:
+        """Call the function."""
+        return self.f(*given, **options)
+
+
+@dataclass
+class Tensors(Adapted):
     """A function of tensors as one of arrays; it also has gradients and bfloat16."""
 
-    def __init__(
-        self, f: Callable[..., Any], axes: int | None = None, dtype: str = "",
-        accepts: Any = None,
-    ) -> None:  # fmt: skip
-        self.f, self.axes, self.dtype = f, axes, dtype
-        self.name = getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__)
-        known = accepts or getattr(f, "accepts", None)
-        self.accepts = set(known or inspect.signature(f).parameters)
-        self.sizes = getattr(f, "sizes", Sizes())
-        self.parameters: dict[str, np.ndarray] = getattr(f, "parameters", {})
+    axes: int | None = None  # how many axes its tokens must have
+    dtype: str = ""
 
     def __call__(self, *given: Any, **options: Any) -> Any:
         """Return arrays, as the function returns tensors."""
@@ -53,7 +68,7 @@ class Tensors:
 
     def cast(self, dtype: str) -> "Tensors":
         """Return the same function, which gets tensors of this dtype."""
-        return Tensors(self.f, self.axes, dtype, self.accepts)
+        return replace(self, dtype=dtype)
 
     def _run(self, given: Any, options: Any, slopes: bool = False) -> Any:
         import torch as t
@@ -133,7 +148,20 @@ def torch(f: Callable[..., Any], axes: int | None = None) -> Tensors:
     >>> [x.law for x in laws.check(torch(attend)).broken]
     ['empty_rows_give_zero']
     """
-    return Tensors(f, axes)
+    return Tensors(f, _accepted(f), _name(f), axes=axes)
+
+
+def _accepted(f: Any) -> set[str]:
+    return set(getattr(f, "accepts", None) or inspect.signature(f).parameters)
+
+
+def _name(f: Any) -> str:
+    return str(getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__))
+
+
+def _taken_by(call: Callable[..., Any]) -> set[str]:
+    """Return what ``call(m, X, mask=None)`` takes besides the module and tokens."""
+    return set([*inspect.signature(call).parameters][2:])
 
 
 def module(
@@ -188,14 +216,12 @@ def module(
         return call(_filled(m, _handed(m, at, W, b) | other, X), X, **options)
 
     shapes = {x: m.get_parameter(f"{y}weight").shape for x, y in at.items()}
-    takes = [*inspect.signature(call).parameters][2:]
-    biases = [f"b_{x}" for x in PARTS if f"{at[x]}bias" in dict(m.named_parameters())]
-    takes += biases if len(biases) == 4 else []
-    layer.name = type(m).__name__  # type: ignore[attr-defined]
-    layer.sizes = _sizes_of(n_heads, shapes, at)  # type: ignore[attr-defined]
-    layer.accepts = {"X", *FOUR, "n_heads", *takes}  # type: ignore[attr-defined]
-    layer.parameters = {x: _arrays(y.double()) for x, y in other.items()}  # type: ignore[attr-defined]
-    return Tensors(layer, 3)
+    biased = all(f"{y}bias" in dict(m.named_parameters()) for y in at.values())
+    biases = {f"b_{x}" for x in PARTS} if biased else set()
+    return Tensors(
+        layer, {"X", *FOUR, "n_heads"} | biases | _taken_by(call), type(m).__name__,
+        _sizes_of(n_heads, shapes, at), _as_arrays(other), axes=3,
+    )  # fmt: skip
 
 
 def encoder(
@@ -234,29 +260,30 @@ def encoder(
     other = _shaken(m, [front + y for front in fronts for y in places.values()], shake)
 
     def encode(X: Any, layers: Any, n_heads: int, **options: Any) -> Any:
-        given: dict[str, Any] = dict(other)
+        given = dict(other)
         for places_here, w in zip(at, layers, strict=True):
-            W = {x: w[f"W_{x}"] for x in "QKVO12"}
-            given |= _handed(m, places_here, W, {x: w.get(f"b_{x}") for x in "QKVO12"})
+            W, b = ({x: w[f"{kind}_{x}"] for x in "QKVO12"} for kind in "Wb")
+            given |= _handed(m, places_here, W, b)
             for i in "12":
                 norm = places_here[f"norm_{i}"]
-                given |= {
-                    f"{norm}weight": w[f"gain_{i}"],
-                    f"{norm}bias": w[f"bias_{i}"],
-                }
+                given |= {f"{norm}{x}": w[f"{y}_{i}"] for x, y in NORM.items()}
         return call(_filled(m, given, X), X, **options)
 
     def encoder_layer(X: Any, weights: Any, n_heads: int, **options: Any) -> Any:
         return encode(X, [weights], n_heads, **options)
 
-    f: Any = encode if layers else encoder_layer
     shapes = {x: m.get_parameter(f"{at[0][x]}weight").shape for x in "QKVO1"}
     own = _sizes_of(n_heads, shapes, at[0])
-    f.name = type(m).__name__
-    f.sizes = replace(own, depth=count, d_ff=shapes["1"][0])
-    takes = [*inspect.signature(call).parameters][2:]
-    f.accepts = {"X", "layers" if layers else "weights", "n_heads", *takes}
-    return Tensors(f, 3)
+    return Tensors(
+        encode if layers else encoder_layer,
+        {"X", "layers" if layers else "weights", "n_heads"} | _taken_by(call),
+        type(m).__name__, replace(own, depth=count, d_ff=shapes["1"][0]),
+        _as_arrays(other), axes=3,
+    )  # fmt: skip
+
+
+def _as_arrays(parameters: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {x: _arrays(y.double()) for x, y in parameters.items()}
 
 
 def _places(m: Any, places: dict[str, str]) -> dict[str, str]:
@@ -336,26 +363,21 @@ def padding(mask: Any, X: Any) -> Any:
 
 def each(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of matrices as one of batches, which it gets one by one."""
-    accepts = getattr(f, "accepts", None) or set(inspect.signature(f).parameters)
+    accepts = _accepted(f)
     many = 1 if "X" in accepts else 3
 
     def batched(*given: Any, **options: Any) -> Any:
         arrays, rest = given[:many], given[many:]
         if arrays[0].ndim == 2:
             return f(*given, **options)
-        also = [x for x in ("mask", "X_k") if np.ndim(options.get(x)) > 2]
+        many_masks = [x for x in ("mask", "X_k") if np.ndim(options.get(x, 0)) > 2]
+        answers = []
+        for b in range(len(arrays[0])):
+            own = {x: options[x][b % len(options[x])] for x in many_masks}
+            answers.append(batched(*(x[b] for x in arrays), *rest, **options | own))
+        return np.stack(answers)
 
-        def at(x: Any, b: int) -> Any:
-            return x[b % len(x)]
-
-        return np.stack([
-            batched(*(at(x, b) for x in arrays), *rest,
-                    **options | {x: at(options[x], b) for x in also})
-            for b in range(len(arrays[0]))
-        ])  # fmt: skip
-
-    batched.__name__, batched.accepts = f.__name__, accepts  # type: ignore[attr-defined]
-    return batched
+    return Adapted(batched, accepts, _name(f))
 
 
 def steps(step: Callable[..., Any]) -> Any:
@@ -387,8 +409,7 @@ def steps(step: Callable[..., Any]) -> Any:
     >>> laws.one_at_a_time_is_all_at_once.check(laws.each(steps(step))).holds
     True
     """
-    inner = step.f if isinstance(step, Tensors) else step
-    accepts = getattr(step, "accepts", None) or set(inspect.signature(step).parameters)
+    inner, accepts = getattr(step, "f", step), _accepted(step)
     many = 1 if "X" in accepts else 3
 
     def layer(*given: Any, parts: Any = None, mask: Any = None, **options: Any) -> Any:
@@ -402,12 +423,10 @@ def steps(step: Callable[..., Any]) -> Any:
             at += n
         return _joined(found)
 
-    layer.accepts = accepts - {"state"} | {"parts"}  # type: ignore[attr-defined]
-    layer.name = getattr(step, "name", None) or step.__name__  # type: ignore[attr-defined]
-    for fact in ("sizes", "parameters"):
-        if hasattr(step, fact):
-            setattr(layer, fact, getattr(step, fact))
-    return Tensors(layer, step.axes) if isinstance(step, Tensors) else layer
+    accepts = accepts - {"state"} | {"parts"}
+    if isinstance(step, Adapted):
+        return replace(step, f=layer, accepts=accepts)
+    return Adapted(layer, accepts, _name(step))
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -424,32 +443,35 @@ def ready(subject: Any) -> Any:
 
     All else is returned as it is.
     """
-    t = sys.modules.get("torch")
+    t: Any = sys.modules.get("torch")
     if t is None:
         return subject
     if subject is t.nn.functional.scaled_dot_product_attention:
         return torch(scaled_dot_product_attention)
-    if (
-        isinstance(subject, t.nn.MultiheadAttention)
-        and subject.in_proj_weight is not None
-    ):
-        found: Any = {"qkv": "in_proj", "o": "out_proj", "call": _call_of(subject)}
+    if isinstance(subject, t.nn.MultiheadAttention):
+        call = _call_of(subject.num_heads, subject.batch_first)
+        found: Any = {"qkv": "in_proj", "o": "out_proj", "call": call}
         return module(subject, n_heads=subject.num_heads, **found)
-    if "mha.nn" in sys.modules:
-        return _of_mha_nn(subject)
+    ours: Any = sys.modules.get("mha.nn")
+    if ours and isinstance(subject, ours.MultiHeadAttention):
+        found = {x.lower(): f"W_{x}" for x in PARTS} | {"call": _call_of_ours}
+        return module(subject, n_heads=subject.n_heads, **found)
+    if ours and isinstance(subject, ours.Encoder | ours.EncoderLayer):
+        return _encoder_of_ours(subject, many=isinstance(subject, ours.Encoder))
     return subject
 
 
 def scaled_dot_product_attention(
     Q: Any, K: Any, V: Any, mask: Any = None, is_causal: bool = False
 ) -> Any:
+    """Call PyTorch's function, with what it takes."""
     F: Any = sys.modules["torch.nn.functional"]
     if mask is not None and is_causal:
         raise NotAsked("it refuses a mask beside is_causal")
     return F.scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal)
 
 
-def _call_of(own: Any) -> Callable[..., Any]:
+def _call_of(n_heads: int, batch_first: bool) -> Callable[..., Any]:
     """Return how nn.MultiheadAttention is called, where True in a mask hides."""
     t: Any = sys.modules["torch"]
 
@@ -462,35 +484,36 @@ def _call_of(own: Any) -> Callable[..., Any]:
             past = t.ones(n_q, n_k, dtype=t.bool).tril()
             mask = past if mask is None else past & mask
         if mask is not None:
-            heads = (batch, own.num_heads, n_q, n_k)
-            mask = (~mask if mask.dtype == t.bool else mask).expand(heads).flatten(0, 1)
-        given = [x if own.batch_first else x.transpose(0, 1) for x in (X, X_k, X_k)]
+            hides = ~mask if mask.dtype == t.bool else mask
+            mask = hides.expand(batch, n_heads, n_q, n_k).flatten(0, 1)
+        given = [x if batch_first else x.transpose(0, 1) for x in (X, X_k, X_k)]
         Y = m(*given, attn_mask=mask, need_weights=False)[0]
-        return Y if own.batch_first else Y.transpose(0, 1)
+        return Y if batch_first else Y.transpose(0, 1)
 
     return call
 
 
-def _of_mha_nn(subject: Any) -> Any:
-    ours: Any = sys.modules["mha.nn"]
-    if isinstance(subject, ours.MultiHeadAttention):
+def _call_of_ours(
+    m: Any, X: Any, X_k: Any = None, mask: Any = None, is_causal: bool = False,
+    return_weights: bool = False,
+) -> Any:  # fmt: skip
+    options = {"is_causal": is_causal, "return_weights": return_weights}
+    return m(X, X_k, mask=mask, **options)
 
-        def call(m: Any, X: Any, X_k: Any = None, mask: Any = None, is_causal: bool = False,
-                 return_weights: bool = False) -> Any:  # fmt: skip
-            options = {"is_causal": is_causal, "return_weights": return_weights}
-            return m(X, X_k, mask=mask, **options)
 
-        names = {x.lower(): f"W_{x}" for x in PARTS}
-        return module(subject, n_heads=subject.n_heads, call=call, **names)
-    if not isinstance(subject, ours.Encoder | ours.EncoderLayer):
-        return subject
-
-    def encode(m: Any, X: Any, mask: Any = None, is_causal: bool = False) -> Any:
+def _encoder_of_ours(subject: Any, many: bool) -> Tensors:
+    def call(m: Any, X: Any, mask: Any = None, is_causal: bool = False) -> Any:
         return m(X, mask=mask, is_causal=is_causal)
 
     places = {x: f"attention.W_{x}" for x in PARTS} | {x: f"W_{x}" for x in "12"}
     places |= {x: x for x in ("norm_1", "norm_2")}
-    many = isinstance(subject, ours.Encoder)
     layer = subject.layers[0] if many else subject
-    found: Any = {"layers": "layers" if many else "", "call": encode}
-    return encoder(subject, n_heads=layer.attention.n_heads, places=places, **found)
+    found: Any = {"layers": "layers" if many else "", "call": call}
+    asked = encoder(subject, n_heads=layer.attention.n_heads, places=places, **found)
+    facts = {x: getattr(layer, x) for x in ("activation", "norm_first", "eps")}
+    if many and subject.final_norm is not None:
+        norm = (asked.parameters.get(f"final_norm.{x}") for x in NORM)
+        facts["final_norm"] = tuple(norm)
+    correct: Any = mha.encoder if many else mha.encoder_layer
+    asked.reference = partial(correct, **facts)
+    return asked

@@ -29,8 +29,8 @@ def _laws_in(*modules: Any) -> tuple[Law, ...]:
     return tuple(x for x in found if isinstance(x, Law))
 
 
-# What must be true of attention, in the order of the book, and then what else a call may
-# ask: batches, other masks, gradients, dtypes. A new law is found in its module.
+# What must be true of attention, in the order of the book, and then what else a call
+# may ask: batches, other masks, gradients, dtypes. A new law is found in its module.
 ATTENTION, CALLS = _laws_in(masks, heads), _laws_in(calls)
 ENCODER = _laws_in(encoders)  # of all that surrounds attention
 ALL = ATTENTION + CALLS + ENCODER
@@ -59,10 +59,10 @@ def check(
     subject : function
         ``attend(Q, K, V, mask=None)``, ``layer(X, W_Q, W_K, W_V, W_O, n_heads,
         mask=None)`` or ``encode(X, layers, n_heads, mask=None)``, which takes and
-        returns NumPy arrays; True in a mask = may attend. What else it takes (is_causal,
-        X_k, return_weights, b_Q … b_O, parts, training) is asked, too. See `torch`,
-        `module`, `encoder` and `steps` for what is no such function; PyTorch's own
-        attention and the layers of `mha.nn` need none of them.
+        returns NumPy arrays; True in a mask = may attend. What else it takes, such as
+        is_causal, X_k, return_weights or biases, is asked, too. See `torch`, `module`,
+        `encoder` and `steps` for what is no such function; PyTorch's own attention and
+        the layers of `mha.nn` need none of them.
     only, skip : iterable of Law or str, optional
         Ask these laws alone; leave those out.
     reference : function, optional
@@ -116,13 +116,12 @@ def check(
             break
     findings = _with_all_numbers([known[law] for law in laws])
     notes = _unused(asked)
-    alike = _alike(asked, correct, findings) if reference is None else None
-    if reference is None and not alike and _numbers_differ(findings):
-        notes += _known_design(asked)
-    return Report(
-        asked.name, tuple(findings), tuple(notes), alike.name if alike else "",
-        alike.wrong if alike else "", _tried(asked),
-    )  # fmt: skip
+    alike, wrong = "", ""
+    if reference is None:
+        alike, wrong = _alike(asked, correct, findings)
+        notes += _known_design(asked) if _numbers_differ(findings) and not alike else []
+    told = tuple(notes), alike, wrong, _tried(asked)
+    return Report(asked.name, tuple(findings), *told)
 
 
 def _not_asked(law: Law, why: str) -> Finding:
@@ -161,12 +160,15 @@ def _numbers_differ(findings: list[Finding]) -> bool:
 
 
 def _tried(subject: Subject) -> str:
-    tokens, batches = (sorted(subject.tried[x]) for x in ("tokens", "batches"))
-    if not tokens:
+    if not subject.tried["tokens"]:
         return ""
-    return (
-        f"{tokens[0]} to {tokens[-1]} tokens; batches of {batches[0]} to {batches[-1]}"
-    )
+    tokens, batches = (_span(subject.tried[x]) for x in ("tokens", "batches"))
+    return f"{tokens} tokens; batches of {batches}"
+
+
+def _span(counts: set[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least} to {most}" if least < most else f"{least}"
 
 
 # What no law says -------------------------------------------------------------------
@@ -218,20 +220,21 @@ def _known_design(subject: Subject) -> list[str]:
         twin.reference = twin.as_reference(f)
         breach, verdicts, _ = WHOLE.search(twin, twin.reference)
         if not breach and (n := verdicts.count(None)):
-            return [f"on {n} inputs its numbers are those of {name}: is this meant? "
-                    "Then write it as a function and hand it over as reference="]  # fmt: skip
+            note = f"on {n} inputs its numbers are those of {name}: is this meant? Then"
+            return [f"{note} write it as a function and hand it over as reference="]
     return []
 
 
-def _alike(subject: Subject, reference: Subject, findings: list[Finding]) -> Any:
-    """Return the one member of the zoo that gives the same wrong numbers, or None."""
+def _alike(
+    subject: Subject, reference: Subject, findings: list[Finding]
+) -> tuple[str, str]:
+    """Return the one member of the zoo that gives the same wrong numbers, and why."""
     wrong = [x for x in findings if x.verdict == "broken" and x.breach is not None]
     wrong = [x for x in wrong if not isinstance(x.got, str)]
     wrong = [x for x in wrong if x.law not in CONVENTIONS] or wrong
-    if not wrong:
-        return None
-    alike = [x for x in _members(subject.kind) if _same(x, subject, reference, wrong)]
-    return alike[0] if len(alike) == 1 else None
+    members = _members(subject.kind) if wrong else []
+    alike = [x for x in members if _same(x, subject, reference, wrong)]
+    return (alike[0].name, alike[0].wrong) if len(alike) == 1 else ("", "")
 
 
 def _members(kind: str) -> list[Any]:
@@ -341,7 +344,8 @@ def kill_matrix(
 ) -> KillMatrix:  # fmt: skip
     """Put every member of `mha.zoo.ALL`, or these functions, to all laws, or to some.
 
-    Encoders are asked in both orders of their norms.
+    Encoders are asked in both orders of their norms; `check` asks them in one, that of
+    the reference.
 
     Examples
     --------
@@ -349,11 +353,11 @@ def kill_matrix(
     >>> "doubling_changes_nothing" in matrix.killed_by("scale_sqrt_n")
     True
     """
-    members = zoo.ALL if members is None else tuple(members)
+    members = tuple(zoo.ALL if members is None else members)
     asked = _chosen(ALL if laws is None else laws)
     correct: dict[Any, Subject] = {}
     rows = [_broken_by(member, asked, reference, correct) for member in members]
-    names = tuple(getattr(x, "name", None) or x.__name__ for x in members)
+    names = tuple(Subject(x).name for x in members)
     killed = np.array([[law in row for law in asked] for row in rows])
     return KillMatrix(names, tuple(law.name for law in asked), killed)
 
@@ -362,7 +366,7 @@ def _broken_by(member: Any, laws: list[Law], reference: Any, correct: Any) -> se
     """Return the laws that it breaks; `correct` keeps what references answered."""
     pairs = []
     for f, right in _in_both_orders(member, reference):
-        subject, theirs = paired(f, right, sizes=getattr(member, "sizes", None))
+        subject, theirs = paired(f, right)
         key = subject.kind, subject.sizes, str(right), frozenset(theirs.accepts)
         subject.reference = correct.setdefault(key, theirs)
         pairs.append((subject, subject.reference))
