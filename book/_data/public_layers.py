@@ -1,9 +1,9 @@
 """Ask the laws of layers that are in use: python book/_data/public_layers.py
 
-Each function below makes a layer of some library, says how it is called, and returns it
-with its reference, or with None where plain attention is the reference; the page "Test
-your own attention" shows some of them. What the laws said is stored beside this file. It
-takes about three minutes and needs
+Each function below makes a layer of some library, says how it is called, and returns
+it with its reference, or with None where plain attention is the reference; the page
+"Test your own attention" shows some of them. What the laws said is stored beside this
+file. It takes about six minutes and needs
 
     pip install torch transformers keras flax jax timm x-transformers
 """
@@ -33,8 +33,9 @@ FOUR = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
 
 
 def shown(mask):
-    """Return the mask, or one that hides nothing: None would hide the future."""
-    return torch.ones(1, 1, 1, 1, dtype=torch.bool) if mask is None else mask
+    """Return a mask of four axes, also for None, which would hide the future."""
+    mask = torch.ones(1, 1, dtype=torch.bool) if mask is None else mask
+    return mask[(None,) * (4 - mask.ndim)]
 
 
 def added(mask):
@@ -533,14 +534,14 @@ def lines(row):
     return len([x for x in written if x.strip()])
 
 
-def checked(row):
+def checked(row, only=None):
     """Return the report on one row."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(row.fast)
     torch.manual_seed(0)
     try:
         subject, reference = row.make()
-        return laws.check(subject, reference=reference, **row.options)
+        return laws.check(subject, only, reference=reference, **row.options)
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
 

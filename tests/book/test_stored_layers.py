@@ -20,7 +20,7 @@ layers, catalogue = load(SCRIPT), extension("catalogue")
 ROWS = layers.rows()
 TABLE = json.loads(layers.STORE.read_text(encoding="utf-8"))
 STORED = TABLE["layers"]
-SLUGS = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
+NAMES = {law.name for law in laws.ALL}
 PAGE = (BOOK / "own_attention.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 INCLUDED = re.findall(
