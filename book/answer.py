@@ -64,7 +64,8 @@ def main(folder):
     """Be that process."""
     kind, orders, key = json.load(sys.stdin)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.path[:0] = [str(BOOK), str(BOOK.parent)]
+    # The mha beside this book: where grade.py has hidden home, there is no other.
+    sys.path.insert(1, str(BOOK.parent))
     limit(GIGABYTES)
     os.chdir(folder)
     try:

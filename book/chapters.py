@@ -49,11 +49,7 @@ LAWS = {
     ),
     "encoder": "layers_follow_each_other",
     "long": "one_at_a_time_is_all_at_once",
-    "since_2017": (
-        "only_distance_counts window_ends_where_it_says sink_takes_its_share "
-        "lengths_of_queries_do_not_count scores_stay_below_the_cap "
-        "distance_costs_the_slope few_keys_are_all_kept"
-    ),
+    "since_2017": "only_distance_counts",
 }
 BUGS = {
     "dot_product": "key_reshaped",

@@ -20,11 +20,9 @@ import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-sys.path.append(str(Path(__file__).parent / "_ext"))
-
-from formulas import FONTS, LICENCE, typeset
-from minutes import CHECKS, CORE, DEEPER
-from opening import NEEDS, card
+from _ext.formulas import FONTS, LICENCE, typeset
+from _ext.minutes import CHECKS, CORE, DEEPER
+from _ext.opening import NEEDS, card
 
 BOOK = Path(__file__).parent
 OUT = BOOK.parent / "_build" / "slides"

@@ -9,12 +9,12 @@ what must be true of any attention, `mha.zoo` the wrong versions.
 
 from mha._source import source
 from mha.similarity import cosine_similarity, dot_product_scores
-from mha.softmax import softmax
+from mha.weighting import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
 from mha.attention import scaled_dot_product_attention
 from mha.heads import linear, merge_heads, multi_head_attention, split_heads
 from mha.positions import sinusoidal_positional_encoding
-from mha.encoder import encoder, encoder_layer, feed_forward, layer_norm
+from mha.layers import encoder, encoder_layer, feed_forward, layer_norm
 from mha.chunked import chunked_attention
 
 __all__ = [

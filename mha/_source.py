@@ -24,9 +24,9 @@ def source(function: Callable[..., Any]) -> str:
     --------
     >>> from mha import linear
     >>> print(source(linear))
-    @validated
     def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
-        return x @ W if b is None else x @ W + b
+        dtype, [x, W, b] = fit("x (..., d_in), W (d_in, d_out), b (d_out,)", x, W, b)
+        return rounded(dtype, x @ W if b is None else x @ W + b)
     """
     code = textwrap.dedent(inspect.getsource(function)).replace("  # fmt: skip", "")
     body: Any = ast.parse(code).body[0]

@@ -1,21 +1,37 @@
 """Step 4: what does attention return?"""
 
 import math
-from typing import Any
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Maybe, validated
+from mha._checks import Array, Maybe, as_float, fit, fit_mask, rounded
 from mha.masks import causal_mask, masked_softmax
 from mha.similarity import dot_product_scores
 
 
-@validated
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
+    is_causal: bool = False, scale: float | None = None,
+    return_weights: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
+    is_causal: bool = False, scale: float | None = None,
+    return_weights: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
+    is_causal: bool = False, scale: float | None = None, return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def scaled_dot_product_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: Maybe = None, *,
     is_causal: bool = False, scale: float | None = None, return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return, for every query, the weighted average of the values.
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
@@ -59,6 +75,11 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(Q, K, V)
     array([[6., 1.]])
     """
+    axes = "Q (..., n_q, d_k), K (..., n_k, d_k), V (..., n_k, d_v)"
+    dtype, [Q, K, V] = fit(axes, Q, K, V)
+    mask = fit_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+    scale = None if scale is None else as_float("scale", scale)
+
     d_k = Q.shape[-1]
     if scale is None:
         scale = 1 / math.sqrt(max(d_k, 1))  # any scale will do for d_k = 0
@@ -67,4 +88,4 @@ def scaled_dot_product_attention(
         S = np.where(causal_mask(*S.shape[-2:]), S, -np.inf)
     A = masked_softmax(S, mask)
     Y = A @ V
-    return (Y, A) if return_weights else Y
+    return rounded(dtype, (Y, A) if return_weights else Y)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._checks import Array, as_float, as_integer, cast, fit, fit_mask, rounded
 
 # A product, its softmax and the next product run fastest while the scores between them
 # stay in the cache next to the processor; half a MiB fits into that of most machines.
 CACHE_BYTES = 2**19
 
 
-@validated
 def chunked_attention(
     Q: ArrayLike, K: ArrayLike, V: ArrayLike, mask: ArrayLike | None = None, *,
     is_causal: bool = False, scale: float | None = None, block_size: int = 512,
@@ -52,10 +51,17 @@ def chunked_attention(
     >>> chunked_attention(Q, K, V, block_size=1)
     array([[7.]])
     """
+    axes = "Q (..., n_q, d_k), K (..., n_k, d_k), V (..., n_k, d_v)"
+    dtype, [Q, K, V] = fit(axes, Q, K, V)
+    mask = fit_mask(mask, (*Q.shape[:-1], K.shape[-2]))
+    scale = None if scale is None else as_float("scale", scale)
+    block_size = as_integer("block_size", block_size, least=1)
+
     if scale is None:
         scale = 1 / math.sqrt(max(Q.shape[-1], 1))
     leading, n_q, n_k = Q.shape[:-2], Q.shape[-2], K.shape[-2]
-    if mask is not None:
+    if mask is not None:  # which has no say in the dtype
+        mask = mask if mask.dtype == bool else cast(Q.dtype, mask)
         mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     block = min(block_size, n_q) * min(block_size, n_k)
     most = max(1, CACHE_BYTES // (Q.itemsize * max(block, 1)))
@@ -70,7 +76,7 @@ def chunked_attention(
             past = start if is_causal else None
             blocks = score_blocks(q, K[heads], masks, past, block_size, buffer)
             Y[heads][..., rows, :] = online_softmax(blocks, V[heads])
-    return Y
+    return rounded(dtype, Y)
 
 
 def head_groups(leading: tuple[int, ...], most: int) -> Iterator[tuple]:

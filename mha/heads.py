@@ -1,14 +1,13 @@
 """Step 5: how do many heads attend at once?"""
 
-from typing import Any
+from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, Maybe, validated
+from mha._checks import Array, Maybe, as_integer, fit, fit_mask, rounded
 from mha.attention import scaled_dot_product_attention
 
 
-@validated
 def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     """Multiply every row by one matrix and add one bias.
 
@@ -33,10 +32,10 @@ def linear(x: ArrayLike, W: ArrayLike, b: ArrayLike | None = None) -> Array:
     >>> linear([[1.0, 2.0]], [[3.0, 0.0], [0.0, 5.0]], [100.0, 200.0])
     array([[103., 210.]])
     """
-    return x @ W if b is None else x @ W + b
+    dtype, [x, W, b] = fit("x (..., d_in), W (d_in, d_out), b (d_out,)", x, W, b)
+    return rounded(dtype, x @ W if b is None else x @ W + b)
 
 
-@validated
 def split_heads(x: ArrayLike, n_heads: int) -> Array:
     """Cut the last axis into heads and move the heads in front of the tokens.
 
@@ -63,11 +62,13 @@ def split_heads(x: ArrayLike, n_heads: int) -> Array:
            [[3, 4],
             [7, 8]]])
     """
+    n_heads = as_integer("n_heads", n_heads, least=1)
+    axes = "x (..., n, n_heads * d_head)"
+    _, [x] = fit(axes, x, n_heads=n_heads, keep_dtypes=True)
     *leading, n, d_model = x.shape
     return x.reshape(*leading, n, n_heads, d_model // n_heads).swapaxes(-3, -2)
 
 
-@validated
 def merge_heads(heads: ArrayLike) -> Array:
     """Concatenate the heads again; the inverse of `split_heads`.
 
@@ -89,17 +90,38 @@ def merge_heads(heads: ArrayLike) -> Array:
     array([[1, 2, 3, 4],
            [5, 6, 7, 8]])
     """
+    _, [heads] = fit("heads (..., n_heads, n, d_head)", heads, keep_dtypes=True)
     *leading, n_heads, n, d_head = heads.shape
     return heads.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_head)
 
 
-@validated
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: Maybe = None, *, X_k: Maybe = None, X_v: Maybe = None,
+    b_Q: Maybe = None, b_K: Maybe = None, b_V: Maybe = None, b_O: Maybe = None,
+    is_causal: bool = False, return_weights: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: Maybe = None, *, X_k: Maybe = None, X_v: Maybe = None,
+    b_Q: Maybe = None, b_K: Maybe = None, b_V: Maybe = None, b_O: Maybe = None,
+    is_causal: bool = False, return_weights: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def multi_head_attention(
+    X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
+    n_heads: int, mask: Maybe = None, *, X_k: Maybe = None, X_v: Maybe = None,
+    b_Q: Maybe = None, b_K: Maybe = None, b_V: Maybe = None, b_O: Maybe = None,
+    is_causal: bool = False, return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def multi_head_attention(
     X: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, W_O: ArrayLike,
     n_heads: int, mask: Maybe = None, *, X_k: Maybe = None, X_v: Maybe = None,
     b_Q: Maybe = None, b_K: Maybe = None, b_V: Maybe = None, b_O: Maybe = None,
     is_causal: bool = False, return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Let several heads attend, each in its own columns, and mix their outputs.
 
     Equation: Concat(head_1, …, head_h) W_O with
@@ -145,8 +167,18 @@ def multi_head_attention(
     array([[ 9.,  2.],
            [-9.,  2.]])
     """
-    X_k = X if X_k is None else X_k
-    X_v = X_k if X_v is None else X_v
+    n_heads = as_integer("n_heads", n_heads, least=1)
+    axes = """X (..., n_q, d_model), X_k or X (..., n_k, d_model of X_k),
+        X_v or X_k (..., n_k, d_model of X_v), W_Q (d_model, n_heads * d_k),
+        W_K (d_model of X_k, n_heads * d_k), W_V (d_model of X_v, n_heads * d_v),
+        W_O (n_heads * d_v, d_out), b_Q (n_heads * d_k,), b_K (n_heads * d_k,),
+        b_V (n_heads * d_v,), b_O (d_out,)"""
+    dtype, [X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O] = fit(
+        axes, X, X_k, X_v, W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, n_heads=n_heads
+    )
+    shape = (*X.shape[:-2], n_heads, X.shape[-2], X_k.shape[-2])
+    mask = fit_mask(mask, shape, of_heads=True)
+
     Q = split_heads(linear(X, W_Q, b_Q), n_heads)
     K = split_heads(linear(X_k, W_K, b_K), n_heads)
     V = split_heads(linear(X_v, W_V, b_V), n_heads)
@@ -154,4 +186,4 @@ def multi_head_attention(
         Q, K, V, mask, is_causal=is_causal, return_weights=True
     )
     Y = linear(merge_heads(heads), W_O, b_O)
-    return (Y, A) if return_weights else Y
+    return rounded(dtype, (Y, A) if return_weights else Y)

@@ -9,11 +9,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
-from mha.softmax import softmax
+from mha._checks import (
+    Array,
+    as_axis,
+    as_integer,
+    as_lengths,
+    cast,
+    fit,
+    fit_mask,
+    rounded,
+)  # fmt: skip
+from mha.weighting import softmax
 
 
-@validated
 def causal_mask(n_q: int, n_k: int | None = None) -> Array:
     """Return the mask under which query i attends to the keys 0 … i.
 
@@ -39,10 +47,11 @@ def causal_mask(n_q: int, n_k: int | None = None) -> Array:
            [1, 1, 0],
            [1, 1, 1]])
     """
+    n_q = as_integer("n_q", n_q, least=0)
+    n_k = n_q if n_k is None else as_integer("n_k", n_k, least=0)
     return np.tri(n_q, n_k, dtype=bool)
 
 
-@validated
 def padding_mask(
     lengths: Sequence[int] | Array, max_length: int | None = None
 ) -> Array:
@@ -69,10 +78,10 @@ def padding_mask(
     array([[1, 1, 1],
            [1, 0, 0]])
     """
+    lengths, max_length = as_lengths(lengths, max_length)
     return (np.arange(max_length) < lengths[:, None])[:, None, None, :]
 
 
-@validated
 def masked_softmax(
     S: ArrayLike, mask: ArrayLike | None = None, axis: int = -1
 ) -> Array:
@@ -102,9 +111,14 @@ def masked_softmax(
     >>> masked_softmax(np.log([[1.0, 3.0, 4.0]]), np.array([True, True, False]))
     array([[0.25, 0.75, 0.  ]])
     """
+    dtype, [S] = fit("S (..., n_k)", S)
+    axis = as_axis(axis, "S", S)
+    mask = fit_mask(mask, S.shape)
+
     if mask is not None and mask.dtype == np.bool:
         S = np.where(mask, S, -np.inf)
     elif mask is not None:
+        mask = cast(S.dtype, mask)  # a mask has no say in the dtype
         # A hidden score may be NaN, so it is replaced: NaN + (-inf) would stay NaN.
         S = np.where(mask == -np.inf, -np.inf, S) + mask
-    return softmax(S, axis)
+    return rounded(dtype, softmax(S, axis))

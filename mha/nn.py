@@ -8,10 +8,10 @@ import math
 import re
 from copy import deepcopy
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
-from mha import _doors as doors
-from mha.encoder import add_and_norm
+from mha import _checks as checks
+from mha.layers import add_and_norm
 
 try:
     import torch
@@ -26,14 +26,32 @@ __all__ = [
     "scaled_dot_product_attention", "to_torch",
 ]  # fmt: skip
 
-Mask = Tensor | doors.Array | None
+Mask = Tensor | checks.Array | None
 ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu}
 
 
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[False] = False,
+) -> Tensor: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: Literal[True],
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def scaled_dot_product_attention(
+    Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
+    scale: float | None = None, dropout_p: float = 0.0,
+    return_weights: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
 def scaled_dot_product_attention(
     Q: Tensor, K: Tensor, V: Tensor, mask: Mask = None, *, is_causal: bool = False,
     scale: float | None = None, dropout_p: float = 0.0, return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Return, for every query, the weighted mean of the values.
 
     Equation: Y = A V with A = softmax(Q Kᵀ / √d_k)
@@ -73,8 +91,8 @@ def scaled_dot_product_attention(
     dtype = torch.promote_types(torch.promote_types(Q.dtype, K.dtype), V.dtype)
     Q, K, V = (x.to(dtype).expand(*leading, *x.shape[-2:]) for x in (Q, K, V))
     default = 1 / math.sqrt(max(Q.shape[-1], 1))
-    scale = default if scale is None else doors.as_number("scale", scale)
-    dropout_p = doors.as_number("dropout_p", dropout_p)
+    scale = default if scale is None else checks.as_float("scale", scale)
+    dropout_p = checks.as_float("dropout_p", dropout_p, least=0, below=1)
     bias = empty = None
     if mask is not None or (is_causal and return_weights):
         bias, empty = _whole_mask(mask, is_causal, Q, K)
@@ -124,7 +142,7 @@ def _whole_mask(
     return bias.masked_fill(empty, 0), empty
 
 
-def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> Tensor:
+def _as_bias(mask: Tensor | checks.Array, shape: tuple[int, ...], Q: Tensor) -> Tensor:
     """Return `mask`, which must broadcast to `shape`, as numbers to add to scores."""
     mask = torch.as_tensor(mask, device=Q.device)  # mha.causal_mask is NumPy
     if mask.dtype != torch.bool and not mask.is_floating_point():
@@ -132,7 +150,7 @@ def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> T
             "mask must be bool (True = may attend) or float (added to the scores), "
             f"got dtype {mask.dtype}; write mask.bool() if 1 means may attend"
         )
-    doors.fit_mask(mask, shape)
+    checks.fit_mask_shape(mask.shape, shape)
     if mask.dtype == torch.bool:
         return Q.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
     try:  # what is being compiled or exported has a shape, and no numbers
@@ -140,7 +158,7 @@ def _as_bias(mask: Tensor | doors.Array, shape: tuple[int, ...], Q: Tensor) -> T
     except RuntimeError:  # torch.func.vmap and the device "meta" show none either
         finite = True
     if not finite:
-        raise ValueError(doors.NOT_FINITE)
+        raise ValueError(checks.NOT_FINITE)
     return mask.to(Q.dtype)
 
 
@@ -173,10 +191,11 @@ def _leading(named: dict[str, Tensor], d_model: int | None = None) -> tuple[int,
             f"got {K.shape[-2]} and {V.shape[-2]}"
         )
     # NumPy would turn an axis that torch.export leaves open into a number.
-    return doors.broadcast_leading(named, torch.broadcast_shapes)
+    shapes = {name: x.shape for name, x in named.items()}
+    return checks.broadcast_leading(shapes, torch.broadcast_shapes)
 
 
-def _as_ndarray(parameter: Tensor) -> doors.Array:
+def _as_ndarray(parameter: Tensor) -> checks.Array:
     """Return a copy of a parameter as it stands on the right of X."""
     if parameter.dtype == torch.bfloat16:  # which NumPy does not know
         parameter = parameter.float()
@@ -184,7 +203,7 @@ def _as_ndarray(parameter: Tensor) -> doors.Array:
 
 
 class _Layer(nn.Module):
-    def numpy_weights(self) -> dict[str, doors.Array]:
+    def numpy_weights(self) -> dict[str, checks.Array]:
         """Return copies of the parameters by the names of the NumPy step."""
         steps = {"W.weight": "W", "W.bias": "b", "norm.weight": "gain"}
         weights = {}
@@ -228,13 +247,13 @@ class MultiHeadAttention(_Layer):
         device: Any = None, dtype: torch.dtype | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.d_model = d_model = doors.as_number("d_model", d_model)
-        self.n_heads = n_heads = doors.as_number("n_heads", n_heads)
+        self.d_model = d_model = checks.as_integer("d_model", d_model, least=1)
+        self.n_heads = n_heads = checks.as_integer("n_heads", n_heads, least=1)
         if d_model % n_heads:
             raise ValueError(
                 f"d_model ({d_model}) must be divisible by n_heads ({n_heads})"
             )
-        self.dropout = doors.as_number("dropout", dropout)
+        self.dropout = checks.as_float("dropout", dropout, least=0, below=1)
         device = torch.get_default_device() if device is None else device
         # skip_init draws no random numbers: reset_parameters is the one that draws.
         linear = partial(nn.utils.skip_init, nn.Linear, device=device, dtype=dtype)
@@ -271,14 +290,14 @@ class MultiHeadAttention(_Layer):
         if mask is not None:
             mask = torch.as_tensor(mask)
             shape = (*leading, *Q.shape[-3:-1], K.shape[-2])
-            doors.fit_mask(mask, shape, of_heads=True)
+            checks.fit_mask_shape(mask.shape, shape, of_heads=True)
         answer = scaled_dot_product_attention(
             Q, K, V, mask, is_causal=is_causal, return_weights=return_weights,
             dropout_p=self.dropout if self.training else 0.0,
         )  # fmt: skip
-        heads = answer[0] if return_weights else answer
+        heads, *A = answer if isinstance(answer, tuple) else (answer,)
         Y = self.W_O(heads.transpose(-3, -2).flatten(-2))
-        return (Y, answer[1]) if return_weights else Y
+        return (Y, *A) if return_weights else Y
 
     def extra_repr(self) -> str:
         """Return what ``print(layer)`` shows above the projections."""
@@ -327,8 +346,11 @@ class EncoderLayer(_Layer):
         kind: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, **kind)
         self.d_model, self.dropout = self.attention.d_model, self.attention.dropout
-        self.d_ff, self.eps = doors.as_number("d_ff", d_ff), doors.as_number("eps", eps)
-        self.activation = doors.as_activation("activation", activation)
+        self.d_ff, self.eps = (
+            checks.as_integer("d_ff", d_ff, least=1),
+            checks.as_float("eps", eps, least=0),
+        )
+        self.activation = checks.as_activation(activation)
         self.norm_first = bool(norm_first)
         self.W_1 = nn.Linear(d_model, d_ff, **kind)
         self.W_2 = nn.Linear(d_ff, d_model, **kind)
@@ -399,7 +421,7 @@ class Encoder(nn.Module):
         super().__init__()
         layers = [
             EncoderLayer(d_model, n_heads, d_ff, **options)
-            for _ in range(doors.as_number("n_layers", n_layers))
+            for _ in range(checks.as_integer("n_layers", n_layers, least=1))
         ]
         self.layers = nn.ModuleList(layers)
         self.final_norm = deepcopy(layers[0].norm_2) if final_norm else None
@@ -464,7 +486,13 @@ def _in_theirs(ours: dict[str, Tensor]) -> dict[str, Tensor]:
     return theirs
 
 
-def from_torch(module: nn.Module) -> Any:
+@overload
+def from_torch(module: nn.MultiheadAttention) -> MultiHeadAttention: ...
+@overload
+def from_torch(module: nn.TransformerEncoderLayer) -> EncoderLayer: ...
+@overload
+def from_torch(module: nn.TransformerEncoder) -> Encoder: ...
+def from_torch(module: nn.Module) -> nn.Module:
     """Return our layer with the weights of one of PyTorch's.
 
     Equation: ``in_proj_weight`` holds W_Qᵀ, W_Kᵀ and W_Vᵀ, one above the other
@@ -545,7 +573,13 @@ def _checked(norm: nn.Module) -> nn.LayerNorm:
     return norm
 
 
-def to_torch(layer: nn.Module) -> Any:
+@overload
+def to_torch(layer: MultiHeadAttention) -> nn.MultiheadAttention: ...
+@overload
+def to_torch(layer: EncoderLayer) -> nn.TransformerEncoderLayer: ...
+@overload
+def to_torch(layer: Encoder) -> nn.TransformerEncoder: ...
+def to_torch(layer: nn.Module) -> nn.Module:
     """Return PyTorch's layer with the weights of one of ours; undoes `from_torch`.
 
     Parameters
@@ -580,7 +614,8 @@ def to_torch(layer: nn.Module) -> Any:
                 bias=layer.W_1.bias is not None, **kind,
             )  # fmt: skip
         case Encoder():
-            layers = [to_torch(part) for part in layer.layers]
+            ours: Any = layer.layers
+            layers = [to_torch(part) for part in ours]
             # Nested tensors would cut the padding off, and with it the output.
             module = nn.TransformerEncoder(layers[0], 1, enable_nested_tensor=False)
             module.layers, module.num_layers = nn.ModuleList(layers), len(layers)

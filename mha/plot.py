@@ -22,19 +22,32 @@ CELL, LETTER = 0.45, 0.1  # inches: a cell with a number, and a typical letter
 
 
 class Picture:
-    """Hold a figure of matplotlib with the sentence that says what it shows.
+    """Hold a drawing with the sentence that says what it shows.
 
-    `figure` is the figure, for a title of your own or to be saved, `alt` the sentence.
+    Attributes
+    ----------
+    figure : figure of matplotlib
+        The drawing, for a title of your own or to be saved.
+    alt : str
+        The sentence.
+    svg : str
+        The same drawing for a page, or nothing. It has to say `alt` itself.
+    png : bytes
+        The drawing as an image. Unless it was given, it shows `figure` as it is now.
     """
 
-    def __init__(self, figure: Figure, alt: str) -> None:
+    def __init__(
+        self, figure: Figure, alt: str, *, svg: str = "", png: bytes = b""
+    ) -> None:
         if not isinstance(alt, str) or not alt.strip():
             raise ValueError("alt must say in one sentence what the picture shows")
-        self.figure, self.alt = figure, alt.strip()
+        self.figure, self.alt, self.svg, self._png = figure, alt.strip(), svg, png
 
     @property
     def png(self) -> bytes:
         """The picture as an image."""
+        if self._png:
+            return self._png
         buffer = io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
         return buffer.getvalue()
@@ -44,6 +57,9 @@ class Picture:
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         image = base64.b64encode(self.png).decode("ascii")
+        if self.svg:
+            shown = {"text/plain": repr(self), "image/svg+xml": self.svg}
+            return shown | {"image/png": image}, {}
         shown = {"text/plain": repr(self), "image/png": image}
         return shown, {"image/png": {"alt": self.alt}}
 

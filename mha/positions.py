@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from mha._doors import Array, validated
+from mha._checks import Array, as_integer
 
 
-@validated
 def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
     """Return one row of sines and cosines per position, to be added to the tokens.
 
@@ -34,6 +33,8 @@ def sinusoidal_positional_encoding(n: int, d_model: int) -> Array:
            [ 0.841,  0.54 ,  0.01 ,  1.   ],
            [ 0.909, -0.416,  0.02 ,  1.   ]])
     """
+    n = as_integer("n", n, least=0)
+    d_model = as_integer("d_model", d_model, least=1)
     angles = np.arange(n)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     P = np.empty((n, d_model))
     P[:, 0::2] = np.sin(angles)

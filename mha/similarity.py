@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._checks import Array, fit, rounded
 
 
-@validated
 def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the dot product of every query with every key.
 
@@ -29,10 +28,10 @@ def dot_product_scores(Q: ArrayLike, K: ArrayLike) -> Array:
     >>> dot_product_scores([[1.0, 0.0]], [[2.0, 5.0], [3.0, 7.0]])
     array([[2., 3.]])
     """
-    return Q @ K.swapaxes(-1, -2)
+    dtype, [Q, K] = fit("Q (..., n_q, d_k), K (..., n_k, d_k)", Q, K)
+    return rounded(dtype, Q @ K.swapaxes(-1, -2))
 
 
-@validated
 def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     """Return the cosine of the angle between every query and every key.
 
@@ -54,9 +53,10 @@ def cosine_similarity(Q: ArrayLike, K: ArrayLike) -> Array:
     >>> cosine_similarity([[1.0, 0.0]], [[5.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
     array([[1. , 0.6, 0. ]])
     """
+    dtype, [Q, K] = fit("Q (..., n_q, d_k), K (..., n_k, d_k)", Q, K)
     C = dot_product_scores(unit_rows(Q), unit_rows(K))
     # Rounding may step over ±1 by one unit, and arccos of that is NaN.
-    return np.clip(C, -1, 1)
+    return rounded(dtype, np.clip(C, -1, 1))
 
 
 def unit_rows(x: Array) -> Array:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import sha256
 from html import escape
@@ -13,6 +13,7 @@ import numpy as np
 
 __all__ = ["View", "attention"]
 
+DIGITS = 4  # of the numbers handed to a script; it prints two or three
 ROUNDING = 1e-6  # by which a weight in float32 may leave 0..1
 # VS Code runs the script elsewhere; then it is the first copy that is not alive yet.
 FIND = (
@@ -83,45 +84,54 @@ def attention(
         if not low <= place < low + n:
             raise ValueError(f"{name} must lie in {low}..{low + n - 1}, got {place}")
     shown = {"layer": layer - 1, "head": head - 1, "query": int(first)}
-    data = {"weights": A.round(4).tolist(), "queries": queries, "keys": words}
-    return View(alt, data | shown)
+    data = {"weights": A, "queries": queries, "keys": words, **shown}
+
+    def still() -> Any:
+        from mha.plot import heatmap  # which needs matplotlib
+
+        names = ([word[:12] for word in some] for some in (queries, words))
+        return heatmap(A[layer - 1][head - 1], *names, alt=alt)
+
+    return View(alt, data, still, kind="attention", code=_code())
 
 
 class View:
-    """Hold weights to look at, and the picture that stands for them on paper.
+    """Hold something to explore, and the picture that stands for it on paper.
 
     It shows itself in JupyterLab, VS Code, Colab and on web pages. Where no script
     runs, as in a PDF or in a notebook that JupyterLab does not trust yet, it is a
-    picture of the head shown at first; where matplotlib is missing, the alt text.
+    picture of its first state; where matplotlib is missing, the alt text.
+
+    Attributes
+    ----------
+    alt : str
+        One sentence with what there is to find.
+    data : str
+        What the script shows, as JSON.
+    still : Picture
+        The first state, drawn when it is first asked for.
+    kind : str
+        What a style sheet calls it.
+    code : str
+        The script. It finds its element as `root`, and `data` in it.
     """
 
-    kind = "attention"
-
-    def __init__(self, alt: str, data: dict[str, Any]) -> None:
+    def __init__(
+        self, alt: str, data: dict[str, Any], draw: Callable[[], Any], *,
+        kind: str, code: str,
+    ) -> None:  # fmt: skip
         if not alt.strip():
             raise ValueError("alt must say in one sentence what the view shows")
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        self.alt, self._shown = alt.strip(), data
-        self.data = text.replace("<", "\\u003c")  # "</script>" would end the element
+        self.alt, self.data, self._draw = alt.strip(), _as_json(data), draw
+        self.kind, self.code = kind, code
 
     @cached_property
     def still(self) -> Any:
-        """The head shown at first; the first look at it needs matplotlib."""
-        from mha.plot import heatmap
-
-        A = self._shown["weights"][self._shown["layer"]][self._shown["head"]]
-        names = self._shown["queries"], self._shown["keys"]
-        return heatmap(A, *([w[:12] for w in some] for some in names), alt=self.alt)
+        """The picture of the first state."""
+        return self._draw()
 
     def __repr__(self) -> str:
         return f"View: {self.alt}"
-
-    @property
-    def code(self) -> str:
-        """The script that brings the view to life, and its looks."""
-        css, code = (Path(__file__).with_suffix(end) for end in (".css", ".js"))
-        looks = json.dumps(css.read_text(encoding="utf-8").replace("\n", ""))
-        return f"const css = {looks}; {code.read_text(encoding='utf-8')}"
 
     def _repr_html_(self) -> str:
         """Return the view as one piece of HTML that needs nothing from outside."""
@@ -136,6 +146,32 @@ class View:
             still = f"<p>{alt}</p>"
         live = {"kind": kind, "data": data, "find": FIND % name, "code": self.code}
         return PAGE.format(name=name, alt=alt, still=still, **live)
+
+
+def _code() -> str:
+    """Return the script that shows attention, and its looks."""
+    css, code = (Path(__file__).with_suffix(end) for end in (".css", ".js"))
+    looks = json.dumps(css.read_text(encoding="utf-8").replace("\n", ""))
+    return f"const css = {looks}; {code.read_text(encoding='utf-8')}"
+
+
+def _as_json(data: dict[str, Any]) -> str:
+    """Return `data` as JSON that can stand inside a script element."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, np.ndarray | np.generic):
+            return plain(x.tolist())
+        if isinstance(x, dict):
+            return {key: plain(value) for key, value in x.items()}
+        if isinstance(x, list | tuple):
+            return [plain(value) for value in x]
+        if isinstance(x, float):
+            return round(x, DIGITS) + 0.0 if np.isfinite(x) else None
+        return x
+
+    packed = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"))
+    # "</script>" or "<!--" in a token would end the element
+    return packed.replace("<", "\\u003c")
 
 
 def _as_array(values: Any) -> Any:

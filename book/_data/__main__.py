@@ -1,4 +1,4 @@
-"""Make stored results anew: .venv/bin/python book/_data NAME...
+"""Make stored results anew, called in book: ../.venv/bin/python -m _data NAME...
 
 A name is that of a script in this folder, such as two_dragons. What its `results`
 yield, in pairs of a name and an entry, is stored in a JSON file of the same name.
@@ -6,11 +6,9 @@ yield, in pairs of a name and an entry, is stored in a JSON file of the same nam
 
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from _data.training import store
 
 torch.set_num_threads(1)  # the order of sums, and so the last digit, is fixed

@@ -1,4 +1,4 @@
-"""Sentences of chapter 14, and its one long sweep: python book/_data/minilm.py
+"""Sentences of chapter 14, and its one long sweep: python -m _data.minilm, in book
 
 Every head and every layer of the model is silenced in turn, and sixty sentences are
 embedded without it. About a minute on one core; `minilm.json` holds what came out.
@@ -7,12 +7,9 @@ embedded without it. About a minute on one core; `minilm.json` holds what came o
 
 import json
 import runpy
-import sys
 from pathlib import Path
 
 import numpy as np
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 import pretrained
 

@@ -1,4 +1,4 @@
-"""Train every cell of chapter 6 for its R²: .venv/bin/python book/_data two_dragons
+"""Train every cell of chapter 6 for its R²: python -m _data two_dragons
 
 Five seeds per cell, about ten minutes on one core.
 """

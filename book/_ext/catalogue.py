@@ -2,19 +2,15 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from mha import laws, zoo
-
-sys.path.append(str(Path(__file__).parents[1]))  # the book's own modules
-from portable import BOOK
-
+from _ext.portable import BOOK
 from chapters import chapter_number, chapter_of
+from mha import laws, zoo
 
 # Where the page "Test your own attention" explains a broken law; some by library.
 WHY = {

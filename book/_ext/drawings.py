@@ -8,13 +8,11 @@ the script of a live figure inside; all pages share one file, and none waits for
 
 import json
 import re
-import sys
 from hashlib import sha256
 from pathlib import Path
 
 from docutils import nodes
 
-sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
 from figures.ten import alt as ten_alt
 from figures.ten import ten
 

@@ -8,16 +8,13 @@ page is read, and what is known of other pages (their minutes) when it is writte
 import os
 import posixpath
 import re
-import sys
-from pathlib import Path
 
 from docutils import nodes
-from minutes import afternoon, hours
-from opening import slug
-from publish import addresses
 from sphinx.util import logging
 
-sys.path.append(str(Path(__file__).parents[1]))  # the book's own figures
+from _ext.minutes import afternoon, hours
+from _ext.opening import slug
+from _ext.publish import addresses
 from figures import front
 
 NAME = re.compile(r"\{\{ ?(\w+) ?\}\}")

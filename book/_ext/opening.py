@@ -13,20 +13,16 @@ begins with its heading and a paragraph that says what is in it.
 """
 
 import re
-import sys
 from functools import cache
 from html import escape
-from pathlib import Path
 
 import numpy as np
 from docutils import nodes
-from minutes import CHAPTER, CHECKS, DEEPER, heading, whole
 
-from mha import laws, zoo
-
-sys.path.append(str(Path(__file__).parents[1]))  # the book's own modules
+from _ext.minutes import CHAPTER, CHECKS, DEEPER, heading, whole
 from chapters import chapter_of
 from figures.strip import strip
+from mha import laws, zoo
 
 NEEDS = ("You need ", "School mathematics is enough here.")
 LAW, END = "The law", "What you can now say"

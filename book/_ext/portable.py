@@ -12,11 +12,11 @@ words of the glossary, and links that are checked.
     <a id="fig-mask"></a> **Figure 4.2.** A caption.     the caption of the cell above
     [Vaswani et al. (2017)](https://arxiv.org/...)       a citation
     [heads](glossary.md#term-head)                       a word of the glossary
-    [`mha.softmax`](../mha/softmax.py)                   a link into the API
+    [`mha.softmax`](../mha/weighting.py)                 a link into the API
     [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
     [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold, "Show the hint"
-    what mha.laws and mha.check print                    the same words as HTML
+    what mha.laws and the exercises print                the same words as HTML
 """
 
 import json
@@ -24,8 +24,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-import report
 from pybtex.database import parse_file
+
+from _ext import report
 
 BOOK = Path(__file__).parent.parent
 ANSWER = "What happens"  # the summary of the fold behind a prediction, see predict.py

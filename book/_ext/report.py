@@ -1,4 +1,4 @@
-"""What `mha.laws` and `mha.check` print, set as a page shows it.
+"""What `mha.laws` and the exercises print, set as a page shows it.
 
 A notebook stores the text of a report, which reads the same in a terminal, in
 JupyterLab and on GitHub. A page shows the same words: the law, why it should hold, what

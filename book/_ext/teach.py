@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from catalogue import table as markdown
 from docutils import nodes
 from docutils.statemachine import StringList
-from minutes import DEEPER, Opening, chapter, exercises, heading, timed, whole
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from _ext.catalogue import table as markdown
+from _ext.minutes import DEEPER, Opening, chapter, exercises, heading, timed, whole
 
 # The sections of a chapter, and how their minutes are counted. The opening of a chapter
 # is counted with its question.

@@ -2,9 +2,10 @@
 
 A notebook says ``from exercises import masks as check``, which works because a
 notebook runs in its own folder; then ``check.causal_row(answer)`` prints what is to be
-said of the answer. A module holds its chapter's exercises. A row of `mistakes` is what
-is said to a slip, and after it the slip itself: a wrong program, or a wrong value. A
-slip that is one change of a right program needs no row: `families` makes such changes.
+said of the answer. `engine` is what any exercise is made with, and the other modules
+hold the exercises of a chapter. A row of `mistakes` is what is said to a slip, and
+after it the slip itself: a wrong program, or a wrong value. A slip that is one change
+of a right program needs no row: `families` makes such changes.
 """
 
 import dataclasses
@@ -17,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-import mha.check
 from chapters import CHAPTERS, chapter_number
+from exercises import engine
+from exercises.engine import Unfit, Verdict, same
 from exercises.families import ENOUGH, bits, sizes_of, slip_in
-from mha.check import Unfit, same
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Exercise(mha.check.Exercise):
+class Exercise(engine.Exercise):
     """An exercise of the book, which knows the ordinary families of slips too.
 
     `axes` is how many of the last axes a task is about, if it promises any number in
@@ -34,25 +35,25 @@ class Exercise(mha.check.Exercise):
     axes: int = 0
     exact: bool = False
 
-    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
-        slip, sure = super()._recognise(outcomes)
+    def recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
+        slip, sure = super().recognise(outcomes)
         arrays = any(isinstance(x, np.ndarray | int | float) for x in self.cases[0])
         if sure or not arrays or not callable(self.right):
             return slip, sure
-        pairs = [*zip(outcomes, self._wanted, strict=True)]
+        pairs = [*zip(outcomes, self.wanted, strict=True)]
         wrong = [k for k, pair in enumerate(pairs) if not same(*pair)]
         axes = [max(map(np.ndim, case)) for case in self.cases]
         large = [k for k, most in enumerate(axes) if most > self.axes]
         if self.axes and wrong == large and len(wrong) < len(pairs):
             return _LEADING, True
-        family = slip_in(self, self._solved(), outcomes, self._wanted)
+        family = slip_in(self, self._solved(), outcomes, self.wanted)
         slip = slip or self._mostly(outcomes, wrong)
-        place = _where(self, outcomes, self._wanted)
+        place = _where(self, outcomes, self.wanted)
         return family or slip or place, bool(family or not slip)
 
     def _mostly(self, outcomes: list[Any], wrong: list[int]) -> str | None:
         """Return what is said to a mistake that explains most of what is wrong."""
-        for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
+        for hint, theirs in zip(self.mistakes, self.mistaken, strict=True):
             alike = [k for k in wrong if same(outcomes[k], theirs[k])]
             enough = sum(bits(outcomes[k]) for k in alike) >= ENOUGH
             if enough and alike[0] == wrong[0] and 2 * len(alike) > len(wrong):
@@ -115,7 +116,7 @@ def _where(exercise: Exercise, outcomes: Any, wanted: Any) -> str | None:
         each = (zip(*many, strict=False) for many in (outcomes, wanted))
         said = (_where(exercise, *pair) for pair in zip(*each, strict=False))
         return next(filter(None, said), None)
-    facts = [sizes_of(exercise._names(), case) for case in exercise.cases]
+    facts = [sizes_of(exercise.inputs, case) for case in exercise.cases]
     shapes = [[getattr(x, "shape", ()) for x in many] for many in (outcomes, wanted)]
     shared = min(len(shape) for many in shapes for shape in many)
     for axis in range(-1, -1 - shared, -1):
@@ -144,20 +145,20 @@ class Law(Exercise):
     changes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     vary: Sequence[str] = ("K", "V")
 
-    def judge(self, answer: Any) -> mha.check.Verdict:
+    def judge(self, answer: Any) -> Verdict:
         """Return the `Verdict`, which names the version that is judged wrongly."""
-        verdict, found = super().judge(answer), self._outcomes(answer)
+        verdict, found = super().judge(answer), self.outcomes(answer)
         judges = all(isinstance(x, np.ndarray) and x.dtype == bool for x in found)
         if verdict.passed or not judges:
             return verdict
         known = None if "may be" in verdict.text else verdict.mistake
         said = self._said(answer, [*map(bool, found)], known)
         text = "\n".join([said, *verdict.text.splitlines()[1:]])
-        return mha.check.Verdict("not yet", text, said)
+        return Verdict("not yet", text, said)
 
     def _said(self, law: Any, found: list[bool], known: str | None) -> str:
         """Return what is said to a law that finds this of the versions."""
-        wanted = [*map(bool, self._wanted)]
+        wanted = [*map(bool, self.wanted)]
         calls = self._calls(law, self.cases[wanted.index(True)][0])
         if not calls:
             return "your law never calls the function that it is given"
@@ -173,8 +174,8 @@ class Law(Exercise):
         k = next(k for k, one in enumerate(found) if one != wanted[k])
         version = self.cases[k][0]
         name = getattr(version, "name", getattr(version, "__name__", ""))
-        rounded = self._outcome(law, (_altered(version, _rounded),), ())
-        if not known and wanted[k] and same(rounded, self._wanted[k]):
+        rounded = self.outcome(law, (_altered(version, _rounded),))
+        if not known and wanted[k] and same(rounded, self.wanted[k]):
             return f"your law is False of {name} only by rounding: use np.allclose"
         stars = {n: "*" * (what == _SHAPE) for n, (_, what) in changed.items()}
         if known := known or self.changes.get(" ".join(n + stars[n] for n in stars)):
@@ -204,7 +205,7 @@ class Law(Exercise):
                 noise[kept] = np.asarray(x)[kept]
                 return noise
 
-            found = self._outcome(law, (_altered(version, spoil),), ())
+            found = self.outcome(law, (_altered(version, spoil),))
             return same(found, np.array(True))
 
         if holds([]) or (holds([0]) and holds([-1])):
@@ -221,7 +222,7 @@ class Law(Exercise):
             calls.append({name: np.atleast_1d(x) for name, x in inputs.items()})
             return right(*given, **options)
 
-        self._outcome(law, (listening,), ())
+        self.outcome(law, (listening,))
         return calls
 
 

@@ -11,10 +11,10 @@ from exercises import (
     section,
     slips_of_the_zoo,
 )
+from mha import softmax
 from mha.attention import scaled_dot_product_attention as attention
 from mha.chunked import chunked_attention
 from mha.similarity import dot_product_scores
-from mha.softmax import softmax
 
 
 def _scaled(Q, K):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import Exercise, Law, each, judged, named, number, random_arrays, section
-from mha.encoder import layer_norm
+from mha import layer_norm
 
 length_after_norm = Exercise(
     task="the length of a token of 64 numbers after layer norm",

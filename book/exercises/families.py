@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mha.check import same
+from exercises.engine import same
 
 ENOUGH = 16  # bits that have to agree, for about a thousand programs are tried
 SECONDS = 3  # of searching, at most
@@ -112,9 +112,9 @@ def slip_in(exercise, place, outcomes, wanted):
         for text, program in programs(exercise, solution):
             if time.process_time() > end:
                 return None
-            one = exercise._outcome(program, exercise.cases[first], ())
+            one = exercise.outcome(program, exercise.cases[first])
             if same(one, outcomes[first]):
-                if all(map(same, exercise._outcomes(program), outcomes)):
+                if all(map(same, exercise.outcomes(program), outcomes)):
                     return text
     return None
 
@@ -133,7 +133,7 @@ def bits(outcome):
 
 def programs(exercise, solution):
     """Yield what is said to a slip, and a program that makes it."""
-    names, case = exercise._names(), exercise.cases[-1]
+    names, case = exercise.inputs, exercise.cases[-1]
     whole, given = exercise.right(*case), dict(zip(names, case, strict=True))
     for result in _of_results(whole, names, case):
         text = f"with Y for what a right answer returns, you return `{result}`"

@@ -12,8 +12,8 @@ import numpy as np
 from exercises import Exercise, number, section
 from exercises.code_review import code_review as code_review
 from exercises.code_review import layer_in_review as layer_in_review
-from mha.check import Verdict, is_stub
-from mha.softmax import softmax
+from exercises.engine import Verdict, is_stub
+from mha import softmax
 
 inputs_needed = Exercise(
     task="the least number of random inputs",

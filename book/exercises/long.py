@@ -12,9 +12,9 @@ from exercises import (
     random_arrays,
     section,
 )
+from mha import softmax
 from mha.attention import scaled_dot_product_attention
 from mha.chunked import chunked_attention
-from mha.softmax import softmax
 
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
 _GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")

@@ -1,6 +1,7 @@
 """Exercises on multi-head attention, and the bug hunt that ends Part II."""
 
 import functools
+import inspect
 import reprlib
 import textwrap
 from fractions import Fraction
@@ -8,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
+from exercises.engine import Unfit, Verdict, is_stub
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
-from mha.check import Unfit, Verdict, is_stub
 from mha.heads import merge_heads, multi_head_attention, split_heads
 
 
@@ -289,8 +290,8 @@ class Suspect:
     """
 
     def __init__(self, letter):
-        # Reports call a subject by these two.
-        self.__name__, self.__module__ = f"suspect {letter}", ""
+        self.__name__ = f"suspect {letter}"  # reports call it so
+        self.__signature__ = inspect.signature(multi_head_attention)
         self._letter = letter
 
     def __call__(self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, **options):
@@ -351,13 +352,13 @@ def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
     from mha import laws
 
-    names = {law.slug: law.name for law in laws.ATTENTION}
+    names = {law.name: law.sentence for law in laws.ATTENTION}
     broken, suspected = (set(_kills().killed_by(slug)) for slug in (guilty, accused))
-    for slug, name in names.items():
-        if slug in suspected - broken:
-            return f'{accused} would break "{name}", and {letter} keeps it'
-    slug = next(slug for slug in names if slug in broken - suspected)
-    return f'{accused} would keep "{names[slug]}", and {letter} breaks it'
+    for name, sentence in names.items():
+        if name in suspected - broken:
+            return f'{accused} would break "{sentence}", and {letter} keeps it'
+    name = next(name for name in names if name in broken - suspected)
+    return f'{accused} would keep "{names[name]}", and {letter} breaks it'
 
 
 class Hunt(Exercise):

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from exercises import Exercise, Law, each, judged, number, random_arrays, section
+from exercises.engine import Unfit, same
+from mha import softmax
 from mha.attention import scaled_dot_product_attention
-from mha.check import Unfit, same
 from mha.similarity import dot_product_scores
-from mha.softmax import softmax
 
 variance_left = Exercise(
     task="the variance of the scores after dividing by √512",

@@ -3,8 +3,8 @@
 import numpy as np
 
 from exercises import Exercise, Law, each, member, named, number, section
+from mha import softmax
 from mha.attention import scaled_dot_product_attention
-from mha.softmax import softmax
 
 score_for_half = Exercise(
     task="the score of food at which food gets half",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exercises import Exercise, each, section
-from mha.check import Unfit
+from exercises.engine import Unfit
 from mha.heads import split_heads
 
 

@@ -2,8 +2,9 @@
 
 The kernel of a notebook works in the folder of the book, so a chapter says
 ``import figures`` and then, for example, ``figures.softmax(...)``. What comes back is a
-`Picture`, or a `View` with a script of the same name beside its module, and each takes
-`alt`: one sentence with the finding, for readers who do not see it.
+`Picture` of `mha.plot`, or a `View` of `mha.view` whose script has the same name as its
+module and is beside it. Each takes `alt`: one sentence with the finding, for readers
+who do not see it.
 """
 
 from figures.charts import bars, collapse, lines, moves, walks

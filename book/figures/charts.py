@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from figures.picture import COLOURS, Picture
+from figures.picture import COLOURS, Picture, finished
 
 STYLE = Path(__file__).with_name("book.mplstyle")
 INK = COLOURS["ink"]
@@ -52,7 +52,7 @@ def bars(
         ax.axhline(0, color=INK, lw=0.8)
         ax.spines.bottom.set_visible(False)
         ax.margins(y=0.1)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def lines(
@@ -95,7 +95,7 @@ def lines(
             ax.plot(x, y, color=INK, ls=(0, (2 + 4 * k, 2)), lw=1.2, label=name)
         _logarithmic(ax, x)
         legend(figure, ax)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def moves(
@@ -137,7 +137,7 @@ def moves(
         grid[0, 0].set_ylabel(ylabel)
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper left", ncols=2)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def walks(steps: ArrayLike, *, alt: str) -> Picture:
@@ -169,7 +169,7 @@ def walks(steps: ArrayLike, *, alt: str) -> Picture:
         top = 1.08 * max(np.abs(paths).max(), np.sqrt(n - 1))
         ax.set(xlim=(0, 1.03 * (n - 1)), ylim=(-top, top))
         legend(figure, ax)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def collapse(
@@ -220,7 +220,7 @@ def collapse(
             ax.set_title(f"after layer {layer}" if layer else "input", fontsize=8)
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper left", ncols=len(words))
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def spread(tokens: ArrayLike) -> float:

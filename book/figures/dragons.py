@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from figures.charts import moves
-from figures.view import View, as_numbers
+from figures.view import as_numbers, live
+from mha.view import View
 
 NAMES = "left dragon", "right dragon"
 
@@ -42,7 +43,7 @@ def dragons(nights: ArrayLike, left: Sequence[float], *, alt: str) -> View:
         panels[name] = nights, nights @ np.linalg.pinv(A) @ A
     labels: dict[str, Any] = {"names": ("the night", "the best guess"), "alt": alt}
     labels |= {"xlabel": f"{NAMES[0]} glow", "ylabel": f"{NAMES[1]} glow"}
-    return View(__file__, data, lambda: moves(panels, **labels))
+    return live(__file__, alt, data, lambda: moves(panels, **labels))
 
 
 def evened(nights: NDArray[Any]) -> NDArray[Any]:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.maps import heatmaps
-from figures.view import View, as_words
+from figures.view import as_words, live
 from mha import split_heads
+from mha.view import View
 
 
 def heads(
@@ -38,4 +39,4 @@ def heads(
     panels += [(head, f"head {r}, no swap") for r, head in enumerate(wrong, 1)]
     labels: dict[str, Any] = {"xlabel": "column", "ylabel": "taken for", "alt": alt}
     look = panels, words, [""] * right.shape[-1]
-    return View(__file__, data, lambda: heatmaps(*look, kind="scores", **labels))
+    return live(__file__, alt, data, lambda: heatmaps(*look, kind="scores", **labels))

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from figures.charts import bars
-from figures.view import View, as_numbers, as_words
+from figures.view import as_numbers, as_words, live
+from mha.view import View
 
 
 def online(
@@ -23,4 +24,4 @@ def online(
     s, words = as_numbers(scores), as_words(labels)
     data = {"labels": words, "scores": s, "values": as_numbers(values), "block": block}
     look = {"alt": alt, "ylabel": "exp(s − m)"}
-    return View(__file__, data, lambda: bars(np.exp(s - s.max()), words, **look))
+    return live(__file__, alt, data, lambda: bars(np.exp(s - s.max()), words, **look))

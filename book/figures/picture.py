@@ -1,6 +1,5 @@
 """What matplotlib has drawn, as a picture that follows the theme of a page."""
 
-import base64
 import io
 import re
 from html import escape
@@ -9,6 +8,8 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from PIL import Image
+
+from mha.plot import Picture
 
 COLOURS = {  # of the roles; a page has its own, as --mha-query and so on
     "query": "#0B63C5", "key": "#B04E00", "value": "#007C66", "weight": "#25215F",
@@ -38,30 +39,18 @@ TIDY = (  # what matplotlib writes and a page cannot use
 TIGHT: Any = {"savefig.bbox": "tight", "savefig.pad_inches": 0.02}
 
 
-class Picture:
-    """Hold one finished figure: SVG for the screen, PNG for paper, words for the ear.
+def finished(figure: Figure, alt: str, svg: str = "") -> Picture:
+    """Return one finished figure: SVG for the screen, PNG for paper, words for the ear.
 
     Where a figure of matplotlib has one of the `COLOURS`, it follows the theme of the
     page. `svg` is the same drawing where something else has drawn it; then the figure
-    is shown whole, and otherwise without the margins around it.
+    is shown whole, and otherwise without the margins around it. Both are made at once,
+    while the style of the book is set.
     """
-
-    def __init__(self, figure: Figure, alt: str, svg: str = "") -> None:
-        if not isinstance(alt, str) or not alt.strip():
-            raise ValueError("alt must say in one sentence what the picture shows")
-        self.alt = alt.strip()
-        self.svg = svg or _inline_svg(figure, self.alt)
-        self.png = _small_png(figure, {} if svg else TIGHT)
-
-    def __repr__(self) -> str:
-        return f"Picture: {self.alt}"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {
-            "text/plain": repr(self),
-            "image/svg+xml": self.svg,
-            "image/png": base64.b64encode(self.png).decode("ascii"),
-        }
+    settings = {} if svg else TIGHT
+    # The SVG comes first, because saving a figure can move its layout a little.
+    svg = svg or _inline_svg(figure, alt.strip())
+    return Picture(figure, alt, svg=svg, png=_small_png(figure, settings))
 
 
 def _small_png(figure: Figure, settings: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from figures.charts import INK, WIDTH, house_style
-from figures.picture import COLOURS, Picture
+from figures.picture import COLOURS, Picture, finished
 from mha import sinusoidal_positional_encoding
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ def shadows(
         for ax, (q, k) in zip(row, read, strict=True):
             _bare(ax, **limits)
             _shadow(ax, q, k, pad)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def turns(
@@ -94,7 +94,7 @@ def turns(
             for _, role, dash in HANDS
         ]
         figure.legend(handles, names, loc="outside lower center", ncols=2)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def clocks(words: Sequence[str], *, alt: str) -> Picture:
@@ -125,7 +125,7 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
                 ax.text(0, -1.42 - 0.36 * k, says, va="center", **look)
         lines = row[0].get_lines()[-2:]
         figure.legend(lines, [h[0] for h in HANDS], loc="outside lower center", ncols=2)
-        return Picture(figure, alt)
+        return finished(figure, alt)
 
 
 def rotated(x: Array, angle: float) -> Array:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from figures.picture import COLOURS, SANS, WIDEST, Picture
+from figures.picture import COLOURS, SANS, WIDEST, Picture, finished
 
 Point = tuple[float, float]
 LIGHT = COLOURS | {
@@ -35,7 +35,7 @@ FONTS = {"font.family": "DejaVu Sans", "text.parse_math": False}
 
 def picture(scene: "Scene", alt: str) -> Picture:
     """Return a finished drawing with its alt text."""
-    return Picture(scene.figure(), alt, scene.svg(alt.strip()))
+    return finished(scene.figure(), alt, scene.svg(alt.strip()))
 
 
 def paint(role: str) -> str:

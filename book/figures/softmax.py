@@ -6,7 +6,8 @@ from numpy.typing import ArrayLike
 
 import mha
 from figures.charts import bars
-from figures.view import View, as_numbers, as_words
+from figures.view import as_numbers, as_words, live
+from mha.view import View
 
 
 def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
@@ -21,4 +22,4 @@ def softmax(scores: ArrayLike, labels: Sequence[object], *, alt: str) -> View:
     """
     data = {"scores": as_numbers(scores), "labels": as_words(labels)}
     p = mha.softmax(data["scores"])
-    return View(__file__, data, lambda: bars(p, data["labels"], alt=alt))
+    return live(__file__, alt, data, lambda: bars(p, data["labels"], alt=alt))

@@ -1,5 +1,7 @@
 """Let a notebook of solutions run where the chapters run, in the folder of the book.
 
+The kernel of a notebook imports from the folder in which it works, so that is enough.
+
 >>> import workspace
 >>> workspace.enter()
 >>> Path("exercises").is_dir()
@@ -7,14 +9,11 @@ True
 """
 
 import os
-import sys
 from pathlib import Path
 
 BOOK = Path(__file__).parent.parent
 
 
 def enter() -> None:
-    """Make the folder of the book the current one, and import from there."""
+    """Make the folder of the book the current one."""
     os.chdir(BOOK)
-    if str(BOOK) not in sys.path:
-        sys.path.insert(0, str(BOOK))

@@ -15,11 +15,14 @@ import math
 import numpy as np
 
 import mha
-from mha.zoo._member import ENCODER, bug, seen, train_mode
-from mha.zoo._member import Member as Member
-from mha.zoo._member import with_steps as with_steps
+from mha.zoo._copies import with_steps
+from mha.zoo._member import MEMBERS, Member, bug, registered, seen
+from mha.zoo._mode import train_mode
 
-right = Member("right", {}, seen="")
+# The members are here by their names, and what there is of each kind in these lists.
+__all__ = ["ALL", "ENCODERS", "STEPS", "WRONG", "Member", "with_steps"]
+
+right = registered(Member("right", {}, seen=""))
 
 
 def visible(mask):
@@ -185,7 +188,7 @@ def writes_into_its_input(S, mask=None, axis=-1):
 def promotes_to_float64(S, mask=None, axis=-1):
     """A float64 array of 0 and -∞ is added to float32 scores."""
     if mask is not None and mask.dtype == bool:
-        mask = np.where(mask, 0.0, -np.inf)
+        S, mask = S + np.where(mask, 0.0, -np.inf), None
     return mha.masked_softmax(S, mask, axis)
 
 
@@ -205,12 +208,14 @@ def merge_without_transpose(heads):
     return heads.reshape(*leading, n, n_heads * d_head)
 
 
-both_without_transpose = Member(
-    "both_without_transpose",
-    split_without_transpose.steps | merge_without_transpose.steps,
-    wrong="Heads are cut out across the tokens, and laid out again the same way.",
-    seen="A text classifier for Chinese; readers ask since 2019 whether it is right.",
-    link="https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53",
+both_without_transpose = registered(
+    Member(
+        "both_without_transpose",
+        split_without_transpose.steps | merge_without_transpose.steps,
+        "Heads are cut out across the tokens, and laid out again the same way.",
+        "A text classifier for Chinese; readers ask since 2019 whether it is right.",
+        "https://github.com/649453932/Chinese-Text-Classification-Pytorch/issues/53",
+    )
 )
 
 
@@ -274,43 +279,39 @@ def no_output_projection(X, W_Q, W_K, W_V, W_O, n_heads, *args, **options):
     return mha.multi_head_attention(X, W_Q, W_K, W_V, eye, n_heads, *args, **options)
 
 
-# Where a bug stands says what it is: those above show at every call.
-STEPS = tuple(x for x in list(globals().values()) if isinstance(x, Member))[1:]
-
-
-@bug("softmax")
+@bug("softmax", sometimes=True)
 def softmax_over_axis_2(x, axis=-1):
     """The softmax axis is counted from the front, and a batch moves it."""
     return mha.softmax(x, axis=min(2, x.ndim - 1))
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def mask_of_first_sequence(S, mask=None, axis=-1):
     """The mask of the first sequence is used for the whole batch."""
     mask = mask[:1] if mask is not None and mask.ndim == 4 else mask
     return mha.masked_softmax(S, mask, axis)
 
 
-@bug("join_masks")
+@bug("join_masks", sometimes=True)
 def causal_replaces_mask(mask, causal):
     """Where the causal mask is asked for too, the mask of the caller is dropped."""
     return causal
 
 
-@bug("causal_mask")
+@bug("causal_mask", sometimes=True)
 def causal_from_neither_corner(n_q, n_k=None):
     """With other numbers of queries and keys, the causal mask starts in between."""
     return np.tri(n_q, n_k, (n_k - n_q) // 2, dtype=bool)
 
 
-@bug("softmax", on_tensors=True)
+@bug("softmax", sometimes=True, on_tensors=True)
 def gradient_stopped(x, axis=-1):
     """The weights are detached: W_Q and W_K get no gradient and never learn."""
     A = mha.softmax(x, axis)
     return A.detach() if hasattr(A, "detach") else A
 
 
-@bug("scaled_dot_product_attention")
+@bug("scaled_dot_product_attention", sometimes=True)
 def returns_unmasked_weights(Q, K, V, mask=None, *, return_weights=False, **options):
     """The weights that are returned are those from before the mask."""
     Y = mha.scaled_dot_product_attention(Q, K, V, mask, **options)
@@ -318,7 +319,7 @@ def returns_unmasked_weights(Q, K, V, mask=None, *, return_weights=False, **opti
     return (Y, A) if return_weights else Y
 
 
-@bug("scaled_dot_product_attention")
+@bug("scaled_dot_product_attention", sometimes=True)
 def returns_scores(Q, K, V, mask=None, *, return_weights=False, **options):
     """The scores are returned where the weights are due."""
     Y = mha.scaled_dot_product_attention(Q, K, V, mask, **options)
@@ -326,13 +327,13 @@ def returns_scores(Q, K, V, mask=None, *, return_weights=False, **options):
     return (Y, S) if return_weights else Y
 
 
-@bug("linear")
+@bug("linear", sometimes=True)
 def ignores_strides(x, W, b=None):
     """An array is read in the order of its memory, though it was transposed."""
     return mha.linear(np.ravel(x, order="K").reshape(x.shape), W, b)
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def window_of_256(S, mask=None, axis=-1):
     """A token sees those less than 256 tokens away, and nobody said so."""
     n_q, n_k = S.shape[-2:]
@@ -340,7 +341,7 @@ def window_of_256(S, mask=None, axis=-1):
     return mha.masked_softmax(np.where(near, S, -np.inf), mask, axis)
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def window_of_4096(S, mask=None, axis=-1):
     """A token sees those less than 4096 tokens away, and nobody said so."""
     n_q, n_k = S.shape[-2:]
@@ -348,7 +349,7 @@ def window_of_4096(S, mask=None, axis=-1):
     return mha.masked_softmax(np.where(near, S, -np.inf), mask, axis)
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def drops_last_block(S, mask=None, axis=-1):
     """Keys come in blocks of 64, and what does not fill the last one is lost."""
     n_k = S.shape[-1]
@@ -356,7 +357,7 @@ def drops_last_block(S, mask=None, axis=-1):
     return mha.masked_softmax(np.where(seen, S, -np.inf), mask, axis)
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def drops_full_block(S, mask=None, axis=-1):
     """Keys come in blocks of 64, and the last one is lost where it is full."""
     n_k = S.shape[-1]
@@ -364,19 +365,19 @@ def drops_full_block(S, mask=None, axis=-1):
     return mha.masked_softmax(np.where(seen, S, -np.inf), mask, axis)
 
 
-@bug("masked_softmax")
+@bug("masked_softmax", sometimes=True)
 def float_mask_only_hides(S, mask=None, axis=-1):
     """A float mask hides where it is −∞, and its other numbers are not added."""
     return mha.masked_softmax(S, None if mask is None else visible(mask), axis)
 
 
-@bug("read_mask")
+@bug("read_mask", sometimes=True)
 def integer_mask_added(mask):
     """A mask of 0 and 1 is added to the scores, and hides nothing."""
-    return mask
+    return mask if mask.dtype == bool else mask.astype(float)
 
 
-@bug("softmax")
+@bug("softmax", sometimes=True)
 def dropout_in_evaluation(x, axis=-1):
     """A tenth of the weights is dropped in every call, not in training alone."""
     A = mha.softmax(x, axis)
@@ -384,23 +385,26 @@ def dropout_in_evaluation(x, axis=-1):
     return np.where(kept, A / 0.9, 0)
 
 
-@bug("masked_softmax")
-def remembers_the_mask(S, mask=None, axis=-1, kept=[None]):
+last_mask: dict = {}  # of arrays, and of tensors
+
+
+@bug("masked_softmax", sometimes=True)
+def remembers_the_mask(S, mask=None, axis=-1):
     """A mask is kept, and the next call without one gets it again."""
-    if mask is None and getattr(kept[0], "shape", ())[-2:] == S.shape[-2:]:
-        mask = kept[0]
-    kept[0] = mask
+    if mask is None and np.shape(last_mask.get(type(S)))[-2:] == S.shape[-2:]:
+        mask = last_mask[type(S)]
+    last_mask[type(S)] = mask
     return mha.masked_softmax(S, mask, axis)
 
 
-@bug("dot_product_scores")
+@bug("dot_product_scores", sometimes=True)
 def clips_scores(Q, K):
     """Scores are cut to the range from −50 to 50 before the softmax."""
     limit = 50 * math.sqrt(Q.shape[-1])
     return np.clip(mha.dot_product_scores(Q, K), -limit, limit)
 
 
-@bug("softmax")
+@bug("softmax", sometimes=True)
 def subtracts_one_maximum(x, axis=-1):
     """The largest of all scores is subtracted, where each row needs its own."""
     e = np.exp(x - x.max())
@@ -408,32 +412,27 @@ def subtracts_one_maximum(x, axis=-1):
     return e / np.where(total == 0, 1, total)
 
 
-@bug("softmax")
+@bug("softmax", sometimes=True)
 def computes_in_float32(x, axis=-1):
     """The softmax is computed in float32, also where float64 was handed in."""
-    A = mha.softmax(np.asarray(x, np.float32), axis)
-    return np.asarray(A, x.dtype)
+    return mha.softmax(x.astype(np.float32), axis).astype(x.dtype)
 
 
-@bug("softmax")
+@bug("softmax", sometimes=True)
 def rounds_float32_scores(x, axis=-1):
     """Scores in float32 are rounded to 16 bits on their way to the softmax."""
     if x.dtype == np.float32:
-        x = np.asarray(np.asarray(x, np.float16), x.dtype)
+        x = x.astype(np.float16).astype(x.dtype)
     return mha.softmax(x, axis)
 
 
-@bug("share_heads", says={"n_kv_heads": 2})
+@bug("share_heads", sometimes=True, says={"n_kv_heads": 2})
 def groups_interleaved(x, n_heads):
     """Keys are repeated in turn, so a query head gets those of another group."""
     return np.concatenate([x] * (n_heads // x.shape[-3]), -3)
 
 
-ALL = tuple(x for x in list(globals().values()) if isinstance(x, Member))
-WRONG = ALL[1:]
-
-
-right_encoder = Member("right_encoder", {}, ENCODER, seen="")
+right_encoder = registered(Member("right_encoder", {}, seen="", encoder=True))
 
 
 def stretched(y, gain, bias):
@@ -557,6 +556,7 @@ def only_last_layer(X, layers, *args, **options):
     return mha.encoder(X, layers[-1:], *args, **options)
 
 
-ENCODERS = tuple(
-    x for x in list(globals().values()) if isinstance(x, Member) and x not in ALL
-)
+STEPS = tuple(m for m in MEMBERS if m.steps and not (m.encoder or m.sometimes))
+WRONG = (*STEPS, *(m for m in MEMBERS if m.sometimes))
+ALL = (right, *WRONG)
+ENCODERS = tuple(m for m in MEMBERS if m.encoder)

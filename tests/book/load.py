@@ -1,12 +1,10 @@
-"""Load a script or a Sphinx extension of the book, which no package holds."""
+"""Load a script, which no package holds, or a Sphinx extension of the book."""
 
 import importlib.util
-import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "book" / "_ext"))  # they import each other
 
 
 def load(path, name=None):
@@ -21,4 +19,4 @@ def load(path, name=None):
 
 def extension(name):
     """Return a Sphinx extension of the book."""
-    return load(ROOT / "book" / "_ext" / f"{name}.py")
+    return importlib.import_module(f"_ext.{name}")

@@ -146,7 +146,7 @@ BAD = {  # what stands in the file of the good chapter, and what breaks each rul
     "code_keeps_to_itself": [
         ("three = 1 + 1 + 1", line) for line in (
             "%matplotlib inline", "sys.path.append('x')", "open('/tmp/x')",
-            "urllib.request.urlopen(x)", "from mha import _doors, laws",
+            "urllib.request.urlopen(x)", "from mha import _checks, laws",
         )
     ],
     "outputs_are_clean": [

@@ -5,10 +5,8 @@ import json
 import pytest
 
 import pretrained
-from tests.book.house import BOOK
-from tests.book.load import load
+from _data import minilm
 
-minilm = load(BOOK / "_data" / "minilm.py")
 TABLE = json.loads(minilm.STORE.read_text(encoding="utf-8"))
 
 

@@ -4,6 +4,7 @@ What a view shows stands in its data attributes with four decimals; the package 
 come to the same numbers.
 """
 
+import json
 import re
 
 import numpy as np
@@ -173,7 +174,7 @@ def test_attention_follows_mouse_keyboard_and_finger(show):
 def test_dragons_know_what_least_squares_finds(show):
     figure = show(FIGURES["dragons"]())
     nights = FIGURES["dragons"]().data
-    nights = np.array(figures.view.json.loads(nights)["nights"])
+    nights = np.array(json.loads(nights)["nights"])
 
     def expect(heads):
         home = nights @ figure.numbers("looks").reshape(heads, 2).T

@@ -1,16 +1,20 @@
-"""The machinery under `mha.check`: what it says of any answer to any exercise."""
+"""The machinery under the exercises: what it says of any answer to any exercise."""
 
 import itertools
+import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import exercises
 import mha
-from mha.check import Exercise, is_stub
+from exercises.engine import Exercise, is_stub
 
 DOUBLED = Exercise(
     task="twice a number",
@@ -84,16 +88,79 @@ def test_an_answer_that_raises_is_quoted_not_propagated():
     assert said in DOUBLED(broken).text
 
 
-def test_an_answer_without_an_end_is_stopped_and_told_so():
-    def endless(x):
-        while True:
-            pass
+def endless(x):
+    while True:
+        pass
 
+
+@pytest.mark.skipif(bool(sys.gettrace()), reason="a tracer is at work: no limit")
+def test_an_answer_without_an_end_is_stopped_and_told_so():
     stopped = replace(DOUBLED, seconds=0.2)
     with ThreadPoolExecutor(1) as thread:
         for verdict in (stopped(endless), thread.submit(stopped, endless).result()):
             assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
     assert DOUBLED(lambda x: 2 * x).passed
+
+
+def test_time_that_an_answer_waits_does_not_count():
+    def patient(x):
+        time.sleep(0.3)
+        return 2 * x
+
+    assert replace(DOUBLED, seconds=0.1)(patient).passed
+
+
+STOPS_AT_A_BREAKPOINT = """
+import time
+from exercises.engine import Exercise
+
+def answer(x):
+    breakpoint()
+    end = time.perf_counter() + 0.5
+    while time.perf_counter() < end:
+        pass
+    return 2 * x
+
+print(Exercise("twice", lambda x: 2 * x, ((1,),), {}, "page 1", seconds=0.2)(answer))
+"""
+
+
+def test_an_answer_at_a_breakpoint_waits_and_goes_on_as_long_as_its_debugger_likes():
+    debugged = subprocess.Popen(
+        [sys.executable, "-c", STOPS_AT_A_BREAKPOINT],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, cwd=Path(exercises.__file__).parents[1],
+    )  # fmt: skip
+    prompt = ""
+    while not prompt.endswith("(Pdb) ") and (letter := debugged.stdout.read(1)):
+        prompt += letter
+    time.sleep(1)
+    said, _ = debugged.communicate("p 'x is', x\ncontinue\n", timeout=60)
+    assert "('x is', 1)" in said
+    assert said.endswith("passed: twice\n")
+
+
+def test_a_debugger_keeps_its_trace_and_its_answer_has_no_limit():
+    debugger, seen = (lambda *_: None), []
+    before = sys.gettrace()
+    sys.settrace(debugger)
+    try:
+        verdict = DOUBLED(lambda x: seen.append(sys.gettrace()) or 2 * x)
+        assert sys.gettrace() is debugger
+    finally:
+        sys.settrace(before)
+    assert verdict.passed and {*seen} == {debugger}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is newer")
+def test_a_debugger_that_monitors_is_a_debugger_too():
+    tools, seen = sys.monitoring, []
+    tools.use_tool_id(tools.DEBUGGER_ID, "a debugger")
+    try:
+        assert DOUBLED(lambda x: seen.append(sys.gettrace()) or 2 * x).passed
+    finally:
+        tools.free_tool_id(tools.DEBUGGER_ID)
+    assert {*seen} == {sys.gettrace()}
 
 
 def test_a_long_verdict_is_cut_to_fifteen_lines():
@@ -129,10 +196,28 @@ def test_an_answer_may_not_call_the_step_that_it_should_be():
     )
     for answer in (mha.softmax, lambda x: mha.masked_softmax(x) + 1):
         assert str(exercise(answer)) == refused
-    profiler = sys.getprofile()
     assert exercise(lambda x: torch.softmax(torch.from_numpy(x), -1)).passed
     assert "no attribute" in exercise(lambda x: mha.soft(x)).text
-    assert sys.getprofile() is profiler
+
+
+def test_a_profiler_at_work_sees_the_calls_of_an_answer_and_stays():
+    def own(x):
+        return np.exp(x)
+
+    def profiler(frame, event, _):
+        seen.add(frame.f_code)
+
+    right = lambda x: np.exp(x)  # noqa: E731
+    exercise = Exercise("e", right, ((ROWS,),), {}, "page 1", forbidden=(mha.softmax,))
+    seen, before = set(), sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        verdict = exercise(own)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(before)
+    assert verdict.passed and own.__code__ in seen
+    assert exercise(own).passed and sys.getprofile() is before
 
 
 def said_of(answer, right, *inputs, **more):

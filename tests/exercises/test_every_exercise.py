@@ -14,7 +14,7 @@ import pytest
 import chapters
 import exercises
 import mha
-from mha.check import Exercise
+from exercises.engine import Exercise
 from tests.exercises.right_ways import WAYS
 
 BOOK = Path(exercises.__file__).parent.parent

@@ -9,7 +9,7 @@ import torch
 
 from exercises import laws as laws_exercises
 from exercises import masks, multi_head, real_encoder, scale, split, why_heads
-from mha.check import Exercise, Verdict
+from exercises.engine import Exercise, Verdict
 
 # Half of these answers make NumPy, PyTorch or Python warn.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -20,7 +20,6 @@ from figures.live_house import house, numbers
 from figures.live_house.numbers import DATA, digits, short
 from figures.live_house.sheet import Sheet
 from mha import laws, zoo
-from mha.zoo._member import ENCODER
 
 FOLDER = Path(__file__).parents[2] / "book" / "figures" / "live_house"
 RUN = Path(__file__).with_name("live_house_run.mjs")
@@ -68,11 +67,11 @@ def by_package(given, bug):
     member = getattr(zoo, bug, zoo.right)
     four = [W[f"W_{letter}"] for letter in "QKVO"]
     around = {}
-    if hasattr(member, "layer"):
+    if member.encoder:
         member, around = zoo.right, member.steps
     Y, A = member(X, *four, n_heads=2, mask=mask, return_weights=True)
     steps = {**around, "multi_head_attention": member}
-    N = zoo.Member(bug, steps, doors=ENCODER).layer(X, W, 2, mask=mask)
+    N = zoo.Member(bug, steps).layer(X, W, 2, mask=mask)
     return {"A": A, "Y": Y, "N": N}
 
 

@@ -13,7 +13,6 @@ pytest.importorskip("matplotlib")
 
 import figures
 from figures.scene import LIGHT, Scene, picture
-from figures.view import View
 from mha import causal_mask, plot, softmax, view
 from tests.figures.reading import SVG, shows, words
 
@@ -72,7 +71,7 @@ def test_a_picture_has_alt_text_and_comes_for_screen_and_for_paper(name):
     alt, drawn = f'Weights "a" & <b>: é, {name}.', drawn_once(name)
     root = ET.fromstring(drawn.svg)
     assert (root.get("role"), root.get("aria-label")) == ("img", alt)
-    bundle = drawn._repr_mimebundle_()
+    bundle, _ = drawn._repr_mimebundle_()
     assert bundle["text/plain"] == repr(drawn) == f"Picture: {alt}"
     assert bundle["image/svg+xml"] == drawn.svg
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
@@ -314,7 +313,7 @@ VIEWS = {
 def test_a_view_of_the_book_has_a_still_its_words_and_asks_nobody(name):
     shown = VIEWS[name]()
     html = shown._repr_html_()
-    assert isinstance(shown, View) and html == VIEWS[name]()._repr_html_()
+    assert isinstance(shown, view.View) and html == VIEWS[name]()._repr_html_()
     assert base64.b64encode(shown.still.png).decode() in html
     assert html.startswith(f'<div class="mha-view mha-{name}"') and SAYS in repr(shown)
     assert set(re.findall(r"https?://[^\"' ]+", html)) == {"http://www.w3.org/2000/svg"}

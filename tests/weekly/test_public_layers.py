@@ -117,7 +117,7 @@ def test_the_reports_on_the_page_are_what_comes():
 def test_the_tests_on_the_page_say_the_same(pytester):
     pytester.makepyfile(mine="\n\n\n".join(MINE), test_mine="\n\n\n".join(TESTS[1:]))
     held, broken, unasked = map(int, re.findall(r"\d+", SAID))
-    done = pytester.runpytest("-p", "mha.testing", "-p", "no:xdist")
+    done = pytester.runpytest("-p", "no:xdist")
     done.assert_outcomes(passed=held + 1, failed=broken + 1, skipped=unasked)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 from chapters import chapter_number, chapter_of
 from figures.live_house.numbers import DATA, IT, WORDS, matrices, numbers
 from figures.live_house.sheet import Sheet
-from figures.view import View
+from figures.view import live
 from mha import laws, zoo
+from mha.view import View
 
 LAYOUTS = "wide", "narrow"
 SHARED = "words", "features", "follow", "stages"
@@ -51,7 +52,7 @@ def house(part: str = "whole") -> View:
         "places": {layout: sheet.places() for layout, sheet in sheets.items()},
         "stills": {layout: sheet.svg(alt) for layout, sheet in sheets.items()},
     }  # fmt: skip
-    return View(__file__, data, lambda: sheets["wide"].picture(alt))
+    return live(__file__, alt, data, lambda: sheets["wide"].picture(alt))
 
 
 def law(slug: str) -> dict[str, Any]:

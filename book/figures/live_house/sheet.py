@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from figures.live_house.numbers import DATA, IT, WORDS, digits, matrices, numbers, short
-from figures.picture import Picture
+from figures.picture import Picture, finished
 from figures.scene import SANS, Scene, paint
 
 Flow = tuple[str, str]
@@ -286,7 +286,7 @@ class Sheet:
         """Return the sheet for paper, and for a notebook that runs no script."""
         scene = Scene(self.width, self.height)
         scene.marks = [*self.back.marks, *self.front.marks]
-        return Picture(scene.figure(), alt, self.svg(alt))
+        return finished(scene.figure(), alt, self.svg(alt))
 
     def places(self) -> dict[str, object]:
         """Return what the script needs to put its cells where the numbers are."""

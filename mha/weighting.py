@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, validated
+from mha._checks import Array, as_axis, fit, rounded
 
 
-@validated
 def softmax(x: ArrayLike, axis: int = -1) -> Array:
     """Turn scores into positive weights that sum to one.
 
@@ -30,10 +29,13 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
     >>> softmax(np.log([1.0, 2.0, 5.0]))
     array([0.125, 0.25 , 0.625])
     """
+    dtype, [x] = fit("x (..., n)", x)
+    axis = as_axis(axis, "x", x)
+
     # Without the largest score exp could overflow; subtracting it changes no weight.
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(top == -np.inf, 0, top)  # -inf - -inf would be NaN
     with np.errstate(over="ignore"):  # too large a difference is -inf, and exp gives 0
         e = np.exp(x - top)
     total = np.sum(e, axis=axis, keepdims=True)
-    return e / np.where(total == 0, 1, total)
+    return rounded(dtype, e / np.where(total == 0, 1, total))

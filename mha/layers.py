@@ -1,20 +1,35 @@
 """Step 7: what surrounds attention?"""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mha._doors import Array, Maybe, validated
+from mha._checks import (
+    Array,
+    DType,
+    Maybe,
+    as_activation,
+    as_float,
+    as_integer,
+    as_layers,
+    as_pair,
+    cast,
+    common_dtypes,
+    fit,
+    fit_dict,
+    fit_mask,
+    rounded,
+)
 from mha.heads import linear, multi_head_attention
 
 Weights = Mapping[str, ArrayLike | None]
 Activation = Literal["relu", "gelu"]
+Part = Callable[[Any], Any]
 
 
-@validated
 def layer_norm(
     x: ArrayLike,
     gain: ArrayLike | None = None,
@@ -48,15 +63,18 @@ def layer_norm(
     array([[-1.,  1.],
            [ 1., -1.]])
     """
+    axes = "x (..., d_model), gain (d_model,), bias (d_model,)"
+    dtype, [x, gain, bias] = fit(axes, x, gain, bias)
+    eps = as_float("eps", eps, least=0)
+
     centred = x - np.mean(x, axis=-1, keepdims=True)
     variance = np.mean(centred * centred, axis=-1, keepdims=True)
     spread = np.sqrt(variance + eps)
     y = centred / np.where(spread == 0, 1, spread)
     y = y if gain is None else y * gain
-    return y if bias is None else y + bias
+    return rounded(dtype, y if bias is None else y + bias)
 
 
-@validated
 def feed_forward(
     x: ArrayLike,
     W_1: ArrayLike,
@@ -95,8 +113,13 @@ def feed_forward(
     array([[3.],
            [5.]])
     """
-    bend = {"relu": relu, "gelu": gelu}[activation]
-    return linear(bend(linear(x, W_1, b_1)), W_2, b_2)
+    axes = """x (..., n, d_model), W_1 (d_model, d_ff), b_1 (d_ff,),
+        W_2 (d_ff, d_out), b_2 (d_out,)"""
+    dtype, [x, W_1, b_1, W_2, b_2] = fit(axes, x, W_1, b_1, W_2, b_2)
+    activation = as_activation(activation)
+
+    phi = {"relu": relu, "gelu": gelu}[activation]
+    return rounded(dtype, linear(phi(linear(x, W_1, b_1)), W_2, b_2))
 
 
 def relu(z: Array) -> Array:
@@ -104,30 +127,37 @@ def relu(z: Array) -> Array:
     return np.maximum(z, 0)
 
 
-# From -40, where float64 holds Φ = 0, to 9, where it holds 1.
-POINTS = np.arange(-40, 9.001, 1 / 256)
-BELOW = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in POINTS.tolist()])
-SLOPE = np.exp(-(POINTS**2) / 2) / math.sqrt(2 * math.pi)
+erfc = np.frompyfunc(math.erfc, 1, 1)  # NumPy itself has no error function
 
 
 def gelu(z: Array) -> Array:
     """Return z Φ(z) for every entry, where Φ(z) = erfc(-z/√2) / 2."""
-    # NumPy has no error function, and calling Python's for each entry is slow. It gives
-    # Φ at the nearest point a, and four terms of the Taylor series lead to z = a + h.
-    x = np.nan_to_num(z).clip(-40, 9)
-    index = np.rint(256 * x).astype(np.intp) + 40 * 256
-    a, below, slope = (table[index].astype(x.dtype) for table in (POINTS, BELOW, SLOPE))
-    h = x - a
-    bend = 1 - h * (a / 2 - h * ((a * a - 1) / 6 - h * a * (a * a - 3) / 24))
-    return z * (below + slope * h * bend)
+    return z * cast(z.dtype, erfc(-z / math.sqrt(2))) / 2
 
 
-@validated
+@overload
+def encoder_layer(
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    is_causal: bool = False, return_weights: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def encoder_layer(
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    is_causal: bool = False, return_weights: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def encoder_layer(
+    X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    is_causal: bool = False, return_weights: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def encoder_layer(
     X: ArrayLike, weights: Weights, n_heads: int, mask: Maybe = None, *,
     activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
     is_causal: bool = False, return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Let the tokens attend to each other, then transform each on its own.
 
     Equation: Z = LN(X + MultiHead(X)), Y = LN(Z + FFN(Z)); with `norm_first`
@@ -166,10 +196,16 @@ def encoder_layer(
     array([[-1.,  1.],
            [ 1., -1.]])
     """
-    projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
-    maps = []
+    n_heads = as_integer("n_heads", n_heads, least=1)
+    eps, activation = as_float("eps", eps, least=0), as_activation(activation)
+    dtype, X, weights = fit_layer("weights", weights, X, n_heads)
+    n = X.shape[-2]
+    mask = fit_mask(mask, (*X.shape[:-2], n_heads, n, n), of_heads=True)
 
-    def attend(x):
+    projections = {name: W for name, W in weights.items() if name[-1] in "QKVO"}
+    maps: list[Array] = []
+
+    def attend(x: Array) -> Array:
         H, A = multi_head_attention(
             x, n_heads=n_heads, mask=mask, is_causal=is_causal, return_weights=True,
             **projections,
@@ -177,21 +213,56 @@ def encoder_layer(
         maps.append(A)
         return H
 
-    def feed(x):
-        W_1, b_1, W_2, b_2 = map(weights.get, ("W_1", "b_1", "W_2", "b_2"))
+    def feed(x: Array) -> Array:
+        W_1, W_2 = weights["W_1"], weights["W_2"]
+        b_1, b_2 = weights.get("b_1"), weights.get("b_2")
         return feed_forward(x, W_1, b_1, W_2, b_2, activation)
 
-    def norm_1(x):
+    def norm_1(x: Array) -> Array:
         return layer_norm(x, weights.get("gain_1"), weights.get("bias_1"), eps)
 
-    def norm_2(x):
+    def norm_2(x: Array) -> Array:
         return layer_norm(x, weights.get("gain_2"), weights.get("bias_2"), eps)
 
     Y = add_and_norm(X, norm_first, attend, feed, norm_1, norm_2)
-    return (Y, *maps) if return_weights else Y
+    return rounded(dtype, (Y, *maps) if return_weights else Y)
 
 
-def add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
+def fit_layer(
+    where: str, weights: Any, X: Any, n_heads: int
+) -> tuple[DType, Array, dict[str, Array]]:
+    """Return the dtype, the tokens and the weights of a layer, which fit them.
+
+    A layer adds what it computes to its input, so that both have the same width.
+    """
+    axes = """W_Q (d_model, n_heads * d_k), W_K (d_model, n_heads * d_k),
+        W_V (d_model, n_heads * d_v), W_O (n_heads * d_v, d_model),
+        W_1 (d_model, d_ff), W_2 (d_ff, d_model), b_Q (n_heads * d_k,),
+        b_K (n_heads * d_k,), b_V (n_heads * d_v,), b_O (d_model,), b_1 (d_ff,),
+        b_2 (d_model,), gain_1 (d_model,), bias_1 (d_model,), gain_2 (d_model,),
+        bias_2 (d_model,)"""
+    return fit_dict(where, axes, weights, X, n_heads)
+
+
+def fit_stack(
+    layers: list[Any], final_norm: tuple[Any, Any], X: Any, n_heads: int
+) -> tuple[DType, Array, Array, Array]:
+    """Return the dtype, the tokens, and the gain and the bias of the last norm.
+
+    No layer is computed before all are known to fit.
+    """
+    named = [(f"layers[{i}]", weights) for i, weights in enumerate(layers)]
+    dtypes = [fit_layer(where, weights, X, n_heads)[0] for where, weights in named]
+    axes = """X (..., n, d_model), the gain of final_norm (d_model,),
+        the bias of final_norm (d_model,)"""
+    dtype, [X, gain, bias] = fit(axes, X, *final_norm)
+    dtype, work = common_dtypes([dtype, *dtypes])
+    return dtype, cast(work, X), gain, bias
+
+
+def add_and_norm(
+    X: Any, norm_first: bool, attend: Part, feed: Part, norm_1: Part, norm_2: Part
+) -> Any:
     """Return what the two parts of a layer make of the tokens, with their norms."""
     if norm_first:
         Z = X + attend(norm_1(X))
@@ -200,13 +271,33 @@ def add_and_norm(X, norm_first, attend, feed, norm_1, norm_2):
     return norm_2(Z + feed(Z))
 
 
-@validated
+@overload
+def encoder(
+    X: ArrayLike, layers: Sequence[Weights], n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    final_norm: tuple[Maybe, Maybe] | None = None, is_causal: bool = False,
+    return_weights: Literal[False] = False,
+) -> Array: ...  # fmt: skip
+@overload
+def encoder(
+    X: ArrayLike, layers: Sequence[Weights], n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    final_norm: tuple[Maybe, Maybe] | None = None, is_causal: bool = False,
+    return_weights: Literal[True],
+) -> tuple[Array, list[Array]]: ...  # fmt: skip
+@overload
+def encoder(
+    X: ArrayLike, layers: Sequence[Weights], n_heads: int, mask: Maybe = None, *,
+    activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
+    final_norm: tuple[Maybe, Maybe] | None = None, is_causal: bool = False,
+    return_weights: bool,
+) -> Array | tuple[Array, list[Array]]: ...  # fmt: skip
 def encoder(
     X: ArrayLike, layers: Sequence[Weights], n_heads: int, mask: Maybe = None, *,
     activation: Activation = "relu", norm_first: bool = False, eps: float = 1e-5,
     final_norm: tuple[Maybe, Maybe] | None = None, is_causal: bool = False,
     return_weights: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, list[Array]]:  # fmt: skip
     """Send the tokens through one layer after the other.
 
     Equation: X_{l+1} = EncoderLayer_l(X_l), Y = X_L or LN(X_L)
@@ -241,6 +332,13 @@ def encoder(
     array([[-1.,  1.],
            [ 1., -1.]])
     """
+    n_heads = as_integer("n_heads", n_heads, least=1)
+    eps, activation = as_float("eps", eps, least=0), as_activation(activation)
+    layers, norm = as_layers(layers), as_pair("final_norm", final_norm)
+    dtype, X, gain, bias = fit_stack(layers, norm, X, n_heads)
+    n = X.shape[-2]
+    mask = fit_mask(mask, (*X.shape[:-2], n_heads, n, n), of_heads=True)
+
     X, maps = np.copy(X), []  # so that no layers at all give a copy
     for weights in layers:
         X, A = encoder_layer(
@@ -249,6 +347,5 @@ def encoder(
         )  # fmt: skip
         maps += [A] if return_weights else []  # else each is forgotten at once
     if final_norm is not None:
-        gain, bias = final_norm
         X = layer_norm(X, gain, bias, eps)
-    return (X, maps) if return_weights else X
+    return rounded(dtype, (X, maps) if return_weights else X)

@@ -11,7 +11,7 @@ two slips, each a wrong program after what is said to it. `Exercise.self_test` p
 that each is told apart.
 
 >>> import numpy as np
->>> from mha.check import Exercise
+>>> from exercises.engine import Exercise
 >>> row_means = Exercise(
 ...     task="the mean of each row",
 ...     right=lambda X: X.mean(axis=1),
@@ -49,12 +49,11 @@ not yet: these are sums: divide them
 """
 
 import copy
-import ctypes
 import functools
 import inspect
 import re
 import sys
-import threading
+import time
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Exercise", "Unfit", "Verdict", "is_stub", "same"]
+__all__ = ["Exercise", "Late", "Unfit", "Verdict", "is_stub", "limited", "same"]
 
 MOST = 15  # lines of a verdict
 
@@ -114,7 +113,7 @@ class Exercise:
         Known wrong answers that differ on some case, each after what is said to it:
         ``{"that is the square": lambda x: x * x}``.
     reread : str
-        Where a learner finds help, such as ``'chapter 2, "By hand"'``.
+        Where a learner finds help, such as ``"lecture 2, page 5"``.
     praise : str, optional
         What is said to a right answer; by default the task.
     names : sequence of str, optional
@@ -124,9 +123,10 @@ class Exercise:
         a value itself. An `Unfit` that it raises is what is said.
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
-        answer that calls one, however indirectly, is refused.
+        answer that calls one, however indirectly, is refused, unless a profiler runs.
     seconds : float, default 60
-        After which an answer is stopped and told so.
+        Of computing on one case, after which an answer is stopped and told so. Waiting
+        is free, and a debugger switches the limit off; see `limited`.
     """
 
     task: str
@@ -146,22 +146,16 @@ class Exercise:
 
     def __call__(self, answer: object) -> Verdict:
         """Return the `Verdict` on a function, a value, or None for no attempt."""
-        late = threading.Event()
-        timer = threading.Timer(self.seconds, _interrupt, [late, threading.get_ident()])
-        timer.daemon = True
         try:
-            timer.start()
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
             return self.judge(answer)
         except KeyboardInterrupt:
-            if not late.is_set():
-                raise
+            raise
+        except Late:
             return self._no(f"stopped after {self.seconds:g} s: does a loop not end?")
         except BaseException as error:  # an answer may resist even being looked at
             return Verdict("not yet", f"this answer cannot be read: {Raised(error)}")
-        finally:
-            timer.cancel()
 
     def judge(self, answer: object) -> Verdict:
         """Return the `Verdict` on an answer that is not a stub.
@@ -169,13 +163,13 @@ class Exercise:
         An exercise that replies in a way of its own is a subclass that overrides this.
         """
         called: list[str] = []
-        outcomes, wanted = self._outcomes(answer, called), self._wanted
+        outcomes, wanted = self.outcomes(answer, called), self.wanted
         ours = (self.right, *self.mistakes.values())
         if called and not any(answer is each for each in ours):
             return self._no(f"this calls mha.{called[0]}; the task is to do without it")
         for case, got, want in zip(self.cases, outcomes, wanted, strict=True):
             if not same(got, want):
-                slip, sure = self._recognise(outcomes)
+                slip, sure = self.recognise(outcomes)
                 said = slip or general_hint(got, want, outcomes, wanted)
                 text = said if sure or not slip else f"it may be this: {slip}"
                 return self._no(text, *self._seen(case, got, want), slip=slip)
@@ -191,7 +185,7 @@ class Exercise:
         whole = 9 if sum(getattr(x, "size", 1) for x in case) > 36 else 36
         rows = [
             (label := f"  {name + ' =':<9} ") + show(value, len(label), whole=whole)
-            for name, value in zip(self._names(), case, strict=False)
+            for name, value in zip(self.inputs, case, strict=False)
         ]
         if case:  # of a value, the expected one would be the solution
             rows.append("  expected  " + show(want, 12, digits))
@@ -207,7 +201,7 @@ class Exercise:
         """
         if (verdict := self(lambda *_: None)).status != "not attempted yet":
             raise AssertionError(f"a stub counts as attempted:\n{verdict}")
-        stops = [want for want in self._wanted if isinstance(want, Raised)]
+        stops = [want for want in self.wanted if isinstance(want, Raised)]
         if len(stops) == len(self.cases):
             raise AssertionError(f"the right answer stops on every case: {stops[0]}")
         if not (verdict := self(self.right)).passed:
@@ -218,53 +212,21 @@ class Exercise:
                 text = f"the mistake {hint!r} is not recognised:\n{verdict}"
                 raise AssertionError(text)
 
+    # What judging is made of, for an exercise that replies in a way of its own
+
     @functools.cached_property
-    def _wanted(self) -> list[Any]:
+    def wanted(self) -> list[Any]:
         """What the right answer gives on each case, computed once."""
-        return self._outcomes(self.right)
+        return self.outcomes(self.right)
 
     @functools.cached_property
-    def _theirs(self) -> list[list[Any]]:
+    def mistaken(self) -> list[list[Any]]:
         """What each mistake gives on each case, computed once."""
-        return [self._outcomes(answer) for answer in self.mistakes.values()]
+        return [self.outcomes(answer) for answer in self.mistakes.values()]
 
-    def _outcomes(self, answer: Any, called: Any = ()) -> list[Any]:
-        return [self._outcome(answer, case, called) for case in self.cases]
-
-    def _outcome(self, answer: Any, case: tuple[Any, ...], called: Any) -> Any:
-        """Return what `answer` gives for `case`, an error included."""
-        containers = np.ndarray | list | dict  # which an answer could write into
-        given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
-        run = _watched(answer, self.forbidden, called)
-        plainly = run if callable(run) else lambda: run
-        observe = self.observe or (lambda _, *given: plainly(*given))
-        try:
-            with np.errstate(all="ignore"):
-                result = as_plain(observe(run, *given))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # of the answer, or of reading its result
-            return Raised(error)
-        for name, before, after in zip(self._names(), case, given, strict=False):
-            if isinstance(before, np.ndarray) and not same(before, after):
-                text = "must stay as it is, and your answer writes into it"
-                return Raised(Unfit(f"the input {name} {text}"))
-        return result
-
-    def _recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
-        """Return what is said to the mistake that gives the same, and whether it is so.
-
-        It may be one that differs only where either stops with an error.
-        """
-        near = []
-        for hint, theirs in zip(self.mistakes, self._theirs, strict=True):
-            if all(map(same, outcomes, theirs)):
-                return hint, True
-            if same_slip(outcomes, theirs, self._wanted):
-                near.append(hint)
-        return (near[0] if len(near) == 1 else None), False
-
-    def _names(self) -> Sequence[str]:
+    @functools.cached_property
+    def inputs(self) -> Sequence[str]:
+        """The names of the inputs, those of `right` if the exercise has none."""
         if self.names or not callable(self.right):
             return self.names
         try:
@@ -272,12 +234,107 @@ class Exercise:
         except ValueError:  # some functions in C do not say what they take
             return ()
 
+    def outcomes(self, answer: Any, called: list[str] | None = None) -> list[Any]:
+        """Return what `answer` gives on each case, see `outcome`."""
+        return [self.outcome(answer, case, called) for case in self.cases]
 
-def _interrupt(late: threading.Event, thread: int) -> None:
-    late.set()
-    # A signal may be ignored, and only the main thread gets it.
-    stop = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    stop(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+    def outcome(
+        self, answer: Any, case: tuple[Any, ...], called: list[str] | None = None
+    ) -> Any:
+        """Return what `answer` gives for `case`, an error included.
+
+        The names of forbidden functions that it calls are added to `called`.
+        """
+        containers = np.ndarray | list | dict  # which an answer could write into
+        given = [copy.deepcopy(x) if isinstance(x, containers) else x for x in case]
+        run = _watched(answer, self.forbidden, called)
+        plainly = run if callable(run) else lambda: run
+        observe = self.observe or (lambda _, *given: plainly(*given))
+        try:
+            with np.errstate(all="ignore"):
+                looked = lambda: as_plain(observe(run, *given))  # noqa: E731
+                result = limited(self.seconds, looked)
+        except (KeyboardInterrupt, Late):
+            raise
+        except BaseException as error:  # of the answer, or of reading its result
+            return Raised(error)
+        for name, before, after in zip(self.inputs, case, given, strict=False):
+            if isinstance(before, np.ndarray) and not same(before, after):
+                text = "must stay as it is, and your answer writes into it"
+                return Raised(Unfit(f"the input {name} {text}"))
+        return result
+
+    def recognise(self, outcomes: list[Any]) -> tuple[str | None, bool]:
+        """Return what is said to the mistake that gives the same, and whether it is so.
+
+        It may be one that differs only where either stops with an error.
+        """
+        near = []
+        for hint, theirs in zip(self.mistakes, self.mistaken, strict=True):
+            if all(map(same, outcomes, theirs)):
+                return hint, True
+            if same_slip(outcomes, theirs, self.wanted):
+                near.append(hint)
+        return (near[0] if len(near) == 1 else None), False
+
+
+class Late(BaseException):
+    """Stops an answer; ``except Exception`` in the answer lets it pass."""
+
+
+def limited(seconds: float, run: Callable[[], Any]) -> Any:
+    """Return ``run()``, or raise `Late` in it after so many seconds of computing.
+
+    An answer runs in its notebook and not in a process of its own, because a function
+    that a notebook defines cannot be sent to another process. So its own thread has to
+    look at the clock. A trace function does, which works in every thread and on every
+    system, and which stops nothing but `run` and what it calls.
+
+    Nobody who debugs an answer is interrupted. A debugger needs the trace for itself:
+    if it has it, there is no limit, and a ``breakpoint()`` takes it and so ends the
+    limit. And only time of the processor counts, in this thread, so that one may think
+    at any prompt.
+
+    What cannot be stopped is one call that waits, such as ``time.sleep(1e9)``, or that
+    does not return to Python. There the learner interrupts the kernel, as of any cell.
+
+    Examples
+    --------
+    >>> def endless():
+    ...     while True:
+    ...         pass
+    >>> try:
+    ...     limited(0.01, endless)
+    ... except Late:
+    ...     print("stopped")
+    stopped
+    """
+    if _traced():
+        return run()
+    start, look = time.thread_time(), time.perf_counter() + seconds
+
+    def trace(frame: types.FrameType, event: str, _: Any) -> Any:
+        nonlocal look
+        if time.perf_counter() > look:  # never before, and it is read faster
+            left = seconds - (time.thread_time() - start)
+            if left <= 0:
+                raise Late
+            look = time.perf_counter() + left
+        return trace
+
+    sys.settrace(trace)
+    try:
+        return run()
+    finally:
+        if sys.gettrace() is trace:  # and not that of a debugger
+            sys.settrace(None)
+
+
+def _traced() -> bool:
+    """Tell whether a debugger, or whoever else traces, is at work in this thread."""
+    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    debugger = monitoring and monitoring.get_tool(monitoring.DEBUGGER_ID)
+    return bool(sys.gettrace() or debugger)
 
 
 def _refuses() -> None:
@@ -307,25 +364,30 @@ def is_stub(answer: object) -> bool:
     return named and code.co_code in STUBS and {*code.co_consts} <= {None, ..., text}
 
 
-def _watched(answer: Any, forbidden: Sequence[Any], called: Any) -> Any:
-    """Return an answer that gives arrays, and adds forbidden calls to `called`."""
+def _watched(answer: Any, forbidden: Sequence[Any], called: list[str] | None) -> Any:
+    """Return an answer that gives arrays, and adds forbidden calls to `called`.
+
+    Calls are seen by a profiler. Where one is at work already, it stays, and they are
+    not seen.
+    """
     if not (inspect.isroutine(answer) or isinstance(answer, functools.partial)):
         return answer if callable(answer) else without_torch(answer)
     names = {inspect.unwrap(step).__code__: step.__qualname__ for step in forbidden}
 
     def note(frame: types.FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in names:
+        if called is not None and event == "call" and frame.f_code in names:
             called.append(names[frame.f_code])
 
     @functools.wraps(answer)
     def watched(*args: Any, **options: Any) -> Any:
-        profiler = sys.getprofile()
+        if not names or called is None or sys.getprofile():
+            return without_torch(answer(*args, **options))
+        sys.setprofile(note)
         try:
-            if names and isinstance(called, list):
-                sys.setprofile(note)
             return without_torch(answer(*args, **options))
         finally:
-            sys.setprofile(profiler)
+            if sys.getprofile() is note:  # and not one that the answer has started
+                sys.setprofile(None)
 
     return watched
 

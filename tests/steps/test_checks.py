@@ -1,4 +1,4 @@
-"""Every argument is looked at once, at the public door, and refused in clear words."""
+"""A step checks its arguments in its first lines, and refuses them in clear words."""
 
 import inspect
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mha
-from mha import _doors, nn
+from mha import nn
 from tests.samples import nothing_modified
 
 EYE, COLUMN = np.eye(2), np.ones((2, 1))
@@ -36,7 +36,7 @@ def call(step, **changes):
     return getattr(mha, step)(**given | changes)
 
 
-# What a door does
+# What a call may look like
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -71,26 +71,6 @@ def test_what_does_not_fit_the_signature_is_refused_in_the_name_of_the_step(
 ):
     with pytest.raises(TypeError, match=rf"^softmax\(\) {words}$"):
         mha.softmax(*args, **options)
-
-
-def test_each_argument_is_looked_at_once_and_nested_steps_trust(monkeypatch):
-    names, as_array = [], _doors.as_array
-    monkeypatch.setattr(
-        _doors, "as_array", lambda name, x: names.append(name) or as_array(name, x)
-    )
-    call("encoder", mask=EYE > 0, final_norm=([1, 1], [1, 1]))
-    weights = sorted(name for name in names if name.startswith("layers"))
-    assert weights == sorted(f"layers[0]['{name}']" for name in LAYER)
-    assert names.count("mask") == 1 and names.count("the gain of final_norm") == 1
-
-
-def test_a_step_without_its_door_is_its_equation_and_calls_the_public_steps():
-    step = inspect.unwrap(mha.masked_softmax)
-    assert step is not mha.masked_softmax
-    assert step.__globals__["softmax"] is mha.softmax
-    wrong = dict(step.__globals__, softmax=lambda x, axis: x)
-    replaced = type(step)(step.__code__, wrong)
-    assert replaced(EYE, EYE > 0, -1).tolist() == [[1, -np.inf], [-np.inf, 1]]
 
 
 # One dtype
@@ -166,13 +146,109 @@ def test_a_mask_beyond_the_range_of_float32_hides_without_a_warning(recwarn):
     assert A.tolist() == [[0, 1], [0, 1]] and not recwarn
 
 
+# Arrays of other libraries, by NumPy's own protocol
+
+
+class Foreign(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of another library; it computes by NEP 13 and 18, and is no ndarray."""
+
+    def __init__(self, array, dtype=None):
+        self.array, self.shape, self.ndim = array, array.shape, array.ndim
+        self.dtype = dtype or array.dtype
+
+    def wrap(self, result):
+        unknown = None if isinstance(self.dtype, np.dtype) else self.dtype
+        return Foreign(result, unknown) if isinstance(result, np.ndarray) else result
+
+    def __array__(self, *args, **options):
+        raise AssertionError("a step made an ndarray of it")
+
+    def __array_ufunc__(self, ufunc, method, *args, **options):
+        return self.wrap(ufunc(*map(plain, args), **options))
+
+    def __array_function__(self, function, types, args, options):
+        return self.wrap(function(*map(plain, args), **options))
+
+    def __getitem__(self, key):
+        return self.wrap(self.array[key])
+
+    def reshape(self, *shape):
+        return self.wrap(self.array.reshape(*shape))
+
+    def swapaxes(self, *axes):
+        return self.wrap(self.array.swapaxes(*axes))
+
+    def astype(self, dtype):
+        assert isinstance(self.dtype, np.dtype) and isinstance(dtype, np.dtype)
+        return Foreign(self.array.astype(dtype))
+
+
+def plain(x):
+    return x.array if isinstance(x, Foreign) else x
+
+
+def foreign(x, dtype=None):
+    if isinstance(x, dict):
+        return {name: foreign(part, dtype) for name, part in x.items()}
+    if isinstance(x, list):
+        return [foreign(part, dtype) for part in x]
+    return Foreign(x, dtype) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+
+
+CALLS = {
+    step: {name: REQUIRED[name] for name in parameters_of(step) if name in REQUIRED}
+    for step in STEPS
+    if step not in ("causal_mask", "padding_mask", "chunked_attention")
+    and not step.startswith("sinusoidal")
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "one of no NumPy"])
+@pytest.mark.parametrize("step", CALLS)
+def test_arrays_of_another_library_are_computed_with_by_numpys_protocol(step, dtype):
+    arrays = CALLS[step]
+    known = not dtype.startswith("one")
+    if known:
+        arrays = as_dtype(dtype, arrays)
+    Y = call(step, **foreign(arrays, None if known else dtype))
+    assert isinstance(Y, Foreign) and Y.dtype == dtype
+    np.testing.assert_array_equal(Y.array, call(step, **arrays))
+
+
+def as_dtype(dtype, x):
+    if isinstance(x, dict):
+        return {name: as_dtype(dtype, part) for name, part in x.items()}
+    if isinstance(x, list):
+        return [as_dtype(dtype, part) for part in x]
+    return x.astype(dtype) if isinstance(x, np.ndarray) else x
+
+
+@pytest.mark.parametrize("dtype", [None, "one of no NumPy"])
+def test_gelu_asks_another_library_for_its_own_error_function(dtype):
+    x, W = Foreign(EYE, dtype), Foreign(EYE, dtype)
+    y = mha.feed_forward(x, W, None, W, None, "gelu")
+    expected = mha.feed_forward(EYE, EYE, None, EYE, None, "gelu")
+    assert y.array.astype(float).tolist() == expected.tolist()
+
+
+def test_masks_of_another_library_are_masks_too():
+    for mask in (EYE > 0, np.log(EYE + 0.5)):
+        A = mha.masked_softmax(Foreign(EYE), Foreign(mask))
+        np.testing.assert_array_equal(A.array, mha.masked_softmax(EYE, mask))
+    with pytest.raises(ValueError, match=r"mask of shape \(3, 3\) does not broadcast"):
+        mha.masked_softmax(Foreign(EYE), Foreign(np.eye(3)))
+    with pytest.raises(ValueError, match="Q has 2 columns and K has 3 columns"):
+        mha.dot_product_scores(Foreign(EYE), Foreign(np.eye(3)))
+
+
 # Refusals
 
 ARRAYS = [
     (step, name)
     for step in STEPS
     for name in parameters_of(step)
-    if name in _doors.AXES or name == "x"
+    if name in "Q K V S x X X_k X_v W b heads gain bias".split()
+    or name[:2] in ("X_", "W_", "b_")
 ]
 
 
@@ -190,6 +266,25 @@ def test_every_array_that_is_none_is_named(step, name):
     ]:
         with pytest.raises(error, match=f"^{name} {words}"):
             call(step, **{name: x})
+
+
+@pytest.mark.parametrize(("step", "name"), ARRAYS)
+def test_an_array_of_numpy_ma_is_refused_since_its_mask_would_be_lost(step, name):
+    x = np.ma.array(EYE, mask=EYE > 0)
+    with pytest.raises(TypeError) as refusal:
+        call(step, **{name: x})
+    assert str(refusal.value) == (
+        f"{name} is a numpy.ma array, and its own mask would be lost; write the two "
+        f"apart: {name}.data, and mask=~{name}.mask where True = may attend"
+    )
+
+
+def test_what_the_refusal_of_numpy_ma_says_is_what_was_meant():
+    x = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+    weights = mha.masked_softmax(x.data, mask=~x.mask)
+    np.testing.assert_allclose(weights, mha.masked_softmax([1, -np.inf, 3]))
+    with pytest.raises(TypeError, match=r"mask=~mask\.mask"):
+        mha.masked_softmax(x.data, mask=np.ma.array(~x.mask))
 
 
 WRONG = {
