@@ -5,12 +5,10 @@ prints, for each layer, how many lines its adapter takes, which laws the layer b
 it is, and which it breaks with each mistake.
 """
 
-import functools
 import importlib
 import time
 from unittest import mock
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -47,8 +45,8 @@ def twice_as_warm(q, k, v, attn_mask=None, **options):
 
 
 def mask_of_the_first(q, k, v, attn_mask=None, **options):
-    first = attn_mask[:1] if attn_mask is not None and attn_mask.ndim == 4 else attn_mask
-    return SDPA(q, k, v, first, **options)
+    four = attn_mask is not None and attn_mask.ndim == 4
+    return SDPA(q, k, v, attn_mask[:1] if four else attn_mask, **options)
 
 
 def mask_on_the_queries(q, k, v, attn_mask=None, **options):
@@ -60,6 +58,10 @@ def keys_in_turn(q, k, v, attn_mask=None, enable_gqa=False, **options):
     n = q.shape[-3] // k.shape[-3]
     k, v = (x.repeat(*[1] * (x.ndim - 3), n, 1, 1) for x in (k, v))
     return SDPA(q, k, v, attn_mask, **options)
+
+
+def in_turn(right):
+    return lambda x, n: x.repeat(1, n, 1, 1)
 
 
 def no_mask_beside_causal(right):
@@ -79,10 +81,6 @@ def keys_turned_back(right):
     return lambda q, k, cos, sin, *a, **b: (
         right(q, k, cos, sin, *a, **b)[0], right(q, k, cos, -sin, *a, **b)[1]
     )  # fmt: skip
-
-
-def values_kept_still(right):
-    return lambda q, k, cos, sin, *a, **b: (right(q, k, cos, sin, *a, **b)[0], k)
 
 
 def after_instead_of_before(right):
@@ -161,26 +159,15 @@ def late_scale(right):
     return lambda *a, scale=None, **options: right(*a, scale=scale * 2, **options)
 
 
-def heads_cut_in_rows(right):
-    def split(x, *sizes, **options):
-        if sizes[:1] == ("b n (h d) -> b h n d",):
-            b, n, _ = x.shape
-            return x.reshape(b, options["h"], n, -1)
-        return right(x, *sizes, **options)
-
-    return split
-
-
 # What is planted where, by the layer's name in the table of public layers
 
-T, X = "torch.nn.functional", "x_transformers"
 PLANTED = {
     "scaled_dot_product_attention, enable_gqa=True": [fused(keys_in_turn)],
     "BertSelfAttention, sdpa": [fused(twice_as_warm), fused(mask_of_the_first)],
     "GPT2Attention, sdpa": [fused(mask_on_the_queries), fused(twice_as_warm)],
     "LlamaAttention, sdpa": [
         put(f"{MODELS}.llama.modeling_llama.apply_rotary_pos_emb", keys_turned_back),
-        fused(keys_in_turn),
+        put("transformers.integrations.sdpa_attention.repeat_kv", in_turn),
     ],
     "Qwen3Attention, sdpa, with its cache": [
         put(f"{MODELS}.qwen3.modeling_qwen3.Qwen3RMSNorm.forward", without_gain),
@@ -206,7 +193,7 @@ PLANTED = {
     "nnx.MultiHeadAttention": [put("jax.nn.softmax", over_queries)],
     "Attention, fused_attn=True": [fused(mask_on_the_queries), fused(twice_as_warm)],
     "Attention, flash=True, with a context": [
-        put("torch.nn.functional.scaled_dot_product_attention", lambda _: twice_as_warm)
+        fused(mask_of_the_first), fused(twice_as_warm),
     ],
 }  # fmt: skip
 
