@@ -151,8 +151,8 @@ def rows_made_whole(S, mask, cap, module):
     return A / A.sum(-1, keepdim=True)
 
 
-def over_queries(right):
-    return lambda x, axis=-1, **options: right(x, axis=-2, **options)
+def mask_dropped(right):
+    return lambda q, k, v, bias=None, mask=None, **options: right(q, k, v, **options)
 
 
 def late_scale(right):
@@ -190,7 +190,7 @@ PLANTED = {
         put("keras.layers.MultiHeadAttention.call", no_mask_beside_causal)
     ],
     "dot_product_attention": [put("jax.nn.dot_product_attention", late_scale)],
-    "nnx.MultiHeadAttention": [put("jax.nn.softmax", over_queries)],
+    "nnx.MultiHeadAttention": [put("jax.nn.dot_product_attention", mask_dropped)],
     "Attention, fused_attn=True": [fused(mask_on_the_queries), fused(twice_as_warm)],
     "Attention, flash=True, with a context": [
         fused(mask_of_the_first), fused(twice_as_warm),
