@@ -10,15 +10,21 @@ STORED = json.loads(zoo_laws.STORE.read_text(encoding="utf-8"))
 
 
 def broken(report):
-    return [finding.law.slug for finding in report.broken]
+    """Return the names of the broken laws, those that say most first."""
+    return [finding.law for finding in report.broken]
 
 
-def breaks(subject, slugs, **words):
-    """Return which laws are broken, without smallest examples, which take longest."""
-    subject = laws.as_subject(subject, laws.Conventions(**words))
-    with subject.borrowed():
-        return [slug for slug in slugs if getattr(laws, slug).breaks(subject)]
+def breaks(subject, names, reference=None):
+    """Return which of these laws are broken, without looking for small examples."""
+    return [x for x in names if getattr(laws, x).breaks(subject, reference)]
 
 
-def unasked(report):
-    return [f.law.slug for f in report.findings if f.holds is None]
+def told_apart(right, wrong, reference=None, only=None):
+    """Return the laws that the wrong one breaks and the right one keeps.
+
+    What right code may do otherwise is no accusation: zeros for a token that sees
+    nothing, and the dtype.
+    """
+    kept = broken(laws.check(right, only, reference=reference))
+    assert not {*kept} - {"empty_rows_give_zero", "dtype_is_kept"}, kept
+    return {*broken(laws.check(wrong, only, reference=reference))} - {*kept}
