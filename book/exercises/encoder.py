@@ -93,20 +93,19 @@ _THREE = (
 
 
 @functools.cache
-def _satisfied(slug, name):
+def _satisfied(law, name):
     from mha import laws, zoo
 
-    law = next(law for law in laws.ALL if law.slug == slug)
-    return law.check(getattr(zoo, name)).holds
+    return not getattr(laws, law).breaks(getattr(zoo, name))
 
 
 def _called(answer):
-    """Return the slugs of the laws that were named, in text or as objects."""
+    """Return the names of the laws that were given, as text or as objects."""
     if isinstance(answer, str):
         answer = answer.replace(",", " ").split()
-    if hasattr(answer, "slug"):
+    if hasattr(answer, "name"):
         answer = [answer]
-    names = [str(getattr(law, "slug", law)).strip().lower() for law in answer]
+    names = [str(getattr(law, "name", law)).strip().lower() for law in answer]
     return [name.removeprefix("laws.") for name in names]
 
 
@@ -114,9 +113,9 @@ def _missed(called):
     """Return which of the ten satisfy all these laws."""
     from mha import laws
 
-    if unknown := set(called) - {law.slug for law in laws.ALL}:
+    if unknown := set(called) - {law.name for law in laws.ALL}:
         raise ValueError(f"no law is called {min(unknown)!r}")
-    return [n for n in _TEN if all(_satisfied(slug, n) for slug in called)]
+    return [n for n in _TEN if all(_satisfied(law, n) for law in called)]
 
 
 def _trial(answer):

@@ -1,12 +1,14 @@
 """Exercises on multi-head attention, and the bug hunt that ends Part II."""
 
 import functools
+import inspect
 import reprlib
 import textwrap
 from fractions import Fraction
 
 import numpy as np
 
+from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Unfit, Verdict, is_stub
 from mha import zoo
@@ -289,8 +291,8 @@ class Suspect:
     """
 
     def __init__(self, letter):
-        # Reports call a subject by these two.
-        self.__name__, self.__module__ = f"suspect {letter}", ""
+        self.__name__ = f"suspect {letter}"  # reports call it so
+        self.__signature__ = inspect.signature(multi_head_attention)
         self._letter = letter
 
     def __call__(self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, **options):
@@ -343,21 +345,19 @@ def _kills():
 
     print("asking all laws of the twelve mistakes first, which takes up to a minute")
 
-    members = [getattr(zoo, slug) for slug in WANTED]
-    return laws.kill_matrix(laws.ATTENTION, members)
+    members = [getattr(zoo, name) for name in WANTED]
+    return laws.kill_matrix(laws_until("multi_head"), members)
 
 
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
-    from mha import laws
-
-    names = {law.slug: law.name for law in laws.ATTENTION}
-    broken, suspected = (set(_kills().killed_by(slug)) for slug in (guilty, accused))
-    for slug, name in names.items():
-        if slug in suspected - broken:
-            return f'{accused} would break "{name}", and {letter} keeps it'
-    slug = next(slug for slug in names if slug in broken - suspected)
-    return f'{accused} would keep "{names[slug]}", and {letter} breaks it'
+    broken, suspected = (set(_kills().killed_by(name)) for name in (guilty, accused))
+    earned = laws_until("multi_head")
+    for law in earned:
+        if law.name in suspected - broken:
+            return f'{accused} would break "{law.sentence}", and {letter} keeps it'
+    law = next(law for law in earned if law.name in broken - suspected)
+    return f'{accused} would keep "{law.sentence}", and {letter} breaks it'
 
 
 class Hunt(Exercise):

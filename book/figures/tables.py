@@ -110,10 +110,10 @@ def detected(matrix: Any, *, alt: str) -> Picture:
 
     """
     rows = [
-        sorted(some, key=lambda x: -len(matrix.kills(x.slug)))
+        sorted(some, key=lambda x: -len(matrix.kills(x.name)))
         for some in (laws.ATTENTION, laws.CALLS)
     ]
-    order = [law.slug for some in rows for law in some]
+    order = [law.name for some in rows for law in some]
     broken_by = {name: set(matrix.killed_by(name)) for name in matrix.rows[1:]}
     names = sorted(
         broken_by, key=lambda name: tuple(law not in broken_by[name] for law in order)
@@ -133,8 +133,8 @@ def detected(matrix: Any, *, alt: str) -> Picture:
         scene.text(4, y + 15, title, anchor="start", size=11, bold=True)
         y += HEAD
         for law in some:
-            dead = set(matrix.kills(law.slug))
-            _law(scene, law.slug, dead, columns, y)
+            dead = set(matrix.kills(law.name))
+            _law(scene, law.name, dead, columns, y)
             scene.text(LEFT + wide - COUNT + 4, y + 9.6, len(dead), size=9.6, **quiet)
             y += HIGH
     return picture(scene, alt)

@@ -186,9 +186,9 @@ class Law:
         """The question that it asks, the name of its first argument."""
         return next(iter(inspect.signature(self.statement).parameters))
 
-    def __call__(self, ask: Any, **inputs: Any) -> Any:
+    def __call__(self, ask: Any, *inputs: Any, **named: Any) -> Any:
         """Return what the statement says of a plain function on these inputs."""
-        return self.statement(ask, **inputs)
+        return self.statement(ask, *inputs, **named)
 
     def __repr__(self) -> str:
         parts = [self.equation, self.reason and f"because {self.reason}"]

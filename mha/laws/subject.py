@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -97,9 +96,7 @@ class Subject:
                 f"def {SIGNATURES['attend']}"
             )
         self.f, self.tolerance = f, tolerance
-        known = getattr(f, "name", None) or getattr(f, "__name__", None)
-        self.name = str(known or type(f).__name__)
-        self.accepts: set[str] = _accepted(f, self.name)
+        self.name, self.accepts = name_of(f), accepted(f)
         kinds = (MARKS[x] for x in MARKS if x in self.accepts)
         self.kind = next(kinds, "attend")
         self.sizes = sizes or _sizes_of(f)
@@ -205,9 +202,7 @@ class Subject:
 
     def _answer(self, run: Any, shape: tuple[int, ...], options: Any) -> Any:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                Y = run()
+            Y = run()
         except (NotAsked, NotImplementedError) as why:
             raise NotAsked(str(why)) from why
         except Exception as error:
@@ -296,24 +291,29 @@ def _sizes_of(f: Any) -> Sizes:
     return getattr(f, "sizes", Sizes(8, 4, n_kv) if n_kv else Sizes())
 
 
-def _accepted(f: Any, name: str) -> set[str]:
-    """Return the arguments that it takes, which must be those of a signature."""
-    known = "\n    ".join(["", *SIGNATURES.values()])
+def name_of(f: Any) -> str:
+    """Return how a report calls it."""
+    return str(getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__))
+
+
+def accepted(f: Any) -> set[str]:
+    """Return the names of its arguments, which must be those of a signature."""
     if hasattr(f, "accepts"):
         return set(f.accepts)
+    name, known = name_of(f), "\n    ".join(["", *SIGNATURES.values()])
     try:
-        accepts = set(inspect.signature(f).parameters)
+        names = [*inspect.signature(f).parameters]
     except ValueError as error:
         raise TypeError(f"{name} tells no arguments; write one of{known}") from error
     needed = ({"Q", "K", "V"}, {"X", *FOUR, "n_heads"}, {"X", "layers", "n_heads"})
-    if not any(names <= accepts for names in (*needed, {"X", "weights", "n_heads"})):
+    if not any(some <= {*names} for some in (*needed, {"X", "weights", "n_heads"})):
         raise TypeError(
-            f"{name}({', '.join(inspect.signature(f).parameters)}) is called like none "
-            f"of{known}\nwrite a function that is, and call {name} in it; for a module "
-            "of torch laws.module(m, n_heads=2, q='q_proj', k='k_proj', v='v_proj', "
-            "o='o_proj', call=lambda m, X, mask=None: m(X, mask)) does"
+            f"{name}({', '.join(names)}) is called like none of{known}\n"
+            f"write a function that is, and call {name} in it; for a module of torch "
+            "laws.module(m, n_heads=2, q='q_proj', k='k_proj', v='v_proj', o='o_proj', "
+            "call=lambda m, X, mask=None: m(X, mask)) does"
         )
-    return accepts
+    return {*names}
 
 
 class Asked:

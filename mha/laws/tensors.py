@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import mha
-from mha.laws.subject import FOUR, NotAsked, Sizes
+from mha.laws.subject import FOUR, NotAsked, Sizes, accepted, name_of
 
 __all__ = ["each", "encoder", "module", "padding", "ready", "steps", "torch"]
 
@@ -148,15 +148,7 @@ def torch(f: Callable[..., Any], axes: int | None = None) -> Tensors:
     >>> [x.law for x in laws.check(torch(attend)).broken]
     ['empty_rows_give_zero']
     """
-    return Tensors(f, _accepted(f), _name(f), axes=axes)
-
-
-def _accepted(f: Any) -> set[str]:
-    return set(getattr(f, "accepts", None) or inspect.signature(f).parameters)
-
-
-def _name(f: Any) -> str:
-    return str(getattr(f, "name", None) or getattr(f, "__name__", type(f).__name__))
+    return Tensors(f, accepted(f), name_of(f), axes=axes)
 
 
 def _taken_by(call: Callable[..., Any]) -> set[str]:
@@ -363,7 +355,7 @@ def padding(mask: Any, X: Any) -> Any:
 
 def each(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of matrices as one of batches, which it gets one by one."""
-    accepts = _accepted(f)
+    accepts = accepted(f)
     many = 1 if "X" in accepts else 3
 
     def batched(*given: Any, **options: Any) -> Any:
@@ -377,7 +369,7 @@ def each(f: Callable[..., Any]) -> Callable[..., Any]:
             answers.append(batched(*(x[b] for x in arrays), *rest, **options | own))
         return np.stack(answers)
 
-    return Adapted(batched, accepts, _name(f))
+    return Adapted(batched, accepts, name_of(f))
 
 
 def steps(step: Callable[..., Any]) -> Any:
@@ -409,7 +401,7 @@ def steps(step: Callable[..., Any]) -> Any:
     >>> laws.one_at_a_time_is_all_at_once.check(laws.each(steps(step))).holds
     True
     """
-    inner, accepts = getattr(step, "f", step), _accepted(step)
+    inner, accepts = getattr(step, "f", step), accepted(step)
     many = 1 if "X" in accepts else 3
 
     def layer(*given: Any, parts: Any = None, mask: Any = None, **options: Any) -> Any:
@@ -426,7 +418,7 @@ def steps(step: Callable[..., Any]) -> Any:
     accepts = accepts - {"state"} | {"parts"}
     if isinstance(step, Adapted):
         return replace(step, f=layer, accepts=accepts)
-    return Adapted(layer, accepts, _name(step))
+    return Adapted(layer, accepts, name_of(step))
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -31,7 +31,7 @@ def test_a_suspect_is_named_by_slug_sentence_or_member_and_hints_name_a_law(lett
     matrix = laws.kill_matrix(laws.ATTENTION, members)
     broken = set(matrix.killed_by(slug))
     for hint, accused in exercise.mistakes.items():
-        (named,) = [law.slug for law in laws.ALL if f'"{law.name}"' in hint]
+        (named,) = [law.name for law in laws.ALL if f'"{law.sentence}"' in hint]
         would_break = named in matrix.killed_by(accused)
         assert would_break != (named in broken)
         assert ("would break" in hint) == would_break
@@ -57,7 +57,7 @@ def test_the_hunt_answers_each_letter_and_passes_with_six():
     assert "not accused yet: C" in text and text.count("mistake found") == 5
     text = hunt({"A": "no_scale"}).text
     assert culprits()["A"] not in text
-    assert any(f'"{law.name}"' in " ".join(text.split()) for law in laws.ALL)
+    assert any(f'"{law.sentence}"' in " ".join(text.split()) for law in laws.ALL)
 
 
 @pytest.mark.parametrize(
