@@ -323,7 +323,7 @@ def sum_is_not_rescaled(slip):
     return attend
 
 
-@pair("equals_reference")
+@pair("rising_scores")
 def first_maximum_is_a_number(slip):
     def attend(Q, K, V):
         return in_blocks(Q, K, V, None, 32, -5e4 if slip else -np.inf, True)
