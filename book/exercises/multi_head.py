@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-import mha
 from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Unfit, Verdict, is_stub
@@ -292,9 +291,8 @@ class Suspect:
     """
 
     def __init__(self, letter):
-        # Reports call it by its name, and laws read what it takes.
-        self.__name__ = f"suspect {letter}"
-        self.__signature__ = inspect.signature(mha.multi_head_attention)
+        self.__name__ = f"suspect {letter}"  # reports call it so
+        self.__signature__ = inspect.signature(multi_head_attention)
         self._letter = letter
 
     def __call__(self, X, W_Q, W_K, W_V, W_O, n_heads, mask=None, **options):
