@@ -18,7 +18,7 @@ from mha._checks import (
     fit,
     fit_mask,
     rounded,
-)  # fmt: skip
+)
 from mha.weighting import softmax
 
 

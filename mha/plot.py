@@ -26,8 +26,8 @@ class Picture:
 
     Attributes
     ----------
-    figure : Figure
-        The drawing of matplotlib, for a title of your own or to be saved.
+    figure : figure of matplotlib
+        The drawing, for a title of your own or to be saved.
     alt : str
         The sentence.
     svg : str

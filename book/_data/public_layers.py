@@ -1,175 +1,369 @@
 """Ask the laws of layers that are in use: python book/_data/public_layers.py
 
-Each function below puts given weights into a layer of some library and calls it; the
-page "Test your own attention" shows them. What the laws said is stored beside this
-file. It takes about four minutes and needs
+Each function below makes a layer of some library, says how it is called, and returns
+it with its reference, or with None where plain attention is the reference; the page
+"Test your own attention" shows some of them. What the laws said is stored beside this
+file. It takes about six minutes and needs
 
     pip install torch transformers keras flax jax timm x-transformers
 """
 
+import inspect
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mha import laws
+import mha
+from mha import designs, laws
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 STORE = Path(__file__).with_suffix(".json")
-QKV = ("W_Q", "W_K", "W_V")
+FOUR = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"}
 
 
-def put(linear, W):
-    """Write W, which is multiplied from the right, into a torch.nn.Linear."""
-    linear.weight.data, linear.bias = W.T.contiguous(), None
+def shown(mask):
+    """Return a mask of four axes, also for None, which would hide the future."""
+    mask = torch.ones(1, 1, dtype=torch.bool) if mask is None else mask
+    return mask[(None,) * (4 - mask.ndim)]
+
+
+def added(mask):
+    """Return what eager attention adds to the scores: 0, or -∞ where it hides."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+
+
+def hidden(mask, X, n_heads):
+    """Return the mask of torch.nn, where True hides, for each head of the batch."""
+    if mask is None:
+        return None
+    mask = mask if mask.is_floating_point() else ~mask
+    (b, n, _) = X.shape
+    return mask.expand(b, n_heads, n, n).flatten(0, 1)
 
 
 # PyTorch
 
 
-def grouped_sdpa(query, key, value, attn_mask=None, is_causal=False):
-    return F.scaled_dot_product_attention(
-        query, key, value, attn_mask, is_causal=is_causal, enable_gqa=True
-    )
+def grouped_sdpa():
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, is_causal=False):
+        width = W_Q.shape[1] // n_heads
+        three = (X @ W for W in (W_Q, W_K, W_V))
+        q, k, v = (y.unflatten(-1, (-1, width)).transpose(1, 2) for y in three)
+        if mask is not None and is_causal:
+            raise laws.NotAsked("it refuses a mask beside is_causal")
+        y = F.scaled_dot_product_attention(
+            q, k, v, mask, is_causal=is_causal, enable_gqa=True
+        )
+        return y.transpose(1, 2).flatten(2) @ W_O
+
+    return laws.torch(layer, axes=3), None
 
 
-def flex(query, key, value):
+def flex():
     from torch.nn.attention.flex_attention import flex_attention
 
-    return flex_attention(query, key, value)
+    def attend(Q, K, V):
+        return flex_attention(Q, K, V)
+
+    return laws.torch(attend, axes=4), None
+
+
+PLACES = {x: "self_attn.in_proj" for x in "QKV"} | {
+    "O": "self_attn.out_proj", "1": "linear1", "2": "linear2", "norm_1": "norm1",
+    "norm_2": "norm2",
+}  # fmt: skip
+
+
+def with_weights():
+    def call(m, X, mask=None):
+        return m(X, X, X, attn_mask=hidden(mask, X, 3))[0]
+
+    layer = nn.MultiheadAttention(12, 3, batch_first=True)
+    return laws.module(layer, n_heads=3, qkv="in_proj", o="out_proj", call=call), None
+
+
+def encoder_layer(batch_first=True, norm_first=False):
+    def call(m, X, mask=None):
+        mask = hidden(mask, X, 2)
+        if batch_first:
+            return m(X, mask)
+        return m(X.transpose(0, 1), mask).transpose(0, 1)
+
+    order = {"batch_first": batch_first, "norm_first": norm_first}
+    layer = nn.TransformerEncoderLayer(8, 2, 16, **order)
+    reference = partial(mha.encoder_layer, norm_first=norm_first)
+    return laws.encoder(layer, n_heads=2, places=PLACES, call=call), reference
+
+
+def encoder(batch_first=True):
+    def call(m, X, mask=None):
+        mask = hidden(mask, X, 2)
+        if batch_first:
+            return m(X, mask)
+        return m(X.transpose(0, 1), mask).transpose(0, 1)
+
+    one = nn.TransformerEncoderLayer(8, 2, 16, batch_first=batch_first)
+    stack = nn.TransformerEncoder(one, 2, enable_nested_tensor=False)
+    own = {"n_heads": 2, "places": PLACES, "layers": "layers"}
+    return laws.encoder(stack, **own, call=call), None
 
 
 # Transformers
 
 
-def bert(x, weights, n_heads, mask=None, mode="sdpa"):
-    from transformers import BertConfig
-    from transformers.models.bert.modeling_bert import BertSelfAttention
+def bert(mode="sdpa"):
+    from transformers.models.bert import modeling_bert as home
 
-    sizes = {"hidden_size": x.shape[-1], "num_attention_heads": n_heads}
-    layer = BertSelfAttention(BertConfig(**sizes, attn_implementation=mode)).eval()
-    put(layer.query, weights["W_Q"])
-    put(layer.key, weights["W_K"])
-    put(layer.value, weights["W_V"])
-    return layer(x, mask)[0] @ weights["W_O"]
+    class Bert(nn.Module):  # their layer ends before the output projection
+        def __init__(self, config):
+            super().__init__()
+            self.own, self.o = home.BertSelfAttention(config), nn.Linear(12, 12)
 
+        def forward(self, X, mask):
+            return self.o(self.own(X, mask)[0])
 
-def gpt2(x, weights, n_heads, mask=None, mode="sdpa"):
-    from transformers import GPT2Config
-    from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
-
-    n, d = x.shape[1:]
-    config = GPT2Config(n_embd=d, n_head=n_heads, attn_implementation=mode)
-    layer = GPT2Attention(config, layer_idx=0).to(x.dtype).eval()
-    # Conv1D of GPT-2 keeps its matrix as we do: x @ weight.
-    layer.c_attn.weight.data = torch.cat([weights[name] for name in QKV], 1)
-    layer.c_proj.weight.data = weights["W_O"]
-    # Without a mask, sdpa would hide the future.
-    mask = torch.ones(n, n, dtype=torch.bool) if mask is None else mask
-    return layer(x, attention_mask=mask)[0]
+    sizes = {"hidden_size": 12, "num_attention_heads": 3}
+    layer = Bert(home.BertConfig(**sizes, attn_implementation=mode))
+    said = added if mode == "eager" else shown
+    return laws.module(
+        layer, n_heads=3, q="own.query", k="own.key", v="own.value", o="o",
+        call=lambda m, X, mask=None: m(X, said(mask)),
+    ), None  # fmt: skip
 
 
-def llama(x, weights, n_heads, mask=None, groups=None, turns=0, mode="sdpa"):
-    from transformers import LlamaConfig
+def gpt2(mode="sdpa"):
+    from transformers.models.gpt2 import modeling_gpt2 as home
+
+    said = added if mode == "eager" else shown
+
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        sizes = {"n_embd": X.shape[-1], "n_head": n_heads}
+        config = home.GPT2Config(**sizes, attn_implementation=mode)
+        m = home.GPT2Attention(config, layer_idx=0).to(X.dtype).eval()
+        # Conv1D of GPT-2 keeps its matrix as we do: x @ weight.
+        m.c_attn.weight.data = torch.cat([W_Q, W_K, W_V], 1)
+        m.c_proj.weight.data = W_O
+        return m(X, attention_mask=said(mask))[0]
+
+    return laws.torch(layer, axes=3), None
+
+
+def llama(mode="sdpa"):
     from transformers.models.llama import modeling_llama as home
 
-    n, d = x.shape[1:]
-    config = LlamaConfig(
-        hidden_size=d, num_attention_heads=n_heads, attn_implementation=mode,
-        num_key_value_heads=groups or n_heads, head_dim=d // n_heads,
+    sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = home.LlamaConfig(**sizes, attn_implementation=mode)
+    angles = home.LlamaRotaryEmbedding(config)
+    said = added if mode == "eager" else shown
+
+    def call(m, X, mask=None):
+        at = torch.arange(X.shape[1])[None]
+        return m(X, angles(X, at), said(mask))[0]
+
+    def reference(Q, K, V, mask=None):
+        Q, K = designs.rotary(Q), designs.rotary(K)
+        return designs.weights(designs.scores(Q, K), mask) @ V
+
+    layer = home.LlamaAttention(config, layer_idx=0)
+    return laws.module(layer, n_heads=4, **FOUR, call=call), reference
+
+
+def qwen3():
+    from transformers import DynamicCache
+    from transformers.models.qwen3 import modeling_qwen3 as home
+
+    sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = home.Qwen3Config(**sizes, head_dim=4, attn_implementation="sdpa")
+    angles = home.Qwen3RotaryEmbedding(config)
+
+    def call(m, X, mask=None, state=None):
+        cache = DynamicCache() if state is None else state
+        before, n = cache.get_seq_length(), X.shape[1]
+        past = torch.ones(n, before + n, dtype=torch.bool).tril(before)
+        at = torch.arange(before, before + n)[None]
+        seen = past & shown(mask)
+        return m(X, angles(X, at), seen, cache=cache)[0], cache
+
+    layer = laws.module(
+        home.Qwen3Attention(config, layer_idx=0), n_heads=4, **FOUR, call=call
+    )
+
+    def reference(Q, K, V, mask=None):
+        Q = designs.rotary(designs.rms(Q, layer.parameters["q_norm.weight"]))
+        K = designs.rotary(designs.rms(K, layer.parameters["k_norm.weight"]))
+        mask = designs.both(mask, designs.causal(Q, K))
+        return designs.weights(designs.scores(Q, K), mask) @ V
+
+    return laws.steps(layer), reference
+
+
+def gemma2():
+    from transformers.models.gemma2 import modeling_gemma2 as home
+
+    sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"query_pre_attn_scalar": 9, "attn_logit_softcapping": 3.0}
+    config = home.Gemma2Config(**sizes, head_dim=4, attn_implementation="eager")
+    angles = home.Gemma2RotaryEmbedding(config)
+
+    def call(m, X, mask=None):
+        at = torch.arange(X.shape[1])[None]
+        return m(X, angles(X, at), added(mask))[0]
+
+    def reference(Q, K, V, mask=None):
+        S = designs.scores(designs.rotary(Q), designs.rotary(K), scale=1 / 3)
+        return designs.weights(designs.soft_cap(S, 3.0), mask) @ V
+
+    layer = home.Gemma2Attention(config, layer_idx=0)
+    return laws.module(layer, n_heads=4, **FOUR, call=call), reference
+
+
+def gpt_oss():
+    from transformers.models.gpt_oss import modeling_gpt_oss as home
+
+    sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2}
+    turns = {"rope_type": "default", "rope_theta": 150000.0}
+    config = home.GptOssConfig(
+        **sizes, head_dim=4, rope_parameters=turns, attn_implementation="eager"
+    )
+    layer, angles = home.GptOssAttention(config, 0), home.GptOssRotaryEmbedding(config)
+    layer.sinks.data = torch.zeros(4)  # their file leaves them unset
+
+    def call(m, X, mask=None):
+        at = torch.arange(X.shape[1])[None]
+        return m(X, angles(X, at), added(mask))[0]
+
+    layer = laws.module(layer, n_heads=4, **FOUR, call=call)
+
+    def reference(Q, K, V, mask=None):
+        Q, K = (designs.rotary(x, 150000.0) for x in (Q, K))
+        sinks = layer.parameters["sinks"]
+        return designs.weights(designs.scores(Q, K), mask, sink=sinks) @ V
+
+    return layer, reference
+
+
+def t5():
+    from transformers.models.t5 import modeling_t5 as home
+
+    config = home.T5Config(d_model=12, num_heads=3, d_kv=4, attn_implementation="sdpa")
+    layer = laws.module(
+        home.T5Attention(config, has_relative_attention_bias=True),
+        n_heads=3, q="q", k="k", v="v", o="o",
+        call=lambda m, X, mask=None: m(X, shown(mask))[0],
     )  # fmt: skip
-    layer = home.LlamaAttention(config, layer_idx=0).eval()
-    for name, part in zip("QKVO", "qkvo", strict=True):
-        put(getattr(layer, f"{part}_proj"), weights[f"W_{name}"])
-    # At position 0 nothing is turned. The laws ask odd widths, too.
-    both = home.LlamaRotaryEmbedding(config)(x, turns * torch.arange(n)[None])
-    turn = [part[..., : d // n_heads] for part in both]
-    # Without a mask, sdpa would hide the future.
-    mask = torch.ones(n, n, dtype=torch.bool) if mask is None else mask
-    return layer(x, turn, mask)[0]
+
+    def reference(Q, K, V, mask=None):
+        table = layer.parameters["relative_attention_bias.weight"]
+        S = designs.scores(Q, K, scale=1.0) + designs.t5_bias(Q, K, table)
+        return designs.weights(S, mask) @ V
+
+    return layer, reference
 
 
 # Keras, JAX and Flax
 
 
-def keras_layer(x, weights, n_heads, mask=None, is_causal=False):
+def keras_layer(dtype="float32"):
     import keras
 
-    d = x.shape[-1]
-    layer = keras.layers.MultiHeadAttention(
-        n_heads, d // n_heads, use_bias=False, dtype=str(x.dtype)[6:]
-    )
-    layer.build(x.shape, x.shape)
-    three = [weights[name].reshape(d, n_heads, -1) for name in QKV]
-    layer.set_weights([*three, weights["W_O"].reshape(n_heads, -1, d)])
-    return layer(x, x, attention_mask=mask, use_causal_mask=is_causal)
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, is_causal=False):
+        (b, n, d), four = X.shape, (W_Q, W_K, W_V, W_O)
+        m = keras.layers.MultiHeadAttention(
+            n_heads, d // n_heads, use_bias=False, dtype=dtype
+        )
+        m.build(X.shape, X.shape)
+        cut = [W.reshape(d, n_heads, -1) for W in four[:3]]
+        m.set_weights([*cut, W_O.reshape(n_heads, -1, d)])
+        mask = None if mask is None else mask.expand(b, n_heads, n, n)
+        Y = m(X, X, attention_mask=mask, use_causal_mask=is_causal)
+        return Y.to(X.dtype)
 
-
-def flax_nnx(x, weights, n_heads, mask=None):
-    from flax import nnx
-
-    d, own = x.shape[-1], {"use_bias": False, "decode": False}
-    layer = nnx.MultiHeadAttention(n_heads, d, rngs=nnx.Rngs(0), **own)
-    for part, name in zip((layer.query, layer.key, layer.value), QKV, strict=True):
-        part.kernel.value = weights[name].reshape(d, n_heads, -1)
-    layer.out.kernel.value = weights["W_O"].reshape(n_heads, -1, d)
-    return layer(x, mask=mask)
+    return laws.torch(layer, axes=3), None
 
 
 def jax_function():
     import jax
 
-    return jax.nn.dot_product_attention
+    def attend(Q, K, V, mask=None, is_causal=False):
+        d, d_v = Q.shape[-1], V.shape[-1]
+        q, k, v = (in_four_axes(x, max(d, d_v)) for x in (Q, K, V))
+        mask = None if mask is None else mask[(None,) * (4 - mask.ndim)]
+        options = {"mask": mask, "is_causal": is_causal, "scale": d**-0.5}
+        Y = np.asarray(jax.nn.dot_product_attention(q, k, v, **options))
+        Y = Y.swapaxes(1, 2)[..., :d_v].reshape(*Q.shape[:-1], d_v)
+        return Y.astype(np.result_type(Q, np.float16))
+
+    def in_four_axes(x, width):  # heads behind tokens, and one width for all
+        wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, width - x.shape[-1])])
+        return wide[(None,) * (4 - x.ndim)].swapaxes(1, 2)
+
+    return attend, None
+
+
+def flax_nnx():
+    from flax import nnx
+
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        d, own = X.shape[-1], {"use_bias": False, "decode": False}
+        m = nnx.MultiHeadAttention(n_heads, d, rngs=nnx.Rngs(0), **own)
+        three = zip((m.query, m.key, m.value), (W_Q, W_K, W_V), strict=True)
+        for part, W in three:
+            part.kernel.value = W.reshape(d, n_heads, -1)
+        m.out.kernel.value = W_O.reshape(n_heads, -1, d)
+        return np.asarray(m(X, mask=mask), X.dtype)
+
+    return layer, None
 
 
 # timm and x-transformers
 
 
-def timm_layer(x, weights, n_heads, mask=None, is_causal=False, fused=True):
+def timm_layer(fused=True):
     from timm.layers import Attention
 
-    layer = Attention(x.shape[-1], n_heads).eval()
+    layer = Attention(12, 3, qkv_bias=True)
     layer.fused_attn = fused
-    put(layer.qkv, torch.cat([weights[name] for name in QKV], 1))
-    put(layer.proj, weights["W_O"])
-    return layer(x, mask, is_causal)
+
+    def call(m, X, mask=None, is_causal=False):
+        return m(X, mask, is_causal)
+
+    return laws.module(layer, n_heads=3, qkv="qkv", o="proj", call=call), None
 
 
-def x_transformers(x, weights, n_heads, mask=None, flash=False):
+def x_transformers(flash=True, **own):
     from x_transformers.x_transformers import Attention
 
-    d = x.shape[-1]
-    sizes = {"heads": n_heads, "dim_head": d // n_heads, "project_out": True}
-    layer = Attention(d, **sizes, flash=flash).eval()
-    put(layer.to_q, weights["W_Q"])
-    put(layer.to_k, weights["W_K"])
-    put(layer.to_v, weights["W_V"])
-    put(layer.to_out, weights["W_O"])
-    return layer(x, attn_mask=mask)
+    sizes = {"heads": 3, "dim_head": 4, "project_out": True}
+    return laws.module(
+        Attention(12, **sizes, flash=flash, **own), n_heads=3,
+        q="to_q", k="to_k", v="to_v", o="to_out",
+        call=lambda m, X, mask=None: m(X, attn_mask=mask),
+    ), None  # fmt: skip
 
 
-def cross(x, weights, n_heads, key, value, mask=None):
+def cross():
     from x_transformers.x_transformers import Attention
 
-    d = x.shape[-1]
-    sizes = {"heads": n_heads, "dim_head": d // n_heads, "project_out": True}
-    layer = Attention(d, dim_context=2 * d, **sizes, flash=True).eval()
-    # The layer reads one context: the keys beside the values, and W_K reads its half.
-    none = torch.zeros_like(weights["W_K"])
-    put(layer.to_q, weights["W_Q"])
-    put(layer.to_k, torch.cat([weights["W_K"], none]))
-    put(layer.to_v, torch.cat([none, weights["W_V"]]))
-    put(layer.to_out, weights["W_O"])
-    return layer(x, torch.cat([key, value], -1), attn_mask=mask)
+    layer = Attention(12, heads=3, dim_head=4, project_out=True, flash=True)
+
+    def call(m, X, X_k=None, mask=None):
+        return m(X, X if X_k is None else X_k, attn_mask=mask)
+
+    names = {"q": "to_q", "k": "to_k", "v": "to_v", "o": "to_out"}
+    return laws.module(layer, n_heads=3, **names, call=call), None
 
 
 # Layers as courses and tutorials write them
@@ -190,6 +384,15 @@ class Fused(nn.Module):
         q, k, v = (y.view(cut).transpose(1, 2) for y in self.c_attn(x).split(d, 2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(y.transpose(1, 2).reshape(b, n, d))
+
+
+def causal(Q, K, V, mask=None):
+    mask = designs.both(mask, designs.causal(Q, K))
+    return designs.weights(designs.scores(Q, K), mask) @ V
+
+
+def nano_gpt():
+    return laws.module(Fused(12, 3), n_heads=3, qkv="c_attn", o="c_proj"), causal
 
 
 class MultiHeadedAttention(nn.Module):
@@ -213,11 +416,18 @@ class MultiHeadedAttention(nn.Module):
         return self.linears[-1](x.transpose(1, 2).reshape(b, -1, self.h * self.d_k))
 
 
-def four_linears(x, weights, n_heads, mask=None):
-    layer = MultiHeadedAttention(n_heads, x.shape[-1])
-    for linear, name in zip(layer.linears, (*QKV, "W_O"), strict=True):
-        put(linear, weights[name])
-    return layer(x, x, x, mask)
+def four_linears():
+    def call(m, X, X_k=None, mask=None):
+        X_k = X if X_k is None else X_k
+        if mask is not None:  # theirs is (batch, n_q or 1, n_k)
+            if mask.ndim == 4 and mask.shape[1] > 1:
+                raise laws.NotAsked("it takes one mask for all heads")
+            mask = mask[:, 0] if mask.ndim == 4 else mask[None]
+        return m(X, X_k, X_k, mask)
+
+    names = {x: f"linears.{i}" for i, x in enumerate("qkvo")}
+    layer = MultiHeadedAttention(3, 12)
+    return laws.module(layer, n_heads=3, **names, call=call), None
 
 
 def attention_of_lengths(queries, keys, values, valid_lens=None):
@@ -229,18 +439,32 @@ def attention_of_lengths(queries, keys, values, valid_lens=None):
     return scores.softmax(-1) @ values
 
 
+def lengths():
+    def attend(Q, K, V, mask=None):
+        if Q.ndim > 3:
+            raise laws.NotAsked("it takes three axes")
+        if mask is None:
+            return attention_of_lengths(Q, K, V)
+        seen = laws.padding(mask, Q)
+        if (seen[:, 1:] > seen[:, :-1]).any():
+            raise laws.NotAsked("it hides the last keys only")
+        return attention_of_lengths(Q, K, V, seen.sum(-1))
+
+    return laws.torch(attend, axes=3), None
+
+
 # The table
 
 
 @dataclass
 class Tried:
-    """One layer in one mode: what `laws.check` is given, and with which words."""
+    """One layer in one mode, and what `laws.check` is given beside it."""
 
     library: str  # its name on PyPI, "" for our own text
     layer: str
     mode: str
     make: Callable
-    words: dict
+    options: dict = field(default_factory=dict)
     fast: bool = True  # whether PyTorch may take the fast path of its own layers
 
     @property
@@ -248,111 +472,97 @@ class Tried:
         return ", ".join(filter(None, (self.layer, self.mode)))
 
 
-def adapted(library, layer, run, mode="", *, kind="multi_head", **words):
-    """Return a row for a function that is wrapped in an Adapter."""
-    form = {"kind": kind} if kind == "attention" else {"batch_first": True}
-    return Tried(library, layer, mode, partial(laws.Adapter, run, **form), words)
-
-
-def direct(library, layer, make, mode="", *, fast=True, **words):
-    """Return a row for something that is handed in as it is."""
-    return Tried(library, layer, mode, make, words, fast)
+def as_it_is(layer):
+    """Return a row's function for something that needs no adapter."""
+    return lambda: (layer(), None)
 
 
 def rows():
     """Return everything that is tried."""
-    sdpa, many = F.scaled_dot_product_attention, nn.MultiheadAttention
-    one, tower = nn.TransformerEncoderLayer, nn.TransformerEncoder
-    first = {"batch_first": True}
-    llamas = partial(adapted, "transformers", "LlamaAttention")
+    one, many = partial(Tried, "torch"), nn.MultiheadAttention
+    theirs, timm = partial(Tried, "transformers"), partial(Tried, "timm", "Attention")
+    xs, own = partial(Tried, "x-transformers", "Attention"), partial(Tried, "")
+    coder = partial(one, "TransformerEncoderLayer")
+    coarse = {"tolerance": 1e-4}
+    shared = {"sizes": laws.Sizes(d_model=8, n_heads=4, n_kv_heads=2)}
+    sdpa = F.scaled_dot_product_attention
     return [
-        direct("torch", "scaled_dot_product_attention", lambda: sdpa),
-        adapted("torch", "scaled_dot_product_attention", grouped_sdpa,
-                "enable_gqa=True", kind="attention", n_kv_heads=3),
-        adapted("torch", "flex_attention", flex, kind="attention", layout="bhnd"),
-        direct("torch", "MultiheadAttention", lambda: many(8, 2), "batch_first=False"),
-        direct("torch", "MultiheadAttention", lambda: many(8, 2, **first),
-               "batch_first=True"),
-        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8),
-               "batch_first=False"),
-        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8, **first),
-               "batch_first=True"),
-        direct("torch", "TransformerEncoderLayer",
-               lambda: one(6, 2, 8, norm_first=True, **first),
-               "batch_first=True, norm_first=True"),
-        direct("torch", "TransformerEncoderLayer", lambda: one(6, 2, 8, **first),
-               "batch_first=True, fast path switched off", fast=False),
-        direct("torch", "TransformerEncoder",
-               lambda: tower(one(6, 2, 8), 2, enable_nested_tensor=False),
-               "batch_first=False"),
-        direct("torch", "TransformerEncoder",
-               lambda: tower(one(6, 2, 8, **first), 2, enable_nested_tensor=False),
-               "batch_first=True"),
-        adapted("transformers", "BertSelfAttention", bert, "sdpa"),
-        adapted("transformers", "BertSelfAttention", partial(bert, mode="eager"),
-                "eager", mask_true="added"),
-        adapted("transformers", "GPT2Attention", gpt2, "sdpa"),
-        adapted("transformers", "GPT2Attention", partial(gpt2, mode="eager"), "eager",
-                mask_true="added"),
-        llamas(llama, "sdpa, all at position 0"),
-        llamas(partial(llama, mode="eager"), "eager, all at position 0",
-               mask_true="added", tolerance=1e-4),
-        llamas(partial(llama, groups=2), "sdpa, 2 key heads", n_kv_heads=2),
-        llamas(partial(llama, turns=1), "sdpa, rotary positions", design="rotary()",
-               tolerance=1e-4),
-        llamas(partial(llama, turns=1, groups=2), "sdpa, rotary positions, 2 key heads",
-               design="rotary(), grouped(2)", tolerance=1e-4),
-        adapted("keras", "MultiHeadAttention", keras_layer, mask_shape="bqk",
-                dtype="float32"),
-        adapted("keras", "MultiHeadAttention", keras_layer, "in float64",
-                mask_shape="bqk"),
-        direct("jax", "dot_product_attention", jax_function, layout="bnhd",
-               dtype="float32"),
-        direct("jax", "dot_product_attention", jax_function, "3 key heads",
-               layout="bnhd", dtype="float32", n_kv_heads=3),
-        adapted("flax", "nnx.MultiHeadAttention", flax_nnx, dtype="float32"),
-        adapted("timm", "Attention", timm_layer, "fused_attn=True"),
-        adapted("timm", "Attention", partial(timm_layer, fused=False),
-                "fused_attn=False"),
-        adapted("x-transformers", "Attention", x_transformers, dtype="float32"),
-        adapted("x-transformers", "Attention", x_transformers, "in float64"),
-        adapted("x-transformers", "Attention", partial(x_transformers, flash=True),
-                "flash=True"),
-        adapted("x-transformers", "Attention", cross, "flash=True, dim_context"),
-        direct("", "one fused matrix, as in nanoGPT", lambda: Fused(8, 2),
-               causal="built in"),
-        adapted("", "four linear layers, as in The Annotated Transformer", four_linears,
-                mask_shape="bqk"),
-        direct("", "lengths, as in Dive into Deep Learning",
-               lambda: attention_of_lengths),
+        one("scaled_dot_product_attention", "", as_it_is(lambda: sdpa)),
+        one("scaled_dot_product_attention", "enable_gqa=True", grouped_sdpa, shared),
+        one("flex_attention", "", flex),
+        one("MultiheadAttention", "", as_it_is(lambda: many(12, 3))),
+        one("MultiheadAttention", "batch_first=True",
+            as_it_is(lambda: many(12, 4, batch_first=True))),
+        one("MultiheadAttention", "need_weights=True", with_weights),
+        coder("", partial(encoder_layer, False)),
+        coder("batch_first=True", encoder_layer),
+        coder("batch_first=True, norm_first=True",
+              partial(encoder_layer, norm_first=True)),
+        coder("batch_first=True, fast path switched off", encoder_layer, fast=False),
+        one("TransformerEncoder", "", partial(encoder, False)),
+        one("TransformerEncoder", "batch_first=True", encoder),
+        theirs("BertSelfAttention", "sdpa", bert),
+        theirs("BertSelfAttention", "eager", partial(bert, "eager")),
+        theirs("GPT2Attention", "sdpa", gpt2),
+        theirs("GPT2Attention", "eager", partial(gpt2, "eager")),
+        theirs("LlamaAttention", "sdpa", llama, coarse),
+        theirs("LlamaAttention", "eager", partial(llama, "eager"), coarse),
+        theirs("Qwen3Attention", "sdpa, with its cache", qwen3, coarse),
+        theirs("Gemma2Attention", "eager", gemma2, coarse),
+        theirs("GptOssAttention", "eager", gpt_oss, coarse),
+        theirs("T5Attention", "sdpa, with its bias", t5),
+        Tried("keras", "MultiHeadAttention", "", keras_layer, coarse),
+        Tried("keras", "MultiHeadAttention", "in float64",
+              partial(keras_layer, "float64")),
+        Tried("jax", "dot_product_attention", "", jax_function, coarse),
+        Tried("flax", "nnx.MultiHeadAttention", "", flax_nnx, coarse),
+        timm("fused_attn=True", timm_layer),
+        timm("fused_attn=False", partial(timm_layer, False)),
+        xs("flash=True", x_transformers),
+        xs("flash=False", partial(x_transformers, False)),
+        xs("flash=True, with a context", cross),
+        own("one fused matrix, as in nanoGPT", "", nano_gpt),
+        own("four linear layers, as in The Annotated Transformer", "", four_linears),
+        own("lengths, as in Dive into Deep Learning", "", lengths),
     ]  # fmt: skip
+
+
+def lines(row):
+    """Return how many lines the adapter and the reference of a row take."""
+    f = getattr(row.make, "func", row.make)
+    written = inspect.getsource(f).splitlines() if f.__name__ != "<lambda>" else []
+    return len([x for x in written if x.strip()])
+
+
+def checked(row, only=None):
+    """Return the report on one row."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(row.fast)
+    torch.manual_seed(0)
+    try:
+        subject, reference = row.make()
+        return laws.check(subject, only, reference=reference, **row.options)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def found(row):
     """Return what the laws say of one row, as it is stored."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(row.fast)
-    try:
-        report = laws.check(row.make(), **row.words)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-    by = {}
-    for finding in report.findings:
-        by.setdefault(finding.verdict, []).append(finding.law.slug)
+    report = checked(row)
     known = version(row.library).partition("+")[0] if row.library else ""
     below = "" if row.library in ("torch", "jax", "flax") else version("torch")
     return {
         "library": row.library, "version": known, "torch": below.partition("+")[0],
-        "layer": row.layer, "mode": row.mode,
-        "says": said(row.words), "held": len(by.get("holds", ())),
-        "broken": by.get("broken", []) + by.get("raised", []),
-        "declared": by.get("declared", []), "not asked": by.get("not asked", []),
+        "layer": row.layer, "mode": row.mode, "says": said(row.options),
+        "lines": lines(row), "held": len(report.held),
+        "broken": [x.law for x in report.broken],
+        "not asked": [x.law for x in report.findings if x.verdict == "not asked"],
     }  # fmt: skip
 
 
-def said(words):
-    """Return the conventions as they are written in a call."""
-    return ", ".join(f"{x}={y!r}" for x, y in words.items())
+def said(options):
+    """Return what is said beside the subject and its reference, as in a call."""
+    return ", ".join(f"{x}={y!r}" for x, y in options.items())
 
 
 def text_of(table):

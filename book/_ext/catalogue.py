@@ -17,9 +17,10 @@ WHY = {
     "empty_rows_give_zero": "empty-rows",
     "float_masks_are_added": "torch-fast-path",
     "mask_and_causal_both_hide": "timm-unfused",
-    "integer_masks_hide": "timm-unfused",
+    "integer_masks_hide": {"timm": "timm-unfused", "transformers": "t5-integers"},
     "every_dtype_gives_the_numbers": {
-        "torch": "integers", "keras": "own-float64", "x-transformers": "own-float64",
+        "torch": "integers", "jax": "integers", "keras": "own-float64",
+        "x-transformers": "own-float64",
     },
 }  # fmt: skip
 NOTES = {"integers": "integers only", "own-float64": "float64"}
@@ -42,8 +43,8 @@ def earned(name):
 
 def law_rows():
     """Yield what the table of the laws says of each."""
-    for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN):
-        yield earned(law.slug), law.name, f"`{law.slug}`"
+    for law in laws.ALL:
+        yield earned(law.name), law.sentence, f"`{law.name}`"
 
 
 def zoo_rows():
@@ -68,9 +69,9 @@ def exercise_rows():
         yield f"[{name}]({path.name})", "; ".join(links)
 
 
-def reason(row, slug):
+def reason(row, law):
     """Return a link to what the page says of this law in this layer."""
-    place = WHY[slug] if isinstance(WHY[slug], str) else WHY[slug][row["library"]]
+    place = WHY[law] if isinstance(WHY[law], str) else WHY[law][row["library"]]
     return f"[{NOTES.get(place, 'why')}](#{place})"
 
 
@@ -80,11 +81,11 @@ def layer_rows():
         home = " ".join(filter(None, (row["library"], row["version"])))
         layer = f"{home} `{row['layer']}`" if home else row["layer"]
         layer += f" (PyTorch {row['torch']})" if row["torch"] else ""
-        said = f"said `{row['says']}`" if row["says"] else ""
-        broken = [f"`{slug}` ({reason(row, slug)})" for slug in row["broken"]]
-        broken += [f"`{slug}` ([declared](#own-design))" for slug in row["declared"]]
+        said = f"`{row['says']}`" if row["says"] else ""
+        broken = [f"`{law}` ({reason(row, law)})" for law in row["broken"]]
         what = ", ".join(filter(None, (layer, row["mode"], said)))
-        yield what, row["held"], len(row["not asked"]), ", ".join(broken) or "none"
+        counts = row["lines"], row["held"], len(row["not asked"])
+        yield what, *counts, ", ".join(broken) or "none"
 
 
 TABLES = {  # the head of each table, and its rows
@@ -93,7 +94,10 @@ TABLES = {  # the head of each table, and its rows
         ["chapter", "what was done wrong", "seen in public", "in `mha.zoo`"],
         zoo_rows,
     ),
-    "layers": ([f"layer, {LAYERS['date']}", "hold", "not asked", "broken"], layer_rows),
+    "layers": (
+        [f"layer, {LAYERS['date']}", "lines", "hold", "not asked", "broken"],
+        layer_rows,
+    ),
     "exercises": (["chapter", "solutions"], exercise_rows),
 }
 

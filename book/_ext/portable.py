@@ -16,17 +16,16 @@ words of the glossary, and links that are checked.
     [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
     [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold, "Show the hint"
-    what mha.laws and the exercises print                the same words as HTML
+    what an exercise answers                             the same words as HTML
 """
 
 import json
 import re
 from functools import cache
+from html import escape
 from pathlib import Path
 
 from pybtex.database import parse_file
-
-from _ext import report
 
 BOOK = Path(__file__).parent.parent
 ANSWER = "What happens"  # the summary of the fold behind a prediction, see predict.py
@@ -49,7 +48,11 @@ FOLD = re.compile(
 )
 NOTE = re.compile(r"^> \*\*(.+?)\.\*\* (.*(?:\n>.*)*)", re.MULTILINE)
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\(([^()\s]+)\)")
-PRINTED = re.compile(r"^```text\n(.+?)\n```$", re.DOTALL | re.MULTILINE)
+# What an exercise answers: its first line may go on below it, and perhaps more follows.
+VERDICT = re.compile(
+    r"(passed|not yet|not attempted yet): (.+(?:\n {3}\b.+)*)(?:\n((?s:.+)))?"
+)
+SIGNS = {"passed": "✓", "not yet": "✗", "not attempted yet": "○"}
 CITED = re.compile(r"\((\[[^\[\]]+\]\([^()\s]+\)(?:; \[[^\[\]]+\]\([^()\s]+\))*)\)")
 
 
@@ -202,8 +205,8 @@ def for_a_page(cell):
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
         printed = "".join(output.get("text") or data.get("text/plain", ""))
-        if html := report.html(printed):
-            data = {"text/html": html}
+        if found := VERDICT.fullmatch(printed.strip("\n")):
+            data = {"text/html": verdict(*found.groups())}
             output.clear()
             output |= {"output_type": "display_data", "data": data, "metadata": {}}
         if "image/svg+xml" in data:  # within the page it follows the theme
@@ -211,9 +214,13 @@ def for_a_page(cell):
     return cell
 
 
-def reported(found):
-    """Return a report that a page quotes as HTML, or the quotation as it is."""
-    return report.html(found[1]) or found[0]
+def verdict(status, first, more):
+    """Return what an exercise answers as HTML; what follows its first line stays."""
+    wrong = " wrong" * (status == "not yet")
+    mark = f'<span class="mark{wrong}">{SIGNS[status]}</span>'
+    more = f"<pre>{escape(more)}</pre>" if more else ""
+    line = f"<p>{mark} <b>{status}</b>: {escape(first)}</p>"
+    return f'<div class="report">{line}{more}</div>'
 
 
 def page_of(notebook):
@@ -228,7 +235,6 @@ def read(app, docname, content):
     if app.env.doc2path(docname).endswith(".ipynb"):
         content[0] = json.dumps(page_of(json.loads(content[0])))
         return
-    content[0] = PRINTED.sub(reported, content[0])
     if re.search(f"^{ANCHOR}\n", content[0], re.MULTILINE):
         content[0] = to_myst(content[0])
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Unfit, Verdict, is_stub
 from mha import zoo
@@ -344,21 +345,19 @@ def _kills():
 
     print("asking all laws of the twelve mistakes first, which takes up to a minute")
 
-    members = [getattr(zoo, slug) for slug in WANTED]
-    return laws.kill_matrix(laws.ATTENTION, members)
+    members = [getattr(zoo, name) for name in WANTED]
+    return laws.kill_matrix(laws_until("multi_head"), members)
 
 
 def _alibi(letter, guilty, accused):
     """Return why the accused is innocent: a law on which the two differ."""
-    from mha import laws
-
-    names = {law.name: law.sentence for law in laws.ATTENTION}
-    broken, suspected = (set(_kills().killed_by(slug)) for slug in (guilty, accused))
-    for name, sentence in names.items():
-        if name in suspected - broken:
-            return f'{accused} would break "{sentence}", and {letter} keeps it'
-    name = next(name for name in names if name in broken - suspected)
-    return f'{accused} would keep "{names[name]}", and {letter} breaks it'
+    broken, suspected = (set(_kills().killed_by(name)) for name in (guilty, accused))
+    earned = laws_until("multi_head")
+    for law in earned:
+        if law.name in suspected - broken:
+            return f'{accused} would break "{law.sentence}", and {letter} keeps it'
+    law = next(law for law in earned if law.name in broken - suspected)
+    return f'{accused} would keep "{law.sentence}", and {letter} breaks it'
 
 
 class Hunt(Exercise):

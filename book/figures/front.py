@@ -12,7 +12,7 @@ from typing import Any
 
 from figures.live_house import IT, WORDS, numbers
 from figures.scene import paint
-from figures.ten import rows
+from figures.ten import LAWS, rows
 from mha import laws, zoo
 
 STORE = Path(__file__).parents[1] / "_data" / "learned.json"
@@ -154,7 +154,7 @@ LAW = laws.future_leaves_past_alone
 
 def _row(values: Iterable[float]) -> str:
     """Return numbers as they are printed."""
-    return ", ".join(f"{round(float(x), 2):g}" for x in values)
+    return ", ".join(f"{round(float(x), 2):g}" for x in values).replace("-", "−")
 
 
 @cache
@@ -182,6 +182,6 @@ def facts() -> dict[str, str]:
         "length": str(len(wrong["example"])),
         "expected": _row(found.expected[0]),
         "got": _row(found.got[0]),
-        "laws": str(len(laws.ATTENTION)),
+        "laws": str(len(LAWS)),
         "broken": str(next(len(row.broken) for row in rows() if row.name == B)),
     }

@@ -47,11 +47,10 @@ def finished(figure: Figure, alt: str, svg: str = "") -> Picture:
     is shown whole, and otherwise without the margins around it. Both are made at once,
     while the style of the book is set.
     """
-    whole = bool(svg)
-    svg = svg or _inline_svg(
-        figure, alt.strip()
-    )  # first: saving moves a layout a little
-    return Picture(figure, alt, svg=svg, png=_small_png(figure, {} if whole else TIGHT))
+    settings = {} if svg else TIGHT
+    # The SVG comes first, because saving a figure can move its layout a little.
+    svg = svg or _inline_svg(figure, alt.strip())
+    return Picture(figure, alt, svg=svg, png=_small_png(figure, settings))
 
 
 def _small_png(figure: Figure, settings: dict[str, Any]) -> bytes:

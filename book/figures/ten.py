@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from chapters import chapter_number, chapter_of
+from chapters import chapter_number, chapter_of, laws_until
 from figures.picture import Picture
 from figures.scene import Scene, corners, picture
 from mha import laws, zoo
@@ -19,6 +19,7 @@ BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"
 PICTURE = BOOK / "_static" / "ten.png"
 RIGHT = "right"
+LAWS = laws_until("multi_head")
 NAMES = {  # for a column of text, and for a phone
     RIGHT: ("correct attention", "correct"),
     "no_scale": ("no scale", "no scale"),
@@ -47,22 +48,21 @@ def rows() -> tuple[Row, ...]:
     """Return the rows as chapter 12 stored them and as the laws find them now.
 
     >>> [len(row.broken) for row in rows()]
-    [0, 2, 4, 3, 5, 8, 9, 8, 5, 5, 3]
+    [0, 2, 4, 3, 5, 8, 10, 11, 9, 7, 3]
     """
     stored = json.loads(STORE.read_text(encoding="utf-8"))["reverse"]
     members = [getattr(zoo, name) for name in NAMES]
-    found = laws.kill_matrix(laws.ATTENTION, members)
+    found = laws.kill_matrix(LAWS, members)
     return tuple(Row(n, min(stored[n]), found.killed_by(n)) for n in NAMES)
 
 
 def alt() -> str:
     """Return what the emblem shows, in words."""
     counts = [str(len(row.broken)) for row in rows()[1:]]
-    n_laws = len(laws.ATTENTION)
     return (
         f"{len(rows())} attention layers in {len(rows())} rows. The accuracy of all of "
         f"them on reversing letters is {worst()} when rounded to three decimals. "
-        f"Correct attention breaks none of {n_laws} laws. The ten bugs break "
+        f"Correct attention breaks none of {len(LAWS)} laws. The ten bugs break "
         f"{', '.join(counts[:-1])} and {counts[-1]}, each a different set."
     )
 
@@ -99,10 +99,10 @@ def ten(layout: str = "wide") -> Scene:
     scene = Scene(width, top + len(rows()) * high + 12)
     _columns(scene, x_bar, x_law, top, small, wide)
     places = {}
-    for chapter, x, slugs in _groups(x_law, side, gap):
-        middle = x + side * len(slugs) / 2
+    for chapter, x, names in _groups(x_law, side, gap):
+        middle = x + side * len(names) / 2
         scene.text(middle, top - 10, chapter, size=small, role="muted")
-        places |= {slug: x + side * k for k, slug in enumerate(slugs)}
+        places |= {name: x + side * k for k, name in enumerate(names)}
     for k, row in enumerate(rows()):
         y, middle = top + k * high, top + (k + 0.5) * high
         if row.name == RIGHT:
@@ -153,10 +153,10 @@ def _columns(
 
 def _groups(x: float, side: float, gap: float) -> Iterator[tuple[str, float, list]]:
     """Yield each chapter that has laws, where its columns begin, and its laws."""
-    for chapter, group in groupby(laws.ATTENTION, key=lambda law: chapter_of(law.slug)):
-        slugs = [law.slug for law in group]
-        yield str(chapter_number(chapter)), x, slugs
-        x += side * len(slugs) + gap
+    for chapter, group in groupby(LAWS, key=lambda law: chapter_of(law.name)):
+        names = [law.name for law in group]
+        yield str(chapter_number(chapter)), x, names
+        x += side * len(names) + gap
 
 
 def _tiles(
@@ -166,8 +166,8 @@ def _tiles(
     for broken, role, alpha, d in ((False, "ink", 0.09, 1), (True, "wrong", 1, 0.5)):
         squares = [
             corners(x + d, middle - side / 2 + d, *[side - 2 * d] * 2)
-            for slug, x in places.items()
-            if (slug in row.broken) == broken
+            for name, x in places.items()
+            if (name in row.broken) == broken
         ]
         scene.shape(*squares, fill=role, alpha=alpha, closed=True)
 

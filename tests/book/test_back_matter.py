@@ -186,7 +186,7 @@ def introduced(slug):
 
 def lacking(words):
     """Return the words that neither the glossary nor the list of laws has."""
-    every = {word.lower() for word in WORDS + ALSO} | {law.name for law in laws.ALL}
+    every = {word.lower() for word in WORDS + ALSO} | {law.sentence for law in laws.ALL}
     return {word for word in words if not singular(word) & every}
 
 

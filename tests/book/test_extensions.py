@@ -14,7 +14,7 @@ from docutils import nodes
 from pygments.lexers import PythonLexer
 
 import figures
-from chapters import BUGS, CHAPTERS, LAWS, chapter_of
+from chapters import BUGS, CHAPTERS, LAWS, chapter_of, laws_until
 from mha import laws, zoo
 from tests.book.load import ROOT, extension, load
 
@@ -142,14 +142,28 @@ def test_the_afternoon_route_is_the_cores_of_chapters_0_to_9():
 
 
 def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter():
-    known = {law.slug for law in (*laws.ALL, *laws.ENCODER, *laws.DESIGN)}
+    known = {law.name for law in laws.ALL}
     members = {member.name for member in (*zoo.WRONG, *zoo.ENCODERS)}
     for table, names in ((LAWS, known), (BUGS, members)):
         listed = " ".join(table.values()).split()
         assert len(listed) == len(set(listed)) and set(listed) <= names
         assert set(table) <= set(CHAPTERS)
     assert chapter_of("rows_sum_to_one") == "softmax"
-    assert chapter_of("nothing of the kind") == "laws"
+    assert (chapter_of("calls_agree"), chapter_of("gradient_stopped")) == ("laws",) * 2
+
+
+def test_a_misspelt_law_or_chapter_has_no_chapter():
+    with pytest.raises(
+        ValueError, match="no law and no bug is called 'rows_sum_to_two'"
+    ):
+        chapter_of("rows_sum_to_two")
+    with pytest.raises(ValueError, match="no chapter is called 'softmx'"):
+        laws_until("softmx")
+
+
+def test_the_laws_until_a_chapter_are_its_own_and_those_before_it():
+    names = [law.name for law in laws_until("scale")]
+    assert names == f"{LAWS['dot_product']} {LAWS['softmax']} {LAWS['scale']}".split()
 
 
 # Figures on a phone

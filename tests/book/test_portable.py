@@ -1,8 +1,12 @@
 """The extension that makes pages of portable notebooks."""
 
+import json
+import re
+from html import unescape
+
 import pytest
 
-from tests.book.load import extension
+from tests.book.load import ROOT, extension
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 BECOMES = [
@@ -95,3 +99,25 @@ def test_every_source_of_the_bibliography_has_an_address_of_its_own(portable):
     keys = [key for key, *_ in portable.entries().values()]
     source = (portable.BOOK / "references.bib").read_text(encoding="utf-8")
     assert len(keys) == len(set(keys)) == source.count("\n@") + source.startswith("@")
+
+
+def answers():
+    """Yield what the exercises of all chapters and solutions have answered."""
+    for path in sorted((ROOT / "book").rglob("[0-9]*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if (
+                cell["source"]
+                and "".join(cell["source"]).split("\n")[-1][:6] == "check."
+            ):
+                yield from cell["outputs"]
+
+
+def test_what_an_exercise_answers_is_marked_and_keeps_its_words(portable):
+    found = [output for output in answers() if "data" in output]
+    assert len(found) > 100
+    for output in found:
+        text = "".join(output["data"]["text/plain"])
+        cell = {"cell_type": "code", "source": "", "outputs": [output]}
+        html = portable.for_a_page(cell)["outputs"][0]["data"]["text/html"]
+        assert 'class="report"' in html and 'class="mark' in html
+        assert text in unescape(re.sub(r"<[^>]+>", "", html.replace("<pre>", "\n")))

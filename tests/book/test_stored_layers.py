@@ -1,8 +1,10 @@
-"""The page "Test your own attention" shows the table that is stored.
+"""The page "Test your own attention" shows the table that is stored, and two reports.
 
-tests/weekly computes the table again, and runs what the page shows.
+tests/weekly computes the table again, and runs all that the page shows.
 """
 
+import contextlib
+import io
 import json
 import re
 from pathlib import Path
@@ -20,7 +22,7 @@ layers, catalogue = load(SCRIPT), extension("catalogue")
 ROWS = layers.rows()
 TABLE = json.loads(layers.STORE.read_text(encoding="utf-8"))
 STORED = TABLE["layers"]
-SLUGS = {law.slug for law in (*laws.ALL, *laws.ENCODER)}
+NAMES = {law.name for law in laws.ALL}
 PAGE = (BOOK / "own_attention.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 INCLUDED = re.findall(
@@ -39,7 +41,7 @@ def test_each_row_of_the_script_is_stored_once():
 
 def test_every_name_of_a_law_that_is_stored_is_one():
     for row in STORED:
-        assert SLUGS.issuperset(row["broken"] + row["declared"] + row["not asked"])
+        assert NAMES.issuperset(row["broken"] + row["not asked"])
 
 
 def test_the_table_stands_as_the_script_writes_it():
@@ -53,11 +55,26 @@ def test_the_page_shows_the_table_that_is_stored():
     for cells, row in zip(shown, STORED, strict=True):
         names = row["library"], row["version"], row["layer"], row["mode"], row["says"]
         assert all(name in cells[0] for name in names)
-        assert cells[1:3] == (row["held"], len(row["not asked"]))
-        assert all(f"`{slug}`" in cells[3] for slug in row["broken"] + row["declared"])
+        assert cells[1:4] == (row["lines"], row["held"], len(row["not asked"]))
+        assert all(f"`{law}`" in cells[4] for law in row["broken"])
 
 
 # The page
+
+
+def printed(blocks, names=None):
+    """Return what these blocks print, one after another."""
+    names = {"__name__": "mine"} if names is None else names
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        for block in blocks:
+            exec(block, names)
+    return text.getvalue()
+
+
+def test_the_first_reports_on_the_page_are_what_comes():
+    text = printed(PYTHON[:3])
+    assert re.findall(r"^```text\n(M.*?)```", PAGE, re.S | re.M)[0] in text
+    assert re.findall(r"^```text\n(M.*?)```", PAGE, re.S | re.M)[1] in text
 
 
 def test_every_adapter_on_the_page_is_that_of_the_script():
@@ -85,11 +102,6 @@ def test_attention_of_torch_gives_nan_for_empty_rows_on_its_fast_path(gradients)
 
 def test_every_broken_law_has_its_explanation_on_the_page():
     for row in STORED:
-        for slug in row["broken"]:
-            anchor = catalogue.reason(row, slug).partition("(#")[2].rstrip(")")
+        for law in row["broken"]:
+            anchor = catalogue.reason(row, law).partition("(#")[2].rstrip(")")
             assert f"({anchor})=\n**" in PAGE
-
-
-def test_every_word_of_the_conventions_is_in_the_table_of_words():
-    words = re.findall(r"^\| `(\w+)` \|", PAGE, re.M)
-    assert words == list(laws.Conventions.__dataclass_fields__)

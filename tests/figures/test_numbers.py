@@ -86,35 +86,33 @@ def test_the_emblem_counts_the_laws_that_each_version_breaks():
     for row in ten.rows():
         assert row.accuracy == min(stored[row.name])
     row = ten.rows()[1]
-    report = laws.check(getattr(zoo, row.name), laws.ATTENTION)
-    assert {finding.law.slug for finding in report.broken} == set(row.broken)
+    report = laws.check(getattr(zoo, row.name), ten.LAWS)
+    assert {finding.law for finding in report.broken} == set(row.broken)
     counts = [str(len(row.broken) or "none") for row in ten.rows()]
     shown = words(figures.bugs())
     assert [text for text in shown if text == "none" or text.isdigit()][-11:] == counts
     assert shown.count("1.000") == 11
-    assert f"breaks none of {len(laws.ATTENTION)} laws" in figures.bugs().alt
+    assert f"breaks none of {len(ten.LAWS)} laws" in figures.bugs().alt
 
 
 def test_the_emblem_groups_the_laws_by_their_chapters():
-    chapters, _, slugs = zip(*ten._groups(0, 10, 3), strict=True)
-    assert [*chapters] == sorted(chapters, key=int)
-    assert [slug for some in slugs for slug in some] == [
-        law.slug for law in laws.ATTENTION
-    ]
-    masks = slugs[chapters.index("4")]
-    assert masks == [slug for slug in LAWS["masks"].split() if slug in masks]
+    chapters, _, names = zip(*ten._groups(0, 10, 3), strict=True)
+    assert [*chapters] == sorted({*chapters}, key=int)
+    assert [name for some in names for name in some] == [law.name for law in ten.LAWS]
+    assert names[chapters.index("4")] == LAWS["masks"].split()
 
 
 def test_every_broken_law_is_a_mark_and_is_counted():
     some = [zoo.softmax_over_queries, zoo.mask_ignored, zoo.promotes_to_float64]
-    matrix = laws.kill_matrix(laws.ALL, [zoo.right, *some])
+    shown_laws = laws.ATTENTION + laws.CALLS
+    matrix = laws.kill_matrix(shown_laws, [zoo.right, *some])
     picture = figures.detected(matrix, alt="x")
     marks = picture.svg.count('fill="var(--mha-wrong')
     assert marks == np.sum(matrix.killed)
     shown = words(picture)
-    for law in laws.ALL:
-        count = len(matrix.kills(law.slug))
-        assert shown[shown.index(law.slug.replace("_", " ")) + 1] == str(count)
+    for law in shown_laws:
+        count = len(matrix.kills(law.name))
+        assert shown[shown.index(law.name.replace("_", " ")) + 1] == str(count)
 
 
 SIZES = {"n": 5, "d_model": 13, "d_k": 7, "d_v": 11}

@@ -10,15 +10,10 @@ STORED = json.loads(zoo_laws.STORE.read_text(encoding="utf-8"))
 
 
 def broken(report):
-    return [finding.law.slug for finding in report.broken]
+    """Return the names of the broken laws, those that say most first."""
+    return [finding.law for finding in report.broken]
 
 
-def breaks(subject, slugs, **words):
-    """Return which laws are broken, without smallest examples, which take longest."""
-    subject = laws.as_subject(subject, laws.Conventions(**words))
-    with subject.borrowed():
-        return [slug for slug in slugs if getattr(laws, slug).breaks(subject)]
-
-
-def unasked(report):
-    return [f.law.slug for f in report.findings if f.holds is None]
+def breaks(subject, names, reference=None):
+    """Return which of these laws are broken, without looking for small examples."""
+    return [x for x in names if getattr(laws, x).breaks(subject, reference)]

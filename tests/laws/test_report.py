@@ -1,55 +1,74 @@
-"""A report, as text and from a shell."""
+"""A report: data that is printed, shown, pickled and kept, and a command."""
 
+import pickle
 import subprocess
 import sys
-import textwrap
 
-import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import mha
 from mha import laws, zoo
 from mha.laws.__main__ import main
+from tests.laws.reports import broken
 
+attend = mha.scaled_dot_product_attention
 OWN = """
-import numpy as np
-from mha import laws, zoo
+import torch
+from mha import laws, scaled_dot_product_attention, zoo
 
 answer = 42
 
 def halved(Q, K, V):
-    return zoo.right.attention(Q, K, V) / 2
+    return scaled_dot_product_attention(Q, K, V) / 2
 
-def sideways(X, weights, n_heads, mask=None):
-    shown = None if mask is None else ~mask
-    return zoo.right(X, n_heads=n_heads, mask=shown, **weights)
+def unscaled(Q, K, V, mask=None):
+    return scaled_dot_product_attention(Q, K, V, mask, scale=1.0)
 
-class Maker:
-    def __call__(self, Q, K, V, mask=None):
-        return zoo.right.attention(Q, K, V, mask)
+def raising(Q, K, V, mask=None):
+    raise IndexError("a slip")
+
+layer = laws.torch(zoo.right)
 
 def strange(x):
     return x
-
-def with_padding(Q, K, V, padding_mask=None):
-    return zoo.right.attention(Q, K, V)
 """
 
 
+def doubled(Q, K, V):
+    return 2 * attend(Q, K, V)
+
+
 @pytest.fixture
-def own(tmp_path):
+def own(tmp_path, monkeypatch):
     """A file of somebody's own."""
     path = tmp_path / "own_layers.py"
     path.write_text(OWN)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
     yield str(path)
     sys.modules.pop("own_layers", None)
 
 
-def test_the_report_in_full():
-    def doubled(Q, K, V):
-        return 2 * mha.scaled_dot_product_attention(Q, K, V)
+# As data
 
+
+def test_a_report_is_data():
+    report = laws.check(doubled, ["rows_sum_to_one", "calls_agree", "causal_corner"])
+    wrong, held, unasked = report.findings
+    assert (wrong.verdict, held.verdict, unasked.verdict) == (
+        "broken", "holds", "not asked",
+    )  # fmt: skip
+    assert report.broken == [wrong] and report.held == ["calls_agree"]
+    assert report.unasked == {"it takes no is_causal": ["causal_corner"]}
+    assert not report and not report.holds and not wrong and held and not unasked
+    assert wrong.law == "rows_sum_to_one"
+    assert wrong.sentence == laws.rows_sum_to_one.sentence
+    assert wrong.expected.tolist() == [1] and wrong.got.tolist() == [2]
+    assert {x: y.any() for x, y in wrong.example.items()} == {"Q": False, "K": False}
+
+
+def test_the_report_in_full():
     report = laws.check(doubled, ["rows_sum_to_one", "calls_agree", "causal_corner"])
     assert repr(report) == (
         "doubled: 1 hold, 1 broken, 1 not asked\n\n"
@@ -63,15 +82,61 @@ def test_the_report_in_full():
         "    seed      0\n"
         "    because   each exponential is divided by the sum of its row, whatever the "
         "scores\n\n"
-        "to see it again\n"
-        "    from mha import laws\n"
-        "    import numpy as np\n"
-        "    print(laws.rows_sum_to_one.ask(doubled, {'Q': np.array([[0.0, 0.0]]), "
-        "'K':\n    np.array([[0.0, 0.0], [0.0, 0.0]])}))\n\n"
-        "– not asked\n    it has no is_causal\n        causal_corner\n\n"
+        "– not asked\n    it takes no is_causal\n        causal_corner\n\n"
         "✓ held\n    calls_agree\n\n"
-        "tried\n    batches of 1; float64; 1 to 13 tokens; seed 0"
+        "tried\n    2 to 13 tokens; batches of 1"
     )
+
+
+def test_a_report_that_names_a_bug_in_full():
+    report = laws.check(zoo.mask_ignored.attention, ["self_only_mask", "calls_agree"])
+    assert repr(report) == (
+        "attention: 1 hold, 1 broken\n\n"
+        "✗ a token that may attend only to itself depends on itself only\n"
+        "    law       laws.self_only_mask\n"
+        "    X         [[0, 0], [0, 0]]\n"
+        "    mask      [[True, False], [False, True]]\n"
+        "    others    [[0, 0], [0, 1]]\n"
+        "    expected  [[0, 0]]\n"
+        "    got       [[0, 0.5]]\n"
+        "    where     tokens [0] stay, the others change\n"
+        "    shapes    Q (2, 2), K (2, 2), V (2, 2), mask (2, 2)\n"
+        "    seed      0\n"
+        "    because   no other key gets any weight\n\n"
+        "behaves like zoo.mask_ignored\n"
+        "    The mask is taken as an argument and never used.\n\n"
+        "✓ held\n    calls_agree\n\n"
+        "tried\n    2 to 13 tokens; batches of 1"
+    )
+
+
+def test_printing_showing_and_pickling_call_nothing():
+    calls = []
+
+    def counted(Q, K, V):
+        calls.append(1)
+        return 2 * attend(Q, K, V)
+
+    report = laws.check(counted)
+    asked = len(calls)
+    first, shown = repr(report), report._repr_html_()
+    assert (repr(report), report._repr_html_()) == (first, shown)
+    kept = pickle.loads(pickle.dumps(report))
+    assert (repr(kept), kept._repr_html_()) == (first, shown)
+    assert len(calls) == asked
+
+
+def test_a_notebook_shows_matrices_as_tables_and_marks_what_differs():
+    shown = laws.check(doubled)._repr_html_()
+    assert '<td class="differs"><b>2</b></td>' in shown
+    assert "<summary>Laws that held</summary>" in shown
+    assert "equals_reference" in shown
+    named = laws.check(lambda Q, K, V: 3 * attend(Q, K, V), [])
+    assert named.title == "<lambda>: no law was asked"
+    assert "&lt;lambda&gt;" in named._repr_html_()
+
+
+# In words
 
 
 def test_numbers_that_print_alike_are_told_apart():
@@ -79,130 +144,101 @@ def test_numbers_that_print_alike_are_told_apart():
     assert "off by    at most " in repr(finding)
 
 
-def test_a_wide_example_is_told_by_what_is_left_of_it():
-    zeros = np.zeros((16, 16))
-    zeros[3, 5] = 2
-    text = laws.report._text(zeros)
-    assert text == "zeros of shape (16, 16), but 2 at [3, 5]"
-    assert laws.report._text(zeros + 1) == "shape (16, 16), of which 256 are not 0"
-
-
-def test_what_was_tried_and_handed_over_is_told_in_short_lines_and_truly():
-    layer = torch.nn.MultiheadAttention(8, 2)
-    report = laws.check(layer, ["empty_rows_give_zero"])
+def test_a_wide_example_is_told_by_what_is_left_of_it_in_short_lines():
+    report = laws.check(
+        zoo.no_output_projection, ["concat_is_a_sum", "equals_reference"],
+        sizes=laws.Sizes(16, 2),
+    )  # fmt: skip
+    assert "zeros of shape (16, 16)" in repr(report)
+    assert "shape (5, 16), of which" not in repr(report)
     assert max(map(len, repr(report).splitlines())) <= 88
-    assert "its matrices hold 1.41 Q, K and V" in repr(report)
-    one_length = laws.check(layer, [laws.parameters_ignore_heads])
-    assert "; 3 tokens;" in repr(one_length)
-    plain = laws.check(
-        mha.scaled_dot_product_attention, ["every_dtype_gives_the_numbers"]
-    )
-    assert "float16, float32" in repr(plain) and "bfloat16" not in repr(plain)
 
 
-def test_the_code_to_see_it_again_runs_and_its_lines_are_short(capsys):
-    four = "rotary(), window(4), sink(0.5), soft_cap(30)"
-    attend = mha.scaled_dot_product_attention
-    for report in (
-        laws.check(zoo.ignores_strides, ["strides_change_nothing"]),
-        laws.check(attend, ["equals_reference"], design=four),
-    ):
-        text = repr(report).partition("see it again\n")[2].partition("\n\n")[0]
-        assert max(map(len, text.splitlines())) <= 88
-        exec(textwrap.dedent(text), {})
-    said = capsys.readouterr().out
-    assert "Failure(" in said and "✗ the numbers equal those" in said
+def test_both_wrong_answers_are_shown_beside_the_correct_one():
+    finding = laws.masked_weights_are_zero.check(zoo.mask_ignored.attention)
+    assert finding.correct.tolist() == [[1, 0]]
+    assert "correct   [[1, 0]]" in repr(finding)
 
 
-def test_padding_is_compared_with_what_is_correct():
-    def forgets(Q, K, V, mask=None):
-        n = len(K) // 4 * 4 or len(K)
-        mask = mask if mask is None else mask[:, :n]
-        return mha.scaled_dot_product_attention(Q, K[:n], V[:n], mask)
-
-    finding = laws.padding_changes_nothing.check(forgets)
-    X = finding.example["X"]
-    correct = mha.scaled_dot_product_attention(X, X, X)
-    np.testing.assert_allclose(finding.expected, correct)
-    assert "the other is correct" in finding.where
-    assert not np.allclose(finding.got, correct, atol=1e-3)
-
-
-def test_an_error_is_told_once_with_its_place():
-    def fails(Q, K, V, mask=None):
-        if len(K) > 2:
-            raise KeyError("c_attn")
-        return mha.scaled_dot_product_attention(Q, K, V, mask)
-
-    report = laws.check(fails, ["rows_sum_to_one", "output_in_hull"])
-    (block,) = report.failures
-    line = fails.__code__.co_firstlineno + 2
-    assert block.startswith("✗ it raised KeyError, met by 2 laws")
-    assert f"where   test_report.py:{line}\n" in block
-
-
-def test_an_error_about_many_sizes_is_told_once_and_every_broken_law_is_listed():
+def test_one_mistake_raises_one_error_and_every_broken_law_is_listed():
     def fails(Q, K, V, mask=None):
         if mask is not None:
             raise ValueError(f"a mask of shape {mask.shape}")
-        if len(K) != len(Q):
-            raise IndexError(f"{len(Q)} and {len(K)}")
         if len(K) > 16:
             raise KeyError("long")
-        return mha.scaled_dot_product_attention(Q, K, V)
+        return attend(Q, K, V)
 
     report = laws.check(fails)
-    told = repr(report).partition("to see it again")[0]
-    assert all(told.count(f"{x}, met by ") == 1 for x in ("ValueError", "IndexError"))
-    assert "\n✗ it raised KeyError, met by " in told
-    assert len(report.broken) > 5
-    assert all(finding.law.slug in told for finding in report.broken)
+    told = repr(report)
+    assert "✗ it raised an error, met by " in told
+    assert told.count("ValueError: a mask of shape") == 3  # two laws were refused
+    assert all(finding.law in told for finding in report.broken)
+    assert all(finding.verdict == "raised" for finding in report.broken)
 
 
-def test_reasons_and_examples_say_what_they_mean():
-    def truths(Q, K, V, mask=None):
-        mask = mask if mask is None else mask.astype(bool)
-        return mha.scaled_dot_product_attention(Q, K, V, mask)
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (lambda V: (V, V), "returns tuple, where a NumPy array is due"),
+        (lambda V: V[0], "returns shape (2,), where (1, 2) is due"),
+        (torch.tensor, "returns Tensor, where a NumPy array is due: hand it over as "
+                       "laws.torch(f)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_is_told_as_what_it_is(returned, said):
+    (finding,) = laws.check(lambda Q, K, V: returned(V), ["rows_sum_to_one"]).broken
+    assert (finding.verdict, finding.got) == ("raised", said)
 
-    (why,) = laws.check(truths, ["float_masks_are_added"]).unasked
-    assert why == (
-        "a mask of floats, all 0, should hide nothing, but hides keys here; "
-        "hand over booleans"
-    )
-    (why,) = laws.check(truths, ["causal_corner"], design="alibi()").unasked
-    assert why == "with positions, the laws try n_q = n_k only"
-    finding = laws.check(truths, ["equals_reference"], design="alibi()").findings[0]
-    assert finding.example["queries_times"] == 1
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (3, "a subject must be a function, got int"),
+        (lambda x: x, r"<lambda>\(x\) is called like none of"),
+        (nn.Linear, r"Linear\(in_features, .* is called like none of"),
+        (lambda X, layers: X, "write a function that is, and call <lambda> in it"),
+        (max, "max tells no arguments"),
+    ],
+)
+def test_what_cannot_be_called_is_shown_the_signatures(subject, said):
+    with pytest.raises(TypeError, match=said) as error:
+        laws.check(subject)
+    assert "attend(Q, K, V, mask=None)" in str(error.value)
+
+
+def test_a_reference_of_another_signature_is_refused():
+    with pytest.raises(TypeError, match="they must have the same signature"):
+        laws.check(mha.encoder, reference=attend)
+    assert laws.check(mha.multi_head_attention, [], reference=attend) is not None
+
+
+# From a shell
 
 
 @pytest.mark.parametrize(
     ("target", "more", "status", "said"),
     [
         ("mha:multi_head_attention", ["--only", "rows_sum_to_one"], 0, "1 hold"),
-        ("{}:halved", [], 1, "rows_sum_to_one"),
-        ("{}:sideways", ["--factory", "laws.Adapter(it, mask_true='hide')",
-                         "--only", "self_only_mask"], 0, "1 hold"),
-        ("{}:Maker", ["--factory", "it()", "--only", "self_only_mask"], 0, "1 hold"),
-        ("{}:with_padding", ["--only", "calls_agree"], 1, "looks like a mask"),
-        ("mha.zoo:no_scale", ["--breaks", "scores_keep_unit_variance,equals_reference",
-                              "--because", "W_Q"], 0, "because W_Q"),
-        ("mha.zoo:no_scale", ["--except", "scores_keep_unit_variance"], 1,
-         "equals_reference"),
-        ("mha:encoder", ["--final-norm", "--only", "equals_reference"], 1,
-         "final_norm=True"),
-        ("{}:Maker", [], 2, "Maker is a class; say how to make one"),
-        ("{}:answer", [], 2, "subject must be an attention function"),
-        ("{}:strange", [], 2, "got strange(x)"),
+        ("{}:layer", ["--only", "rows_sum_to_one"], 0, "1 hold"),
+        ("{}:halved", ["--only", "rows_sum_to_one"], 1, "got [0.5]"),
+        ("{}:unscaled", ["--reference", "{}:unscaled"], 0, "not keep it"),
+        ("{}:unscaled", ["--only", "equals_reference", "--tolerance", "9"], 0, "hold"),
+        ("mha.zoo:no_scale", ["--seed", "5", "--only", "equals_reference"], 1,
+         "seed 5"),
+        ("mha.zoo:no_scale", ["--skip", "scores_keep_unit_variance"], 1,
+         "behaves like zoo.no_scale"),
+        ("mha:encoder", ["--only", "rows_sum_to_one"], 1, "1 not asked"),
+        ("{}:unscaled", ["--reference", "{}:raising"], 2, "raised IndexError: a slip"),
+        ("{}:answer", [], 2, "subject must be a function"),
+        ("{}:strange", [], 2, "strange(x) is called like none"),
         ("{}:nobody", [], 2, "cannot find 'nobody'"),
         ("{}", [], 2, "say what to check in it"),
-        ("nowhere.py:f", [], 2, "cannot import nowhere.py"),
+        ("nowhere.py:f", [], 2, "No such file"),
         ("mha:encoder", ["--only", "gravity"], 2, "no law is called 'gravity'"),
-        ("mha:encoder", ["--mask-true", "maybe"], 2, "mask_true must be one of"),
-        ("mha:encoder", ["--only", "rows_sum_to_one"], 2, "no law could be asked"),
     ],
 )  # fmt: skip
 def test_from_a_shell(target, more, status, said, own, capsys):
-    assert main([target.format(own), *more]) == status
+    assert main([x.format(own) for x in (target, *more)]) == status
     out, err = capsys.readouterr()
     assert said in " ".join((err if status == 2 else out).split())
     assert (err if status != 2 else out) == ""
@@ -211,10 +247,11 @@ def test_from_a_shell(target, more, status, said, own, capsys):
 def test_all_laws_are_listed_from_a_shell(capsys):
     assert main(["--list"]) == 0
     listed = capsys.readouterr().out
-    for law in (*laws.ALL, *laws.ENCODER):
-        assert f"  {law.slug}\n" in listed
-    with pytest.raises(SystemExit):
+    for law in laws.ALL:
+        assert f"  {law.name}\n      {law.sentence}\n" in listed
+    with pytest.raises(SystemExit) as left:
         main([])
+    assert left.value.code == 2
 
 
 def test_the_command_prints_the_report_and_leaves_with_its_status():
@@ -225,3 +262,12 @@ def test_the_command_prints_the_report_and_leaves_with_its_status():
     with subprocess.Popen(command, stdout=-1, stderr=-1) as unread:
         unread.stdout.close()
         assert unread.stderr.read() == b""
+
+
+def test_an_encoder_is_judged_as_a_whole():
+    report = laws.check(zoo.residual_from_the_input)
+    assert set(broken(report)) == {
+        "both_parts_write_on_one_stream", "equals_reference",
+    }  # fmt: skip
+    assert "layers" in report.broken[0].example
+    assert "drawn at random" in repr(report)

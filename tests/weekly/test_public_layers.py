@@ -1,57 +1,34 @@
 """Public layers on trial again, and what the page on other attention shows and says."""
 
-import contextlib
-import functools
 import inspect
-import io
 import re
 import subprocess
 import sys
 from importlib.metadata import version
 
+import numpy as np
 import pytest
-import torch
 
 import mha
-from mha import laws
-from tests.book.test_stored_layers import PAGE, PYTHON, ROWS, STORED, layers
+from mha import designs, laws
+from tests.book.test_stored_layers import PAGE, PYTHON, ROWS, STORED, layers, printed
+from tests.weekly import planted
 
-sys.modules[layers.__name__] = layers  # where `inspect` looks for the source of a class
 INCLUDE = r"```{literalinclude} _data/public_layers.py\n:pyobject: (\w+)\n```"
-SAID = PAGE.partition("```text\nMine:")[2].partition("\n")[0]
-MINE = PYTHON[0].split("\n\n\nsaid =")[0], PYTHON[1].split("\n\n\nprint(")[0]
+WHOLE = re.sub(
+    INCLUDE, lambda x: f"```python\n{inspect.getsource(getattr(layers, x[1]))}```", PAGE
+)
+BEFORE, TESTS = WHOLE.split("(own-ci)=")
+FOLDS = re.findall(r"<summary>(.*?)</summary>\n(.*?)</details>", TESTS, re.S)
+LIBRARIES = {name: text for name, text in FOLDS if "def " in text}
 
 
-def source(found):
-    return f"```python\n{inspect.getsource(getattr(layers, found[1]))}```"
+def python(text):
+    """Return the blocks of Python in a text."""
+    return re.findall(r"```python\n(.*?)```", text, re.S)
 
 
-def sections():
-    """Return what a reader runs under each heading, with what it needs before."""
-    found = {}
-    for part in re.split(r"^## ", re.sub(INCLUDE, source, PAGE), flags=re.M):
-        before = PYTHON[0].split("\n\n\nclass")[:1]
-        for i, section in enumerate(re.split(r"^### ", part, flags=re.M)):
-            if blocks := re.findall(r"```python\n(.*?)```", section, re.S):
-                found[section.partition("\n")[0]] = before + blocks
-            if i == 0:
-                before = before + blocks
-    return found
-
-
-SECTIONS = sections()
-TESTS = SECTIONS.pop("In your tests and in CI")
-MINES, DESIGNS, *_ = SECTIONS
-
-
-@functools.cache
-def run(heading):
-    """Return what the blocks under a heading leave behind, and what they print."""
-    names = {"__name__": "mine"}
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        for block in SECTIONS[heading]:
-            exec(block, names)
-    return names, printed.getvalue()
+# The table
 
 
 @pytest.mark.parametrize("i", range(len(ROWS)), ids=[x.library + x.key for x in ROWS])
@@ -68,98 +45,115 @@ def test_the_laws_say_what_is_stored(i):
     assert {x: found[x] for x in parts} == {x: stored[x] for x in parts}
 
 
-def test_the_number_of_key_heads_is_found():
-    names = run(DESIGNS)[0]
-    for shared in (1, 2):
-        report = laws.check(names["Rotary"](16, 4, shared, turns=(0, 0)))
-        assert report.holds
-        assert report.tried["said"] == [f"n_kv_heads={shared}"]
+@pytest.mark.parametrize(
+    ("row", "i"),
+    [(row, i) for row in planted.rows() for i in range(len(planted.PLANTED[row.key]))],
+    ids=lambda x: x if isinstance(x, int) else x.key,
+)
+def test_a_mistake_that_is_put_into_a_public_layer_breaks_a_law(row, i):
+    pytest.importorskip(row.library.replace("-", "_"))
+    assert planted.broken(row, planted.PLANTED[row.key][i]) - planted.broken(row)
 
 
-def test_wrong_speeds_are_found():
-    names = {**run(DESIGNS)[0], "__name__": "other_speeds"}
-    source = next(x for x in PYTHON if "def rotated" in x).split("rotary =")[0]
-    exec(source.replace("10000.0", "7.0"), names)
-    layer, words = names["Rotary"](16, 4), names["rotary"]
-    assert not laws.check(layer, ["equals_reference"], **words).holds
+# What the page shows
 
 
-def test_a_declared_law_that_is_not_asked_fails_nothing():
-    names = run(DESIGNS)[0]
-    report = laws.check(names["Rotary"](16, 4, turns=(0, 0)), breaks=["causal_corner"])
-    by = {f.law.slug: f.verdict for f in report.findings}
-    assert by["causal_corner"] == "not asked"
-    assert report.holds
+def test_all_that_is_printed_before_the_tests_runs_and_gives_the_reports():
+    text = printed(python(BEFORE))
+    for report in re.findall(r"```text\n(.*?)```", BEFORE, re.S):
+        assert report in text or report.startswith("pip install ")
+    assert text.count("tried\n") == 10
+    assert text.count("broken") == 3  # of Mine, and of the two wrong designs
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_what_is_printed_under_a_heading_runs(heading):
-    text, before = (
-        "\n".join(SECTIONS[heading]),
-        torch.backends.mha.get_fastpath_enabled(),
-    )
-    for library in re.findall(r"^ *(?:from|import) (\w+)", text, re.M):
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_adapters_of_a_fold_run(name):
+    for library in re.findall(r"^ *(?:from|import) (\w+)", LIBRARIES[name], re.M):
         pytest.importorskip(library)
-    try:
-        printed = run(heading)[1]
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-    assert printed.count("tried\n") == text.count("print(laws.check(")
-
-
-def test_the_reports_on_the_page_are_what_comes():
-    printed = "".join(run(x)[1] for x in (MINES, DESIGNS, "A kernel for a GPU"))
-    for report in re.findall(r"```text\n(.*?)```", PAGE, re.S):
-        assert report in printed or report.startswith("pip install ")
-    assert re.search(r"`(flash: [^`]+)`", PAGE)[1] in printed
+    names = {"__name__": "mine"}
+    printed(PYTHON[:2], names)
+    helpers = python(LIBRARIES[next(iter(LIBRARIES))])[:3]
+    text = printed(helpers + python(LIBRARIES[name]), names)
+    assert text.count("tried\n") >= 3
 
 
 def test_the_tests_on_the_page_say_the_same(pytester):
-    pytester.makepyfile(mine="\n\n\n".join(MINE), test_mine="\n\n\n".join(TESTS[1:]))
-    held, broken, unasked = map(int, re.findall(r"\d+", SAID))
+    mine = "\n\n\n".join(block.split("print(")[0] for block in PYTHON[:3])
+    whole, single = python(TESTS)[:2]
+    pytester.makepyfile(mine=mine, test_mine=f"{whole}\n\n{single}")
+    said = re.search(r"Mine: (\d+) hold, (\d+) broken, (\d+) not asked", PAGE)
+    held, broken, unasked = map(int, said.groups())
     done = pytester.runpytest("-p", "no:xdist")
-    done.assert_outcomes(passed=held + 1, failed=broken + 1, skipped=unasked)
+    done.assert_outcomes(passed=held + 1, failed=broken, skipped=unasked)
 
 
 def test_the_line_for_a_shell_finds_the_same(tmp_path):
-    (tmp_path / "mine.py").write_text(MINE[0])
+    mine = "\n\n\n".join(block.split("print(")[0] for block in PYTHON[:3])
+    (tmp_path / "mine.py").write_text(mine)
     line = PAGE.split("```bash\n")[1].split("\n```")[0]
     assert line.startswith("python ")
     line = line.replace("python ", f'"{sys.executable}" ', 1)
     line = line.replace("mine.py", str(tmp_path / "mine.py"))
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
-    assert "empty_rows_give_zero" in done.stdout
+    assert "padding_changes_nothing" in done.stdout
 
 
-def sizes_asked(**words):
-    """Return the heads and widths that a layer is asked for."""
-    asked = set()
-
-    def run(x, weights, n_heads, mask=None):
-        width = weights["W_Q"].shape[1] // n_heads
-        asked.add((n_heads, width))
-        wide = dict(weights)
-        for name in ("W_K", "W_V"):
-            blocks = weights[name].reshape(x.shape[-1], -1, width)
-            repeated = blocks.repeat(n_heads // blocks.shape[1], 1)
-            wide[name] = repeated.reshape(x.shape[-1], -1)
-        four = (wide[name] for name in ("W_Q", "W_K", "W_V", "W_O"))
-        return mha.multi_head_attention(x, *four, n_heads, mask)
-
-    assert laws.check(laws.Adapter(run), **words).holds
-    return asked
+# What a pass does not mean
 
 
-def test_the_sizes_that_a_layer_must_accept_are_those_of_the_page():
-    text = " ".join(PAGE.split())
-    for words, heads in ({}, "heads"), ({"n_kv_heads": 2}, "heads instead"):
-        counts, widths = (listed(x) for x in zip(*sizes_asked(**words), strict=True))
-        assert f"there are {counts} {heads}" in text
-        assert f"Each head is {widths} columns wide" in text
+def wide(most):
+    """Return attention that is doubled for wider queries."""
+
+    def attend(Q, K, V, mask=None):
+        Y = mha.scaled_dot_product_attention(Q, K, V, mask)
+        return Y * (2 if Q.shape[-1] > most else 1)
+
+    return attend, None
 
 
-def listed(numbers):
-    """Return the numbers as the page lists them."""
-    *first, last = map(str, sorted({*numbers}))
-    return " or ".join(filter(None, [", ".join(first), last]))
+def long(most):
+    """Return attention that forgets the keys behind so many."""
+
+    def attend(Q, K, V, mask=None):
+        mask = None if mask is None else mask[..., :most]
+        K, V = K[..., :most, :], V[..., :most, :]
+        return mha.scaled_dot_product_attention(Q, K, V, mask)
+
+    return attend, None
+
+
+def rotary(most):
+    """Return attention whose angles begin again after so many tokens."""
+
+    def attend(Q, K, V, mask=None, most=most):
+        Q, K = (designs.rotary(x, at=np.arange(x.shape[-2]) % most) for x in (Q, K))
+        return designs.weights(designs.scores(Q, K), mask) @ V
+
+    def reference(Q, K, V, mask=None):
+        return attend(Q, K, V, mask, most=10**6)
+
+    return attend, reference
+
+
+def window(most):
+    """Return attention whose window is one too wide."""
+
+    def attend(Q, K, V, mask=None, w=most + 1):
+        mask = designs.both(mask, designs.window(Q, K, w))
+        return designs.weights(designs.scores(Q, K), mask) @ V
+
+    def reference(Q, K, V, mask=None):
+        return attend(Q, K, V, mask, w=most)
+
+    return attend, reference
+
+
+@pytest.mark.parametrize(
+    ("make", "found", "passes"),
+    [(wide, 63, 64), (long, 4098, 5000), (rotary, 500, 521), (window, 500, 1000)],
+)
+def test_what_the_page_says_of_sizes(make, found, passes):
+    for most, holds in ((found, False), (passes, True)):
+        subject, reference = make(most)
+        assert laws.check(subject, reference=reference).holds == holds

@@ -55,10 +55,10 @@ def house(part: str = "whole") -> View:
     return live(__file__, alt, data, lambda: sheets["wide"].picture(alt))
 
 
-def law(slug: str) -> dict[str, Any]:
-    """Return a law with its name and the chapter that earns it."""
-    chapter = chapter_number(chapter_of(slug))
-    return {"id": slug, "name": getattr(laws, slug).name, "chapter": chapter}
+def law(name: str) -> dict[str, Any]:
+    """Return a law with its sentence and the chapter that earns it."""
+    chapter = chapter_number(chapter_of(name))
+    return {"id": name, "name": getattr(laws, name).sentence, "chapter": chapter}
 
 
 def bug(slug: str) -> dict[str, Any]:
