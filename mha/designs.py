@@ -20,8 +20,8 @@ NotImplementedError where it has no answer, and there a law asks nothing.
 
 What a model learns, such as a gain, a sink or a gate, has no default: with a gain of 1
 or a sink of 0 a mistake in them cannot be seen. Neither can a window, a block or a
-number of keys that is larger than the text, so check a layer with small ones: the laws
-use up to 521 tokens, and seldom more than 13.
+number of keys that is larger than the text, so check a layer with small ones: most laws
+hand over a handful of tokens, and none more than 521 where positions count.
 """
 
 import inspect
@@ -156,7 +156,9 @@ def causal(Q: Array, K: Array) -> Array:
 
 
 def window(Q: Array, K: Array, w: int) -> Array:
-    """Let a token attend to itself and the w - 1 nearest on either side: |i - j| < w.
+    """Let a token attend to itself and the w - 1 nearest on either side.
+
+    Some programs do not count the token itself, so that their w is one less.
 
     >>> X = np.zeros((4, 2))
     >>> both(causal(X, X), window(X, X, 2)).astype(int)
@@ -289,7 +291,7 @@ def alibi_slopes(n_heads: int) -> Array:
 
 
 def alibi(Q: Array, K: Array, slopes: Any = None) -> Array:
-    """Return -m |i - j|, which is added to the scores, with a slope m for each head.
+    """Return ``-m |i - j|``, to be added to the scores, with a slope m for each head.
 
     >>> X = np.zeros((1, 3, 2))
     >>> alibi(X, X, slopes=[0.5])[0, 2]

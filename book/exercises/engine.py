@@ -48,11 +48,14 @@ not yet: these are sums: divide them
   reread    lecture 2, page 5
 """
 
+import _thread
 import copy
 import functools
 import inspect
 import re
+import signal
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,8 +128,8 @@ class Exercise:
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
         answer that calls one, however indirectly, is refused, unless a profiler runs.
     seconds : float, default 60
-        Of computing on one case, after which an answer is stopped and told so. Waiting
-        is free, and a debugger switches the limit off; see `limited`.
+        Of computing, after which an answer is stopped and told so. Waiting is free, and
+        a debugger switches the limit off; see `limited`.
     """
 
     task: str
@@ -149,7 +152,7 @@ class Exercise:
         try:
             if is_stub(answer):
                 return Verdict("not attempted yet", self.task)
-            return self.judge(answer)
+            return limited(self.seconds, lambda: self.judge(answer))
         except KeyboardInterrupt:
             raise
         except Late:
@@ -252,8 +255,7 @@ class Exercise:
         observe = self.observe or (lambda _, *given: plainly(*given))
         try:
             with np.errstate(all="ignore"):
-                looked = lambda: as_plain(observe(run, *given))  # noqa: E731
-                result = limited(self.seconds, looked)
+                result = as_plain(observe(run, *given))
         except (KeyboardInterrupt, Late):
             raise
         except BaseException as error:  # of the answer, or of reading its result
@@ -282,21 +284,28 @@ class Late(BaseException):
     """Stops an answer; ``except Exception`` in the answer lets it pass."""
 
 
+# A signal that nothing else uses, and that Python lets a program handle.
+SIGNAL = getattr(signal, "SIGVTALRM", None) or signal.SIGBREAK
+
+
 def limited(seconds: float, run: Callable[[], Any]) -> Any:
     """Return ``run()``, or raise `Late` in it after so many seconds of computing.
 
     An answer runs in its notebook and not in a process of its own, because a function
-    that a notebook defines cannot be sent to another process. So its own thread has to
-    look at the clock. A trace function does, which works in every thread and on every
-    system, and which stops nothing but `run` and what it calls.
+    that a notebook defines cannot be sent to another process. So it is interrupted
+    there, as by Ctrl-C: a thread reminds the main thread now and then to look at the
+    clock. (A trace function would need no thread. But it makes loops 15 times slower,
+    a debugger wants its place, and some versions of Python hide ``while True: pass``
+    from it.)
 
-    Nobody who debugs an answer is interrupted. A debugger needs the trace for itself:
-    if it has it, there is no limit, and a ``breakpoint()`` takes it and so ends the
-    limit. And only time of the processor counts, in this thread, so that one may think
+    Nobody who debugs an answer is interrupted, and a debugger that is seen at work ends
+    the limit. Only time of the processor counts, in this thread, so that one may think
     at any prompt.
 
     What cannot be stopped is one call that waits, such as ``time.sleep(1e9)``, or that
-    does not return to Python. There the learner interrupts the kernel, as of any cell.
+    does not return to Python. There, in a thread that is not the main one, and where
+    threads cannot be started, as in a browser, the learner interrupts the kernel, as of
+    any cell.
 
     Examples
     --------
@@ -309,29 +318,37 @@ def limited(seconds: float, run: Callable[[], Any]) -> Any:
     ...     print("stopped")
     stopped
     """
-    if _traced():
+    main = threading.current_thread() is threading.main_thread()
+    if not main or sys.platform == "emscripten" or _traced():
         return run()
-    start, look = time.thread_time(), time.perf_counter() + seconds
+    start, over, counts = time.thread_time(), threading.Event(), True
 
-    def trace(frame: types.FrameType, event: str, _: Any) -> Any:
-        nonlocal look
-        if time.perf_counter() > look:  # never before, and it is read faster
-            left = seconds - (time.thread_time() - start)
-            if left <= 0:
-                raise Late
-            look = time.perf_counter() + left
-        return trace
+    def look(*_: Any) -> None:
+        nonlocal counts
+        if _traced():
+            counts = False
+        elif counts and time.thread_time() - start > seconds:
+            counts = False
+            raise Late
 
-    sys.settrace(trace)
+    def remind() -> None:
+        while not over.wait(seconds / 10):
+            _thread.interrupt_main(SIGNAL)
+
+    before = signal.signal(SIGNAL, look)
+    reminder = threading.Thread(target=remind, daemon=True)
     try:
+        reminder.start()
         return run()
     finally:
-        if sys.gettrace() is trace:  # and not that of a debugger
-            sys.settrace(None)
+        counts = False  # first, so that nothing interrupts the rest
+        over.set()
+        reminder.join()
+        signal.signal(SIGNAL, before)
 
 
 def _traced() -> bool:
-    """Tell whether a debugger, or whoever else traces, is at work in this thread."""
+    """Tell whether a debugger, or whoever else traces, is at work."""
     monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
     debugger = monitoring and monitoring.get_tool(monitoring.DEBUGGER_ID)
     return bool(sys.gettrace() or debugger)

@@ -1,5 +1,6 @@
 """The laws of a call: batches, masks, gradients, lengths, dtypes, caches, numbers."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -89,15 +90,31 @@ def batch_masks_reach_their_own(tokens, X, mask):
 # Masks that a call may hand over ----------------------------------------------------
 
 
+def masks_and_padding(rng, subject):
+    for z in (*SIZES[1:], Size(5, 5, 2)):
+        X = numbers(rng, z.n_k, subject.width(z.d), integers=z.integers)
+        n = len(X)
+        # Some take padding alone.
+        for mask in (
+            open_mask(rng, n, n) | np.eye(n, dtype=bool),
+            np.arange(n) < n - 1,
+        ):
+            yield {"X": X, "mask": np.atleast_2d(mask)}
+
+
 @law(
     "a mask and the causal mask both hide",
     "attention(X, M, causal) = attention(X, M ∧ causal)",
     "a padded key stays hidden when the future is hidden too",
+    cases=masks_and_padding,
     rank=-1,
 )
 def mask_and_causal_both_hide(tokens, X, mask):
-    mask = mask | np.eye(len(X), dtype=bool)
-    due = tokens(X, mask & np.tri(len(X), dtype=bool))
+    past = np.tri(len(X), dtype=bool)
+    if len(mask) == 1:  # what takes padding alone cannot be asked what is due
+        other = differs(tokens.due(X, mask), tokens(X, mask))
+        skip_if(other, "its numbers are others under one of the two, too")
+    due = (tokens.due if len(mask) == 1 else tokens)(X, mask & past)
     got = unless_refused("a mask beside is_causal", tokens, X, mask, is_causal=True)
     return differs(due, got, "mask and is_causal=True")
 
@@ -194,8 +211,10 @@ def gradients_are_slopes(tokens, X, hides, seed):
         change = tokens(X + h * step, mask) - tokens(X - h * step, mask)
         return np.sum(change * direction) / (2 * h)
 
-    # Exact to the fourth power of h, where a slope is large and bends.
-    due = (4 * slope(5e-4) - slope(1e-3)) / 3
+    near, far = slope(5e-4), slope(1e-3)
+    # At a kink of relu, or where layer norm divides by almost 0, there is no slope.
+    skip_if(differs(far, near, within=0.01), "its output bends too much here")
+    due = (4 * near - far) / 3  # exact to the fourth power of h
     where = "gradient of X times a random step" + ", the last key hidden" * hides
     return differs(due, sum(np.sum(x * step) for x in found[:many]), where, 1e-3)
 
@@ -318,20 +337,44 @@ def large_scores_stay_exact(attend, offset):
 # Memory and dtypes ------------------------------------------------------------------
 
 
+def every_argument(rng, subject):
+    for z in SIZES[1:3]:
+        if subject.kind == "attend":
+            case = {x: numbers(rng, z.n_k, z.d, integers=z.integers) for x in "QKV"}
+        else:
+            case = {"X": numbers(rng, z.n_k, subject.sizes.d_model)}
+        if subject.kind == "layer":
+            case |= draw_matrices(rng, subject.sizes, z.integers)
+        if subject.kind.startswith("enc"):
+            case["layers"] = draw_layers(rng, subject.sizes)
+        yield from (case, case | {"mask": open_mask(rng, z.n_k, z.n_k)})
+
+
+def arrays_in(given, name=""):
+    """Yield the arrays in nested containers, and where they are."""
+    if isinstance(given, np.ndarray):
+        yield name, given
+    elif isinstance(given, list | dict):
+        for x, y in given.items() if isinstance(given, dict) else enumerate(given):
+            yield from arrays_in(y, f"{name} {x}".lstrip())
+
+
 @law(
     "the arguments are not modified",
-    "X and M are the same before and after",
+    "X, M and all weights are the same before and after",
     "a function returns its result and leaves the caller's arrays as they are",
+    cases=every_argument,
     alone=True,
     borrows=True,
 )
-def inputs_stay_untouched(tokens, X, mask=None):
-    given = {"X": X.copy()} | ({} if mask is None else {"mask": mask.copy()})
-    before = {name: x.copy() for name, x in given.items()}
-    tokens(*given.values())
-    for name, x in given.items():
-        if not np.array_equal(x, before[name]):
-            return Failure(before[name], x, f"{name} after the call")
+def inputs_stay_untouched(tokens, **given):
+    handed = copy.deepcopy(given)
+    heads = {"n_heads": tokens.sizes.n_heads} if tokens.kind == "layer" else {}
+    tokens.whole()(**handed, **heads)
+    pairs = zip(arrays_in(given), arrays_in(handed), strict=True)
+    for (name, before), (_, after) in pairs:
+        if not np.array_equal(before, after):
+            return Failure(before, after, f"{name} after the call")
     return None
 
 
@@ -380,13 +423,13 @@ def dtype_is_kept(tokens, X, dtype, mask=None):
     dtype=(*PRECISION, "int64"),
     alone=True,
 )
-def every_dtype_gives_the_numbers(attend, Q, K, V, dtype):
+def every_dtype_gives_the_numbers(attend, Q, K, V, dtype, mask=None):
     whole = dtype == "int64"
     skip_if(whole and attend.kind != "attend", "integers are for plain attention")
     Q, K, V = (x.round(0) for x in (Q, K, V))
-    here, due = attend(Q, K, V), attend.due(Q, K, V)
+    here, due = attend(Q, K, V, mask), attend.due(Q, K, V, mask)
     skip_if(differs(due, here, within=5e-6), "its numbers are others in float64, too")
-    Y = unless_refused(dtype, attend.cast(dtype), Q, K, V)
+    Y = unless_refused(dtype, attend.cast(dtype), Q, K, V, mask)
     # What was said to be coarse is not asked for more.
     said = attend.subject.tolerance
     within = max(PRECISION.get(dtype, 1e-5), said if said > 1e-5 else 0)
@@ -475,7 +518,8 @@ def reference_cases(rng, subject):
                 case["W_Q"] = 4 * case["W_Q"]
             widths = ((f"b_{x[-1]}", case[x].shape[1]) for x in case if x[0] == "W")
             biases = {name: numbers(rng, width) for name, width in widths}
-            more += [{"X_k": numbers(rng, *front, 7, d)}, biases]
+            X_k, X_v = numbers(rng, 2, *front, 7, d)
+            more += [{"X_k": X_k}, {"X_k": X_k, "X_v": X_v}, biases]
         else:
             case["layers"] = draw_layers(rng, subject.sizes)
         if front:

@@ -271,7 +271,7 @@ def _number(x: Any) -> str:
 
 # HTML -------------------------------------------------------------------------------
 
-RESULTS = "expected", "got", "off by", "correct"  # above the input
+RESULTS = "raised", "expected", "got", "off by", "correct"  # above the input
 NOTES = "where", "layer", "shapes", "seed"  # below it, in small letters
 # Where there is no style sheet, as in JupyterLab, matrices stand side by side, too.
 PARTS = "display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; margin-bottom: 0.5em"

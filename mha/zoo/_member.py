@@ -12,8 +12,6 @@ ENCODER_STEPS = (
     "layer_norm", "feed_forward", "add_and_norm", "encoder_layer", "encoder"
 )  # fmt: skip
 MEMBERS: list["Member"] = []  # in the order in which they were registered
-
-
 SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 TRAINING = inspect.Parameter(
     "training", inspect.Parameter.KEYWORD_ONLY, default=True, annotation=bool

@@ -58,7 +58,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 ALIKE = """
     abs absolute add all any argmax argmin atleast_2d bitwise_and bitwise_or bitwise_xor
-    broadcast_to ceil clip concatenate cos cumsum divide einsum erf erfc exp exp2 expm1
+    broadcast_to ceil clip concatenate cos cumsum divide einsum exp exp2 expm1
     floor floor_divide full_like greater greater_equal isfinite isinf isnan isneginf
     less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
     maximum mean minimum moveaxis multiply nan_to_num negative not_equal ones_like
@@ -70,6 +70,7 @@ ALIKE = """
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in ALIKE.split()},
     "array_equal": torch.equal, "copy": torch.clone, "equal": torch.eq,
+    "erf (vectorized)": torch.erf, "erfc (vectorized)": torch.erfc,  # np.frompyfunc's
     "expand_dims": torch.unsqueeze, "invert": torch.bitwise_not, "matmul": matmul,
     "max": largest, "amax": largest, "min": torch.amin, "amin": torch.amin,
     "ndim": attrgetter("ndim"), "norm": norm, "power": torch.pow, "ravel": ravel,
@@ -77,11 +78,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rint": torch.round, "shape": attrgetter("shape"), "size": torch.numel, "std": std,
     "take_along_axis": torch.take_along_dim, "transpose": transpose, "var": var,
 }  # fmt: skip
-# `np.add.reduce` and its like
 REDUCE = {
-    np.add: torch.sum, np.logaddexp: torch.logsumexp, np.maximum: torch.amax,
-    np.minimum: torch.amin, np.multiply: torch.prod,
+    "add": torch.sum, "logaddexp": torch.logsumexp, "maximum": torch.amax,
+    "minimum": torch.amin, "multiply": torch.prod,
 }  # fmt: skip
+TABLES = {"__call__": FUNCTIONS, "reduce": REDUCE}  # np.add(x, y) and np.add.reduce(x)
 
 
 class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
@@ -108,27 +109,26 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     # How NumPy asks
 
-    def __array_ufunc__(self, ufunc, method, *args, out=(), **options):
-        # What np.frompyfunc makes of `erfc` is called "erfc (vectorized)".
-        function = FUNCTIONS.get(ufunc.__name__.partition(" ")[0])
+    def __array_ufunc__(self, ufunc, method, *args, out=(None,), **options):
+        function = TABLES.get(method, {}).get(ufunc.__name__)
+        if function is None or not isinstance(out[0], Tensor | None):
+            return NotImplemented
         if method == "reduce":
-            function, options = REDUCE.get(ufunc), {"axis": 0} | options
-        elif method != "__call__":
-            return NotImplemented
-        if function is None or not all(isinstance(x, Tensor) for x in out):
-            return NotImplemented
+            options.setdefault("axis", 0)
         result = function(*[self.tensor_of(x) for x in args], **options)
-        for x in out:
-            x.tensor.copy_(result)
-        return out[0] if out else Tensor(result)
+        if out[0] is None:
+            return Tensor(result)
+        out[0].tensor.copy_(result)
+        return out[0]
 
     def __array_function__(self, function, types, args, options):
         own = FUNCTIONS.get(function.__name__)
         if own is None:
             return NotImplemented
         if function is np.where:  # torch would take two numbers for float32
-            args = tuple([self.tensor_of(x) for x in args])
-        result = own(*mapped(self.in_torch, args), **mapped(self.in_torch, options))
+            args = [self.tensor_of(x) for x in args]
+        args = [mapped(self.in_torch, x) for x in args]
+        result = own(*args, **{name: self.in_torch(x) for name, x in options.items()})
         return mapped(in_numpy, result)
 
     def __array__(self, dtype=None, copy=None):
@@ -200,12 +200,12 @@ def in_numpy(x: Any) -> Any:
 
 def mapped(change: Callable[[Any], Any], x: Any) -> Any:
     """Return `x` with everything in its lists, tuples and dicts changed."""
+    if not isinstance(x, list | tuple | dict):
+        return change(x)
     if isinstance(x, list | tuple):
         parts = [mapped(change, part) for part in x]
         return parts if isinstance(x, list) else tuple(parts)
-    if isinstance(x, dict):
-        return {name: mapped(change, part) for name, part in x.items()}
-    return change(x)
+    return {name: mapped(change, part) for name, part in x.items()}
 
 
 def tensors_in(x: Any) -> Iterator[torch.Tensor]:
@@ -236,9 +236,8 @@ def on_tensors(step: Callable[..., Any], args: tuple, options: dict[str, Any]) -
         if not isinstance(x, Tensor | np.ndarray):
             return x
         x = Tensor(first).tensor_of(x)
-        return (
-            x.to(first.dtype) if first.dtype in HALF and x.dtype == torch.float32 else x
-        )
+        half = first.dtype in HALF and x.dtype == torch.float32
+        return x.to(first.dtype) if half else x
 
     args, options = mapped(wide, (args, options))
     return mapped(narrow, step(*args, **options))

@@ -1,6 +1,5 @@
-"""The wheel, the table of chapters and the lines of code."""
+"""The wheel and the table of chapters."""
 
-import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import yaml
 
 from chapters import CHAPTERS, chapter_number
 from tests.book.house import BOOK, ROOT
-from tests.book.load import load
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(tmp_path):
@@ -36,19 +34,3 @@ def test_the_table_names_the_files_of_the_book_and_the_contents_in_order():
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = [each["file"] for part in contents["parts"] for each in part["chapters"]]
     assert [file[5:] for file in listed if file[5:7].isdigit()] == files
-
-
-def test_no_area_grows_beyond_what_it_may_have():
-    lines = load(ROOT / ".ci" / "lines")
-    counted = lines.counted()
-    passed = {area for area in counted if counted[area] > lines.allowed(area)}
-    assert not passed, lines.table(counted)
-
-
-def test_the_table_of_lines_in_contributing_is_the_one_that_the_command_prints():
-    lines = load(ROOT / ".ci" / "lines")
-    page = lines.PAGE.read_text(encoding="utf-8").replace(",", "")
-    shown = dict(re.findall(r"^\| (\w+) \| (\d+) \|", page, re.MULTILINE))
-    for area, number in lines.counted().items():
-        # A change of a few lines need not touch the page.
-        assert abs(int(shown[area]) - number) <= 250, "run .ci/lines --write"

@@ -88,18 +88,29 @@ def test_an_answer_that_raises_is_quoted_not_propagated():
     assert said in DOUBLED(broken).text
 
 
-def endless(x):
-    while True:
-        pass
+ENDLESS = "while True: pass", "while True:\n  pass", "while True:\n  np.exp(x)"
 
 
 @pytest.mark.skipif(bool(sys.gettrace()), reason="a tracer is at work: no limit")
-def test_an_answer_without_an_end_is_stopped_and_told_so():
-    stopped = replace(DOUBLED, seconds=0.2)
-    with ThreadPoolExecutor(1) as thread:
-        for verdict in (stopped(endless), thread.submit(stopped, endless).result()):
-            assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
+@pytest.mark.parametrize("loop", ENDLESS)
+def test_an_answer_without_an_end_is_stopped_and_told_so(loop):
+    space = {"np": np}
+    exec(f"def endless(x):\n {loop}", space)
+    verdict = replace(DOUBLED, seconds=0.2)(space["endless"])
+    assert str(verdict).startswith("not yet: stopped after 0.2 s: does a loop")
     assert DOUBLED(lambda x: 2 * x).passed
+
+
+def test_an_answer_in_another_thread_is_judged_too():
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(DOUBLED, lambda x: 2 * x).result().passed
+
+
+def busy(x):
+    end = time.thread_time() + 0.4
+    while time.thread_time() < end:
+        pass
+    return 2 * x
 
 
 def test_time_that_an_answer_waits_does_not_count():
@@ -116,8 +127,8 @@ from exercises.engine import Exercise
 
 def answer(x):
     breakpoint()
-    end = time.perf_counter() + 0.5
-    while time.perf_counter() < end:
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
         pass
     return 2 * x
 
@@ -140,27 +151,25 @@ def test_an_answer_at_a_breakpoint_waits_and_goes_on_as_long_as_its_debugger_lik
     assert said.endswith("passed: twice\n")
 
 
-def test_a_debugger_keeps_its_trace_and_its_answer_has_no_limit():
-    debugger, seen = (lambda *_: None), []
-    before = sys.gettrace()
+def test_an_answer_in_a_debugger_has_no_limit():
+    debugger, before = (lambda *_: None), sys.gettrace()
     sys.settrace(debugger)
     try:
-        verdict = DOUBLED(lambda x: seen.append(sys.gettrace()) or 2 * x)
+        verdict = replace(DOUBLED, seconds=0.1)(busy)
         assert sys.gettrace() is debugger
     finally:
         sys.settrace(before)
-    assert verdict.passed and {*seen} == {debugger}
+    assert verdict.passed
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is newer")
 def test_a_debugger_that_monitors_is_a_debugger_too():
-    tools, seen = sys.monitoring, []
+    tools = sys.monitoring
     tools.use_tool_id(tools.DEBUGGER_ID, "a debugger")
     try:
-        assert DOUBLED(lambda x: seen.append(sys.gettrace()) or 2 * x).passed
+        assert replace(DOUBLED, seconds=0.1)(busy).passed
     finally:
         tools.free_tool_id(tools.DEBUGGER_ID)
-    assert {*seen} == {sys.gettrace()}
 
 
 def test_a_long_verdict_is_cut_to_fifteen_lines():

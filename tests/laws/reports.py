@@ -17,14 +17,3 @@ def broken(report):
 def breaks(subject, names, reference=None):
     """Return which of these laws are broken, without looking for small examples."""
     return [x for x in names if getattr(laws, x).breaks(subject, reference)]
-
-
-def told_apart(right, wrong, reference=None, only=None):
-    """Return the laws that the wrong one breaks and the right one keeps.
-
-    What right code may do otherwise is no accusation: zeros for a token that sees
-    nothing, and the dtype.
-    """
-    kept = broken(laws.check(right, only, reference=reference))
-    assert not {*kept} - {"empty_rows_give_zero", "dtype_is_kept"}, kept
-    return {*broken(laws.check(wrong, only, reference=reference))} - {*kept}

@@ -1,6 +1,7 @@
-"""What is right, however it is written: functions, layers and adapters."""
+"""What is right, however it is written: functions and layers, and their references."""
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -8,13 +9,11 @@ import torch.nn.functional as F
 
 import mha
 import mha.nn
-from mha import laws
-
-NAMES = ("W_Q", "W_K", "W_V")
+from mha import designs, laws
 
 
 def double_loop(Q, K, V):
-    """One query and one key at a time: no batch, no mask, no weights, no gradients."""
+    """One query and one key at a time: no batch, no mask, no gradients."""
     Y = np.zeros((len(Q), V.shape[1]), np.result_type(Q, np.float16))
     for i, query in enumerate(Q):
         scores = []
@@ -29,7 +28,7 @@ def double_loop(Q, K, V):
 
 
 def loop_with_a_mask(Q, K, V, mask=None):
-    """The same with a mask of bool, read entry by entry."""
+    """The same with a mask of booleans, read entry by entry."""
     Y = np.zeros((len(Q), V.shape[1]), np.result_type(Q, np.float16))
     for i in range(len(Q)):
         seen = [j for j in range(len(K)) if mask is None or mask[i % len(mask)][j]]
@@ -38,107 +37,96 @@ def loop_with_a_mask(Q, K, V, mask=None):
     return Y
 
 
-def _softmax(S):
+def einsum(Q, K, V, mask=None, return_weights=False):
+    S = np.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(K.shape[-1])
+    S = S if mask is None else np.where(mask, S, -np.inf).astype(S.dtype)
     top = S.max(-1, keepdims=True)
     E = np.exp(S - np.where(np.isinf(top), 0, top).astype(S.dtype))
     total = E.sum(-1, keepdims=True)
-    return E / np.where(total == 0, 1, total).astype(S.dtype)
+    A = E / np.where(total == 0, 1, total).astype(S.dtype)
+    Y = np.einsum("...qk,...kd->...qd", A, V)
+    return (Y, A) if return_weights else Y
 
 
 def hidden_by_index(Q, K, V, mask=None):
-    """NumPy's `S[~mask] = -inf`, for bool and for one sequence only."""
+    """NumPy's `S[~mask] = -inf`, for booleans and one sequence only."""
     S = Q @ K.T / math.sqrt(K.shape[1])
     if mask is not None:
         S[~np.broadcast_to(mask, S.shape)] = -np.inf
-    return _softmax(S) @ V
+    return mha.softmax(S) @ V
 
 
-def hidden_by_where(Q, K, V, mask=None):
-    """NumPy's `where`, which reads every number but 0 as True."""
-    S = Q @ K.swapaxes(-1, -2) / math.sqrt(K.shape[-1])
-    S = S if mask is None else np.where(mask, S, -np.inf).astype(S.dtype)
-    return _softmax(S) @ V
-
-
-def hidden_where_true(Q, K, V, mask=None):
-    """NumPy's `where` the other way round."""
-    return hidden_by_where(Q, K, V, None if mask is None else ~(mask != 0))
-
-
-def filled_and_zeroed(query, key, value, attn_mask=None):
+def filled_and_zeroed(Q, K, V, mask=None):
     """PyTorch with a large number for infinity, and `mask == 0`."""
-    S = query @ key.mT / math.sqrt(key.shape[-1])
-    if attn_mask is None:
-        return S.softmax(-1) @ value
-    hidden = attn_mask == 0
-    return S.masked_fill(hidden, -1e9).softmax(-1).masked_fill(hidden, 0) @ value
+    S = Q @ K.mT / math.sqrt(K.shape[-1])
+    if mask is None:
+        return S.softmax(-1) @ V
+    return S.masked_fill(mask == 0, -1e38).softmax(-1).masked_fill(mask == 0, 0) @ V
 
 
-@torch.no_grad()
-def without_gradients(Q, K, V):
-    return F.scaled_dot_product_attention(Q, K, V)
+def tokens_before_heads(q, k, v, mask=None):
+    """(b, n, h, d), as in JAX."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2)
 
 
-def lengths(q, k, v, valid_lens=None):
-    """NumPy, (b, n, h, d), padding by lengths."""
-    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-    keep = None
-    if valid_lens is not None:
-        keep = (np.arange(k.shape[2]) < valid_lens[:, None])[:, None, None]
-    return hidden_by_where(q, k, v, keep).swapaxes(1, 2)
+def turned_twice(Q, K, V, mask=None):
+    Y = tokens_before_heads(*(x.transpose(1, 2) for x in (Q, K, V)), mask)
+    return Y.transpose(1, 2)
 
 
-def always_causal(Q, K, V):
-    return F.scaled_dot_product_attention(Q, K, V, is_causal=True)
+def padded_from_lengths(Q, K, V, mask=None):
+    """It is told lengths, and nothing else."""
+    if mask is None:
+        return einsum(Q, K, V)
+    n = mask.sum(-1, keepdims=True)
+    if mask.dtype != bool or (mask != (np.arange(mask.shape[-1]) < n)).any():
+        raise laws.NotAsked("lengths say where padding begins, and nothing else")
+    return einsum(Q, K, V, np.arange(K.shape[-2]) < n)
 
 
-def cut_into_heads(X, weights, n_heads):
-    """Return Q, K, V with heads as wide as those of Q; K and V may have fewer."""
-    d = weights["W_Q"].shape[1] // n_heads
-    three = (X @ weights[name] for name in NAMES)
-    return (x.reshape(*x.shape[:-1], -1, d).swapaxes(-3, -2) for x in three)
+def causal(Q, K, V, mask=None):
+    mask = designs.both(mask, designs.causal(Q, K))
+    return mha.scaled_dot_product_attention(Q, K, V, mask)
 
 
-def grouped_in_numpy(X, weights, n_heads, mask=None, is_causal=False):
-    Q, K, V = cut_into_heads(X, weights, n_heads)
-    K, V = (np.repeat(x, n_heads // K.shape[-3], axis=-3) for x in (K, V))
-    Y = mha.scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal)
-    return mha.merge_heads(Y) @ weights["W_O"]
+def always_causal(X, W_Q, W_K, W_V, W_O, n_heads):
+    """One matrix for queries, keys and values, as in GPT."""
+    W = torch.cat([W_Q, W_K, W_V], 1)
+    three = (x.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
+             for x in (X @ W).chunk(3, -1))  # fmt: skip
+    Y = F.scaled_dot_product_attention(*three, is_causal=True)
+    return Y.transpose(-2, -3).flatten(-2) @ W_O
 
 
-def grouped_in_torch(X, weights, n_heads, mask=None):
-    Q, K, V = cut_into_heads(X, weights, n_heads)
+def grouped(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    d = W_Q.shape[1] // n_heads
+    Q, K, V = ((X @ W).unflatten(-1, (-1, d)).transpose(-2, -3)
+               for W in (W_Q, W_K, W_V))  # fmt: skip
     Y = F.scaled_dot_product_attention(Q, K, V, mask, enable_gqa=True)
-    return Y.transpose(1, 2).flatten(2) @ weights["W_O"]
+    return Y.transpose(-2, -3).flatten(-2) @ W_O
 
 
-def causal_layer(X, weights, n_heads):
-    Q, K, V = cut_into_heads(X, weights, n_heads)
-    Y = F.scaled_dot_product_attention(Q, K, V, is_causal=True)
-    return Y.transpose(1, 2).flatten(2) @ weights["W_O"]
-
-
-def as_function(run, **said):
-    return laws.Adapter(run, kind="attention", **said)
+def in_blocks(block_size):
+    attend = partial(mha.chunked_attention, block_size=block_size)
+    return lambda Q, K, V, mask=None: attend(Q, K, V, mask)
 
 
 RIGHT = {
-    "NumPy attention": mha.scaled_dot_product_attention,
-    "NumPy layer": mha.multi_head_attention,
-    "chunked": mha.chunked_attention,
-    "module": mha.nn.MultiHeadAttention(6, 3),
-    "torch function": mha.nn.scaled_dot_product_attention,
-    "torch's function": F.scaled_dot_product_attention,
-    "double loop": double_loop,
-    "loop with a mask": loop_with_a_mask,
-    "hidden by index": hidden_by_index,
-    "hidden by where": hidden_by_where,
-    "hidden where True": as_function(hidden_where_true, mask_true="hide"),
-    "filled and zeroed": filled_and_zeroed,
-    "without gradients": without_gradients,
-    "lengths": as_function(lengths, layout="bnhd"),
-    "always causal": as_function(always_causal, causal="built in"),
-    "causal layer": laws.Adapter(causal_layer, batch_first=True, causal="built in"),
-    "grouped, NumPy": laws.Adapter(grouped_in_numpy, n_kv_heads=2),
-    "grouped, torch": laws.Adapter(grouped_in_torch, batch_first=True, n_kv_heads=2),
+    "NumPy attention": (mha.scaled_dot_product_attention, {}),
+    "NumPy layer": (mha.multi_head_attention, {}),
+    "double loop": (laws.each(double_loop), {}),
+    "loop with a mask": (laws.each(loop_with_a_mask), {}),
+    "einsum": (einsum, {}),
+    "hidden by index": (laws.each(hidden_by_index), {}),
+    "blocks of 1": (in_blocks(1), {}),
+    "blocks of 3": (in_blocks(3), {}),
+    "blocks of 64": (in_blocks(64), {}),
+    "filled and zeroed": (laws.torch(filled_and_zeroed), {}),
+    "tokens before heads": (laws.torch(turned_twice, axes=4), {}),
+    "lengths": (padded_from_lengths, {}),
+    "always causal": (laws.torch(always_causal), {"reference": causal}),
+    "grouped": (laws.torch(grouped), {"sizes": laws.Sizes(8, 4, 2)}),
+    "torch function": (laws.torch(mha.nn.scaled_dot_product_attention), {}),
+    "three heads": (mha.multi_head_attention, {"sizes": laws.Sizes(6, 3, 3)}),
 }

@@ -143,10 +143,6 @@ def causal(Q, K, V, mask=None):
     return attend(Q, K, V, designs.both(mask, designs.causal(Q, K)))
 
 
-def causal_of_the_end(Q, K, V):
-    return attend(Q, K, V, is_causal=True)
-
-
 def alibi(Q, K, V, mask=None):
     S = designs.scores(Q, K) + designs.alibi(Q, K)
     return designs.weights(S, mask) @ V
@@ -281,15 +277,18 @@ def test_a_design_with_positions_is_asked_where_there_are_as_many_queries_as_key
 
 
 def test_a_law_is_asked_on_those_inputs_where_the_reference_keeps_it():
-    """Causal attention keeps the order of keys free where the last query sees all."""
-    Q, K, V, order = np.ones((1, 2)), np.eye(2), np.eye(2), np.array([1, 0])
-    law = laws.key_order_is_free
-    subject, reference = paired(lambda Q, K, V: attend(Q, K, V), causal_of_the_end)
-    case = {"Q": Q, "K": K, "V": V, "order": order}
-    assert law.judged(subject, reference, case)[0] is None
-    case |= {"Q": np.ones((2, 2))}
-    verdict, _ = law.judged(subject, reference, case)
+    def first_four(Q, K, V):
+        return attend(Q, K[..., :4, :], V[..., :4, :])
+
+    law = laws.silent_query_takes_the_mean
+    subject, reference = paired(lambda Q, K, V: V[:1], first_four)
+    verdict, _ = law.judged(subject, reference, {"n_k": 2, "seed": 0})
+    assert isinstance(verdict, laws.Failure)
+    verdict, other = law.judged(subject, reference, {"n_k": 257, "seed": 0})
     assert str(verdict) == "the reference does not keep it"
+    given, expected, got = other  # and yet its numbers are due
+    np.testing.assert_allclose(expected, given["V"][:4].mean(0, keepdims=True))
+    assert np.array_equal(got, given["V"][:1])
 
 
 def test_masks_of_numbers_are_probed_before_they_are_asked():
@@ -389,8 +388,8 @@ def test_a_layer_is_one_item_of_pytest_for_each_law(pytester):
     n = sum(law.asks != "encode" for law in laws.ALL)
     result.assert_outcomes(failed=2, skipped=5, passed=n - 6)
     result.stdout.fnmatch_lines([
-        "*no gradients: a function of tensors has, laws.torch(f)*",
         "FAILED *test_wrong?scores_keep_unit_variance?*",
+        "*no gradients: a function of tensors has, laws.torch(f)*",
     ])  # fmt: skip
 
 

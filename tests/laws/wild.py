@@ -1,0 +1,549 @@
+"""Bugs that strangers reported, each a function that is right, or has the slip.
+
+They were written from the sentence of a report alone: what a layer of today does, and
+what was wrong in it. A pair stands in `PAIRS` with the law that tells the two apart,
+and with a reference where it is right to differ from plain attention.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import mha
+from mha import designs, laws
+from mha.designs import (
+    both,
+    causal,
+    in_heads,
+    rotary,
+    scores,
+    soft_cap,
+    weights,
+    window,
+)
+
+
+@dataclass
+class Pair:
+    """``make(slip)`` returns what is right, or wrong; `law` tells them apart."""
+
+    make: Any
+    law: str
+    reference: Any = None
+    sizes: Any = None
+
+
+PAIRS: dict[str, Pair] = {}
+
+
+def pair(law, reference=None, sizes=None):
+    def kept(make):
+        PAIRS[make.__name__] = Pair(make, law, reference, sizes)
+        return make
+
+    return kept
+
+
+def attention(Q, K, V, mask=None):
+    return mha.scaled_dot_product_attention(Q, K, V, mask)
+
+
+# Masks and scores -------------------------------------------------------------------
+
+
+@pair("float_masks_are_added")
+def bias_before_the_scale(slip):
+    def attend(Q, K, V, mask=None):
+        d = Q.shape[-1] ** 0.5
+        S, M = Q @ K.mT, torch.zeros(()) if mask is None else mask
+        if not M.is_floating_point():
+            M = torch.where(M == 0, -torch.inf, 0.0)
+        return ((S + M) / d if slip else S / d + M).softmax(-1) @ V
+
+    return laws.torch(attend)
+
+
+def capped(Q, K, V, mask=None):
+    return weights(soft_cap(scores(Q, K), 5.0), mask) @ V
+
+
+@pair("masked_weights_are_zero", reference=capped)
+def soft_cap_after_the_mask(slip):
+    def attend(Q, K, V, mask=None):
+        S = scores(Q, K)
+        M = 0.0 if mask is None else np.where(mask, 0.0, -np.inf)
+        return (
+            mha.softmax(5 * np.tanh((S + M) / 5) if slip else soft_cap(S, 5.0) + M) @ V
+        )
+
+    return attend
+
+
+@pair("masked_weights_are_zero")
+def hides_with_a_number(slip):
+    def attend(Q, K, V, mask=None):
+        S = Q @ K.mT / math.sqrt(Q.shape[-1])
+        S = S if mask is None else S.masked_fill(mask == 0, -1e4 if slip else -1e38)
+        return S.softmax(-1) @ V
+
+    return laws.torch(attend)
+
+
+def of_padding(Q, K, V, mask=None):
+    if mask is not None and mask.shape[-2] > 1:
+        raise NotImplementedError("padding only")
+    return attention(Q, K, V, mask)
+
+
+@pair("padding_changes_nothing", reference=of_padding)
+def padding_on_the_axis_of_queries(slip):
+    def attend(Q, K, V, mask=None):
+        if mask is not None and mask.shape[-2] > 1:
+            raise NotImplementedError("padding only")
+        if slip and mask is not None and Q.shape[-2] == K.shape[-2]:
+            mask = mask.swapaxes(-1, -2)
+        return attention(Q, K, V, mask)
+
+    return attend
+
+
+@pair("padding_changes_nothing")
+def last_head_without_mask(slip):
+    def attend(Q, K, V, mask=None):
+        Y = attention(Q, K, V, mask)
+        if slip:
+            Y[..., -1:, :, :] = attention(Q, K, V)[..., -1:, :, :]
+        return Y
+
+    return in_heads(attend)
+
+
+def near(Q, K, V, mask=None):
+    return weights(scores(Q, K), both(mask, causal(Q, K), window(Q, K, 4))) @ V
+
+
+@pair("equals_reference", reference=near)
+def one_token_more_in_the_window(slip):
+    def attend(Q, K, V, mask=None):
+        i, j = np.arange(Q.shape[-2])[:, None], np.arange(K.shape[-2])
+        seen = (j <= i) & (j > i - 4 - slip)
+        return attention(Q, K, V, seen if mask is None else seen & (mask != 0))
+
+    return attend
+
+
+@pair("batches_and_heads_stay_apart")
+def documents_in_one_row(slip):
+    """A batch is packed into one long row; what a document sees ends at its end."""
+
+    def attend(Q, K, V):
+        if Q.ndim < 3:
+            return attention(Q, K, V)
+        if Q.ndim > 3:
+            return np.stack([attend(*x) for x in zip(Q, K, V, strict=True)])
+        b, (n_q, n_k) = len(Q), (Q.shape[1], K.shape[1])
+        own = np.kron(np.eye(b), np.ones((n_q, n_k))) > 0
+        packed = (x.reshape(-1, x.shape[-1]) for x in (Q, K, V))
+        Y = attention(*packed, None if slip else own)
+        return Y.reshape(b, n_q, -1)
+
+    return attend
+
+
+# Positions, norms and sinks ---------------------------------------------------------
+
+
+def alibi(Q, K, V, mask=None):
+    return weights(scores(Q, K) + designs.alibi(Q, K), mask) @ V
+
+
+@pair("equals_reference", reference=alibi)
+def slopes_begin_too_early(slip):
+    def attend(Q, K, V, mask=None):
+        h = Q.shape[-3] if Q.ndim > 2 else 1
+        slopes = 2.0 ** (-8 * (np.arange(h) + (0 if slip else 1)) / h)
+        distance = abs(
+            np.subtract.outer(np.arange(Q.shape[-2]), np.arange(K.shape[-2]))
+        )
+        bias = -(
+            slopes[:, None, None] * distance if Q.ndim > 2 else slopes[0] * distance
+        )
+        return weights(scores(Q, K) + bias.astype(Q.dtype), mask) @ V
+
+    return in_heads(attend)
+
+
+def turning(Q, K, V, mask=None):
+    return attention(rotary(Q), rotary(K), V, both(mask, causal(Q, K)))
+
+
+def in_torch(turn):
+    def attend(Q, K, V, mask=None):
+        n = Q.shape[-2]
+        if n != K.shape[-2]:
+            raise NotImplementedError("self-attention only")
+        past = torch.ones(n, n, dtype=torch.bool).tril()
+        if mask is None:
+            seen = past
+        elif mask.dtype == torch.bool:
+            seen = past & mask
+        else:
+            raise NotImplementedError("booleans only")
+        return F.scaled_dot_product_attention(turn(Q), turn(K), V, seen)
+
+    return laws.torch(attend)
+
+
+def angles(x, dtype=torch.float64):
+    d = x.shape[-1]
+    at = torch.arange(x.shape[-2], dtype=dtype)[:, None]
+    return (at * 10000.0 ** -(torch.arange(0, d, 2, dtype=dtype) / d)).to(x.dtype)
+
+
+@pair("only_distance_counts", reference=turning)
+def angles_in_sixteen_bits(slip):
+    def turn(x):
+        angle, (a, b) = (
+            angles(x, torch.bfloat16 if slip else torch.float64),
+            x.chunk(2, -1),
+        )
+        c, s = angle.cos(), angle.sin()
+        return torch.cat([a * c - b * s, b * c + a * s], -1)
+
+    return in_torch(turn)
+
+
+@pair("equals_reference", reference=turning)
+def other_pairs_turn(slip):
+    def turn(x):
+        c, s = angles(x).cos(), angles(x).sin()
+        if slip:
+            a, b = x[..., ::2], x[..., 1::2]
+            return torch.stack([a * c - b * s, b * c + a * s], -1).flatten(-2)
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * c - b * s, b * c + a * s], -1)
+
+    return in_torch(turn)
+
+
+def of_length_one(Q, K, V, mask=None):
+    Q, K = (designs.rms(x, 0.7) for x in (Q, K))
+    return attention(Q, K, V, mask)
+
+
+@pair("equals_reference", reference=of_length_one)
+def norm_over_tokens(slip):
+    def norm(x):
+        axis = -2 if slip else -1
+        return 0.7 * x / np.sqrt((x * x).mean(axis, keepdims=True) + 1e-6)
+
+    return lambda Q, K, V, mask=None: attention(norm(Q), norm(K), V, mask)
+
+
+def with_a_sink(Q, K, V, mask=None):
+    return weights(scores(Q, K), mask, sink=0.0) @ V
+
+
+@pair("equals_reference", reference=with_a_sink)
+def one_is_added_behind_the_shift(slip):
+    """Softmax with 1 more below: behind the shift by the maximum it is exp(-max)."""
+
+    def attend(Q, K, V, mask=None):
+        S = scores(Q, K)
+        S = S if mask is None else np.where(mask != 0, S, -np.inf)
+        top = S.max(-1, keepdims=True, initial=0.0)
+        E = np.exp(S - top)
+        return E / (E.sum(-1, keepdims=True) + (1 if slip else np.exp(-top))) @ V
+
+    return attend
+
+
+@pair("padding_changes_nothing", reference=designs.linear)
+def linear_attention_counts_the_padding(slip):
+    def attend(Q, K, V, mask=None):
+        q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (Q, K))
+        S = q @ k.swapaxes(-1, -2)
+        seen = S if mask is None else S * mask
+        total = (S if slip else seen).sum(-1, keepdims=True)
+        return seen / np.where(total == 0, 1, total) @ V
+
+    return attend
+
+
+def mean_of_tokens(slip):
+    def attend(Q, K, V, mask=None):
+        Y = of_padding(Q, K, V, mask)
+        if mask is None or Q.shape[-2] != K.shape[-2]:
+            return 0 * Y + Y.mean(-2, keepdims=True)
+        real = (mask != 0).swapaxes(-1, -2)
+        real = np.ones_like(real) if slip else real
+        mean = (Y * real).sum(-2, keepdims=True) / real.sum(-2, keepdims=True).clip(1)
+        return 0 * Y + mean
+
+    return attend
+
+
+@pair("padding_changes_nothing", reference=mean_of_tokens(False))
+def pooling_over_padding(slip):
+    """The mean of all real tokens, for every token."""
+    return mean_of_tokens(slip)
+
+
+# Kernels and dtypes -----------------------------------------------------------------
+
+
+def in_blocks(Q, K, V, mask, size, first, rescaled):
+    top = np.full((*Q.shape[:-1], 1), first)
+    total, Y = 0.0, 0.0
+    for at in range(0, K.shape[-2], size):
+        S = scores(Q, K[..., at : at + size, :])
+        if mask is not None:
+            S = np.where(mask[..., at : at + size], S, -np.inf)
+        new = np.maximum(top, S.max(-1, keepdims=True))
+        shift = np.where(np.isfinite(new), new, 0)
+        E, old = (
+            np.exp(S - shift),
+            np.exp(np.where(np.isfinite(top), top, -1e300) - shift),
+        )
+        total = total * (old if rescaled else 1) + E.sum(-1, keepdims=True)
+        Y, top = Y * old + E @ V[..., at : at + size, :], new
+    return Y / np.where(total == 0, 1, total)
+
+
+@pair("rising_scores")
+def sum_is_not_rescaled(slip):
+    def attend(Q, K, V, mask=None):
+        mask = mask if mask is None else mask != 0
+        return in_blocks(Q, K, V, mask, 32, -np.inf, not slip)
+
+    return attend
+
+
+@pair("equals_reference")
+def first_maximum_is_a_number(slip):
+    def attend(Q, K, V):
+        return in_blocks(Q, K, V, None, 32, -5e4 if slip else -np.inf, True)
+
+    return attend
+
+
+@pair("rows_sum_to_one")
+def softmax_in_sixteen_bits(slip):
+    def attend(Q, K, V, mask=None):
+        S = Q @ K.mT / Q.shape[-1] ** 0.5
+        S = S if mask is None else S.masked_fill(~mask, -torch.inf)
+        A = S.to(torch.bfloat16 if slip else torch.float64).softmax(-1)
+        return A.to(S.dtype).nan_to_num(0) @ V
+
+    return laws.torch(attend)
+
+
+# Layers -----------------------------------------------------------------------------
+
+
+GROUPS = laws.Sizes(8, 4, 2)
+
+
+def cut(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
+
+
+def three(X, W_Q, W_K, W_V, n_heads):
+    d = W_Q.shape[1] // n_heads
+    return [cut(X @ W, W.shape[1] // d) for W in (W_Q, W_K, W_V)]
+
+
+def open_for_nobody(Q, K, V, mask=None, scale=None):
+    return F.scaled_dot_product_attention(Q, K, V, mask, scale=scale)
+
+
+@pair("head_owns_its_columns", sizes=GROUPS)
+def groups_are_tiled(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        Q, K, V = three(X, W_Q, W_K, W_V, n_heads)
+        each = n_heads // K.shape[-3]
+        share = (1,) * (K.ndim - 3) + (each, 1, 1)
+        K, V = (
+            x.repeat(share) if slip else x.repeat_interleave(each, -3) for x in (K, V)
+        )
+        return open_for_nobody(Q, K, V, mask).transpose(-2, -3).flatten(-2) @ W_O
+
+    return laws.torch(layer)
+
+
+@pair("scores_keep_unit_variance", sizes=GROUPS)
+def scale_of_the_groups(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        Q, K, V = three(X, W_Q, W_K, W_V, n_heads)
+        each = n_heads // K.shape[-3]
+        K, V = (x.repeat_interleave(each, -3) for x in (K, V))
+        scale = (Q.shape[-1] * (each if slip else 1)) ** -0.5
+        Y = open_for_nobody(Q, K, V, mask, scale)
+        return Y.transpose(-2, -3).flatten(-2) @ W_O
+
+    return laws.torch(layer)
+
+
+@pair("head_moves_its_own_slice")
+def heads_are_merged_without_a_turn(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        Y = open_for_nobody(*three(X, W_Q, W_K, W_V, n_heads), mask)
+        return (Y if slip else Y.transpose(-2, -3)).reshape(X.shape) @ W_O
+
+    return laws.torch(layer)
+
+
+@pair("batches_and_heads_stay_apart")
+def heads_and_batch_are_exchanged(slip):
+    """Tokens first, as (n, batch, d_model)."""
+
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads):
+        x = X.reshape(-1, *X.shape[-2:]).transpose(0, 1)
+        n, b, D = x.shape
+        Q, K, V = ((x @ W).reshape(n, b * n_heads, -1).transpose(0, 1)
+                   for W in (W_Q, W_K, W_V))  # fmt: skip
+        Y = F.scaled_dot_product_attention(Q, K, V).transpose(0, 1)
+        if slip:
+            Y = Y.reshape(n, n_heads, b, -1).transpose(1, 2)
+        return (Y.reshape(n, b, D) @ W_O).transpose(0, 1).reshape(X.shape)
+
+    return laws.torch(layer)
+
+
+@pair("calls_agree")
+def dropout_in_evaluation(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        Y = open_for_nobody(*three(X, W_Q, W_K, W_V, n_heads), mask)
+        Y = F.dropout(Y.transpose(-2, -3).flatten(-2), 0.1, training=slip)
+        return Y @ W_O
+
+    return laws.torch(layer)
+
+
+@pair("masked_weights_are_zero")
+def mask_of_the_context_is_dropped(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, X_k=None):
+        mask = None if slip and X_k is not None else mask
+        return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask, X_k=X_k)
+
+    return layer
+
+
+@pair("calls_do_not_remember")
+def cache_outlives_the_call(slip):
+    kept = {}
+
+    def attend(Q, K, V):
+        keys = kept.get(K.shape, K) if slip else K
+        kept[K.shape] = K.copy()
+        return attention(Q, keys, V)
+
+    return attend
+
+
+# Caches -----------------------------------------------------------------------------
+
+
+def past(Q, K, V, mask=None):
+    return attention(Q, K, V, both(mask, causal(Q, K)))
+
+
+@pair("one_at_a_time_is_all_at_once", reference=past)
+def causal_mask_beside_a_cache(slip):
+    """`is_causal` begins with the first key, where the last one is due."""
+
+    def step(Q, K, V, mask=None, state=None):
+        before = 0 if state is None else state[0].shape[-2]
+        if before:
+            K, V = (np.concatenate(x, -2) for x in zip(state, (K, V), strict=True))
+        n, n_k = Q.shape[-2], K.shape[-2]
+        seen = np.tri(n, n_k, 0 if slip else before, dtype=bool)
+        return attention(Q, K, V, both(mask, seen)), (K, V)
+
+    return laws.steps(step)
+
+
+@pair("one_at_a_time_is_all_at_once", reference=near)
+def ring_of_four_keys(slip):
+    """A window of 4: what a prompt overwrites is still needed by its first tokens."""
+
+    def step(Q, K, V, mask=None, state=None):
+        n, before = Q.shape[-2], 0
+        if mask is not None:
+            raise NotImplementedError("no masks beside the window")
+        if state is not None:
+            before = state[0].shape[-2]
+            K, V = (np.concatenate(x, -2) for x in zip(state, (K, V), strict=True))
+        seen = np.tri(n, before + n, before, dtype=bool)
+        seen &= ~np.tri(n, before + n, before - 4, dtype=bool)
+        if slip and before:  # the last four keys have taken the place of all others
+            seen[:, :-4] = False
+        return attention(Q, K, V, seen), (K[..., -4:, :], V[..., -4:, :])
+
+    return laws.steps(step)
+
+
+# Encoders ---------------------------------------------------------------------------
+
+
+def normed(x, w, i):
+    return mha.layer_norm(x, w[f"gain_{i}"], w[f"bias_{i}"])
+
+
+def attended(x, w, n_heads, mask=None):
+    four = {name: w[name] for name in w if name[-1] in "QKVO"}
+    return mha.multi_head_attention(x, **four, n_heads=n_heads, mask=mask)
+
+
+def fed(x, w):
+    return mha.feed_forward(x, w["W_1"], w["b_1"], w["W_2"], w["b_2"])
+
+
+def pre_norm(X, weights, n_heads, mask=None):
+    return mha.encoder_layer(X, weights, n_heads, mask, norm_first=True)
+
+
+@pair("equals_reference", reference=pre_norm)
+def residual_of_the_normed_token(slip):
+    def encoder_layer(X, weights, n_heads, mask=None):
+        x = normed(X, weights, 1)
+        Z = (x if slip else X) + attended(x, weights, n_heads, mask)
+        return Z + fed(normed(Z, weights, 2), weights)
+
+    return encoder_layer
+
+
+@pair("batch_changes_nothing")
+def batch_is_taken_for_time(slip):
+    def encoder_layer(X, weights, n_heads):
+        turned = X.swapaxes(0, 1) if slip and X.ndim > 2 else X
+        Y = mha.encoder_layer(turned, weights, n_heads)
+        return Y.swapaxes(0, 1) if slip and X.ndim > 2 else Y
+
+    return encoder_layer
+
+
+def positions(n, d):
+    return np.sin(np.arange(n)[:, None] / 10.0 ** (np.arange(d) / d))
+
+
+def placed(X, weights, n_heads):
+    X = X + positions(*X.shape[-2:])
+    return mha.encoder_layer(X, weights, n_heads)
+
+
+@pair("batch_changes_nothing", reference=placed)
+def positions_of_the_batch(slip):
+    """A position is added to each row of the batch, where each token needs its own."""
+
+    def encoder_layer(X, weights, n_heads):
+        at = positions(*X.shape[-2:])
+        if slip and X.ndim > 2:
+            at = positions(len(X), X.shape[-1])[:, None]
+        return mha.encoder_layer(X + at, weights, n_heads)
+
+    return encoder_layer
