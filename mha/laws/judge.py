@@ -280,7 +280,9 @@ class Law:
         if isinstance(due, NotAsked) and not isinstance(due, Unable):
             return due, None
         other = self._others(theirs, ours, subject) if self.compares else None
-        if isinstance(due, Failure) and reference.declared:
+        # Plain attention keeps every law on what is drawn, or is broken itself.
+        drawn = key is not None
+        if isinstance(due, Failure) and (reference.declared or not drawn):
             verdict = NotAsked("the reference does not keep it")
         return verdict, other
 
