@@ -476,11 +476,12 @@ def calls_do_not_remember(tokens, X, mask=None):
 
 
 def one_mask_after_another(tokens, X, mask):
-    """Compare with the reference, if the first of two masks gave its numbers."""
+    """Return how the second mask gives the answer that is due to the first."""
     one, other = (m | np.eye(len(X), dtype=bool) for m in (mask, mask.T))
-    if differs(tokens.due(X, one), tokens(X, one)):
-        return None
-    return differs(tokens.due(X, other), tokens(X, other), "after another mask")
+    tokens(X, one)
+    got = tokens(X, other)
+    failure = differs(tokens.due(X, other), got, "after a call with another mask")
+    return None if differs(tokens.due(X, one), got) else failure
 
 
 def parts_cases(rng, subject):
