@@ -182,6 +182,12 @@ class Law:
         return self.statement.__name__
 
     @property
+    def full_name(self) -> str:
+        """How to write it, with ``laws.`` in front of a law of the package."""
+        ours = self.statement.__module__.startswith("mha.laws.")
+        return f"laws.{self.name}" if ours else self.name
+
+    @property
     def asks(self) -> str:
         """The question that it asks, the name of its first argument."""
         return next(iter(inspect.signature(self.statement).parameters))
@@ -217,6 +223,7 @@ class Law:
         names = [
             x.name for x in inputs if x.name in DRAWN and x.name not in self.listed
         ]
+        self._expect_known(inputs)
         optional = [x.name for x in inputs if x.default is None]
         shown = [True, False] if "mask" in optional else [False]
         sizes = self.sizes if {*names} - {"seed"} else self.sizes[:1]
@@ -229,6 +236,16 @@ class Law:
                 case["mask"] = open_mask(rng, size.n_k, size.n_k)
             yield case | dict(zip(self.listed, chosen, strict=True))
         yield from self.also
+
+    def _expect_known(self, inputs: list[inspect.Parameter]) -> None:
+        known = DRAWN.keys() | self.listed.keys()
+        for x in inputs:
+            if x.default is x.empty and x.name not in known:
+                raise TypeError(
+                    f"the law {self.name} has the input {x.name}, and inputs are drawn "
+                    f"by their names: {', '.join(DRAWN)}; list its values in @law, as "
+                    f"{x.name}=(…), or say how to draw it with cases="
+                )
 
     def ask(self, subject: Subject, case: Case) -> Any:
         """Return None where it holds, else a `Failure`, or a `NotAsked`."""
@@ -263,7 +280,7 @@ class Law:
         if isinstance(due, NotAsked) and not isinstance(due, Unable):
             return due, None
         other = self._others(theirs, ours, subject) if self.compares else None
-        if isinstance(due, Failure):
+        if isinstance(due, Failure) and reference.declared:
             verdict = NotAsked("the reference does not keep it")
         return verdict, other
 
@@ -312,6 +329,7 @@ class Law:
         """Return what was found, and the numbers that are not the reference's."""
         breach, verdicts, other = self.search(subject, reference, seed)
         facts: Any = {"reason": self.reason, "seed": seed, "rank": self.rank}
+        facts["full_name"] = self.full_name
         if breach:
             facts |= self._example(subject, reference, *breach)
         elif None not in verdicts:
@@ -426,15 +444,18 @@ def paired(
         return subject, subject.reference
     f = ready(subject)
     subject = Subject(f)
-    subject.sizes = sizes or subject.sizes
-    subject.tolerance = tolerance or subject.tolerance
     if reference is None:
         reference = getattr(f, "reference", None)
+    # Plain attention keeps all laws: were it broken itself, no law may be silent.
+    declared = reference is not None
+    subject.sizes = sizes or subject.sizes
+    subject.tolerance = tolerance or subject.tolerance
     if reference is None:
         reference = CORRECT[subject.kind]
         if subject.sizes.n_heads != subject.sizes.n_kv_heads:
             reference = mha.scaled_dot_product_attention
     theirs = subject.as_reference(ready(reference))
+    theirs.declared = declared
     # What one of them cannot be asked, neither is asked.
     apart = {"X_k", "X_v"} - (subject.accepts & theirs.accepts)
     subject.accepts, theirs.accepts = subject.accepts - apart, theirs.accepts - apart

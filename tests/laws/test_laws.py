@@ -101,7 +101,7 @@ def test_a_seed_fixes_the_inputs_and_another_draws_others():
 
 
 def test_six_threads_find_what_one_finds():
-    members = [zoo.no_scale, zoo.mask_ignored, zoo.right] * 2
+    members = [zoo.no_scale.attention, zoo.mask_ignored.attention, attend] * 2
     few = ["scores_keep_unit_variance", "padding_changes_nothing", "equals_reference"]
     alone = [repr(laws.check(x, few)) for x in members[:3]] * 2
     with ThreadPoolExecutor(6) as pool:
@@ -126,6 +126,23 @@ def test_a_law_of_ones_own_is_asked_like_the_others():
     assert repr(again) == repr(report)
     matrix = laws.kill_matrix([silent_keys_share], [zoo.right, zoo.scale_after_softmax])
     assert matrix.kills("silent_keys_share") == ("scale_after_softmax",)
+
+
+def test_an_input_that_nothing_draws_is_refused_with_the_names_that_are_drawn():
+    @laws.law("a law of Z")
+    def of_z(attend, Q, Z):
+        return True
+
+    with pytest.raises(TypeError, match=r"the input Z, .* Q, K, V, X, v, mask"):
+        of_z.check(attend)
+
+
+def test_a_step_that_was_broken_is_found_though_it_is_what_is_compared_with(
+    monkeypatch,
+):
+    right = mha.softmax
+    monkeypatch.setattr("mha.masks.softmax", lambda S, axis=-1: 7 * right(S, axis))
+    assert "rows_sum_to_one" in broken(laws.check(attend))
 
 
 def test_a_law_returns_none_or_a_truth_or_what_differs():
@@ -243,7 +260,7 @@ def test_subject_and_reference_are_asked_in_the_same_way():
         return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
 
     for pair in ((layer, mha.multi_head_attention), (mha.multi_head_attention, layer)):
-        assert broken(laws.check(pair[0], reference=pair[1])) == []
+        assert broken(laws.check(pair[0], laws.ATTENTION, reference=pair[1])) == []
 
 
 def test_rows_that_see_nothing_are_not_compared():
@@ -261,7 +278,7 @@ def test_rows_that_see_nothing_are_not_compared():
 
 def test_heads_that_differ_are_asked_one_by_one():
     """With a slope for each head, a mean over heads would keep no law of ratios."""
-    report = laws.check(designs.in_heads(alibi), reference=alibi)
+    report = laws.check(designs.in_heads(alibi), laws.ATTENTION, reference=alibi)
     assert broken(report) == []
     assert "shifting_keys_changes_nothing" in report.held
 
@@ -317,9 +334,9 @@ def test_a_layer_is_asked_about_the_attention_in_its_heads():
 
 
 def test_other_numbers_on_the_inputs_of_any_law_break_equals_reference():
-    few = ["rows_sum_to_one", "equals_reference"]
-    assert laws.check(zoo.clips_scores, ["equals_reference"]).holds
-    (finding,) = laws.check(zoo.clips_scores, few).broken
+    few, clipped = ["rows_sum_to_one", "equals_reference"], zoo.clips_scores.attention
+    assert laws.check(clipped, ["equals_reference"]).holds
+    (finding,) = laws.check(clipped, few).broken
     assert finding.where == "inputs of rows_sum_to_one"
     np.testing.assert_allclose(finding.expected, [[1, 0]], atol=1e-9)
 
@@ -343,9 +360,10 @@ def test_the_same_wrong_numbers_have_the_name_of_the_zoo():
 
 
 def test_a_common_design_is_told_by_its_numbers():
-    (note,) = laws.check(designs.in_heads(causal)).notes
+    law, layer = ["equals_reference"], designs.in_heads(causal)
+    (note,) = laws.check(layer, law).notes
     assert "its numbers are those of causal attention: is this meant?" in note
-    assert laws.check(designs.in_heads(causal), reference=causal).notes == ()
+    assert laws.check(layer, law, reference=causal).notes == ()
 
 
 def test_an_argument_that_no_law_knows_is_told():

@@ -19,7 +19,7 @@ FEW = [
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_is_right_breaks_no_law(name, seeds=(0, 1), asked=FEW):
+def test_what_is_right_breaks_no_law(name, seeds=(0,), asked=FEW):
     subject, options = RIGHT[name]
     for seed in seeds:
         report = laws.check(subject, asked, seed=seed, **options)

@@ -111,6 +111,48 @@ def padding_on_the_axis_of_queries(slip):
     return attend
 
 
+@pair("mask_and_causal_both_hide")
+def padding_or_causal(slip):
+    """What padding hides, the causal mask shows again."""
+
+    def attend(Q, K, V, mask=None, is_causal=False):
+        if mask is not None and (mask.shape[-2] > 1 or mask.dtype != bool):
+            raise NotImplementedError("padding only")
+        past = np.tri(Q.shape[-2], K.shape[-2], dtype=bool)
+        if not is_causal or mask is None:
+            return attention(Q, K, V, past if is_causal else mask)
+        return attention(Q, K, V, past | mask if slip else past & mask)
+
+    return attend
+
+
+@pair("empty_rows_give_zero")
+def padding_alone_sees_everything(slip):
+    def attend(Q, K, V, mask=None):
+        Y = of_padding(Q, K, V, mask)
+        if not slip or mask is None:
+            return Y
+        empty = ~(mask != 0).any(-1, keepdims=True)
+        return np.where(empty, V.mean(-2, keepdims=True), Y)
+
+    return attend
+
+
+@pair("batch_masks_reach_their_own")
+def masks_of_the_first_two(slip):
+    """A batch is cut into pairs, and each pair gets the masks of the first."""
+
+    def attend(Q, K, V, mask=None):
+        if not slip or mask is None or mask.ndim < 4:
+            return attention(Q, K, V, mask)
+        parts = [slice(i, i + 2) for i in range(0, len(Q), 2)]
+        return np.concatenate(
+            [attention(Q[i], K[i], V[i], mask[: len(Q[i])]) for i in parts]
+        )
+
+    return attend
+
+
 @pair("padding_changes_nothing")
 def last_head_without_mask(slip):
     def attend(Q, K, V, mask=None):
@@ -323,7 +365,7 @@ def sum_is_not_rescaled(slip):
     return attend
 
 
-@pair("equals_reference")
+@pair("rising_scores")
 def first_maximum_is_a_number(slip):
     def attend(Q, K, V):
         return in_blocks(Q, K, V, None, 32, -5e4 if slip else -np.inf, True)
@@ -340,6 +382,36 @@ def softmax_in_sixteen_bits(slip):
         return A.to(S.dtype).nan_to_num(0) @ V
 
     return laws.torch(attend)
+
+
+@pair("every_dtype_gives_the_numbers")
+def mask_of_sixteen_bits(slip):
+    """(1 - mask) * -1e9 is 0 · -∞ in float16, which is NaN."""
+
+    def attend(Q, K, V, mask=None):
+        S = Q @ K.mT / Q.shape[-1] ** 0.5
+        if mask is None:
+            return S.softmax(-1) @ V
+        if mask.dtype != torch.bool:
+            raise NotImplementedError("booleans only")
+        least = torch.tensor(-1e9, dtype=S.dtype)
+        least = least if slip else least.clamp(min=torch.finfo(S.dtype).min)
+        S = S + (1 - mask.to(S.dtype)) * least
+        return S.softmax(-1) * mask.any(-1, keepdim=True) @ V
+
+    return laws.torch(attend)
+
+
+@pair("equals_reference")
+def mask_is_kept_by_its_shape(slip):
+    kept = {}
+
+    def attend(Q, K, V, mask=None):
+        if slip and mask is not None:
+            mask = kept.setdefault(mask.shape, mask.copy())
+        return attention(Q, K, V, mask)
+
+    return attend
 
 
 # Layers -----------------------------------------------------------------------------
@@ -429,6 +501,17 @@ def mask_of_the_context_is_dropped(slip):
     def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, X_k=None):
         mask = None if slip and X_k is not None else mask
         return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask, X_k=X_k)
+
+    return layer
+
+
+@pair("equals_reference")
+def keys_are_used_as_values(slip):
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None, X_k=None, X_v=None):
+        X_v = X_k if slip else X_v
+        return mha.multi_head_attention(
+            X, W_Q, W_K, W_V, W_O, n_heads, mask, X_k=X_k, X_v=X_v
+        )
 
     return layer
 
@@ -547,3 +630,13 @@ def positions_of_the_batch(slip):
         return mha.encoder_layer(X + at, weights, n_heads)
 
     return encoder_layer
+
+
+@pair("inputs_stay_untouched")
+def writes_into_its_gains(slip):
+    def encode(X, layers, n_heads, mask=None):
+        Y = mha.encoder(X, layers, n_heads, mask)
+        layers[0]["gain_1"] += slip
+        return Y
+
+    return encode
