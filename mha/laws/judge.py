@@ -20,13 +20,7 @@ import numpy as np
 import mha
 from mha.laws.report import Finding
 from mha.laws.subject import (
-    Asked,
-    Broke,
-    NotAsked,
-    Sizes,
-    Subject,
-    Unable,
-    draw_layers,
+    TOLERANCE, Asked, Broke, NotAsked, Sizes, Subject, Unable, draw_layers,
     draw_matrices,
 )  # fmt: skip
 from mha.laws.tensors import ready
@@ -147,6 +141,8 @@ class Law:
         the `listed` values, and those of `also` come last.
     alone : bool
         Every function must keep it, so that the reference is not asked.
+    exact : bool
+        Whether no tolerance forgives anything.
     compares : bool
         Whether the numbers must be those of the reference on its inputs, too.
     borrows : bool
@@ -172,6 +168,7 @@ class Law:
     listed: dict[str, Any] = field(default_factory=dict)
     also: tuple[Case, ...] = ()
     alone: bool = False
+    exact: bool = False
     compares: bool = True
     borrows: bool = False
     rank: int = 0
@@ -259,9 +256,16 @@ class Law:
         except Broke as error:
             return Failure("an array", error)
         if isinstance(verdict, Failure):
-            return verdict
+            return None if self._forgives(verdict, subject.tolerance) else verdict
         holds = verdict is None or bool(verdict)
         return None if holds else Failure("that the law holds", "that it does not")
+
+    def _forgives(self, failure: Failure, tolerance: float) -> bool:
+        """Return whether it is rounding to a subject that was said to be coarse."""
+        expected, got = failure[:2]
+        arrays = isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)
+        coarse = tolerance > TOLERANCE and not self.exact
+        return coarse and arrays and near(expected, got, tolerance)
 
     def judged(
         self, subject: Subject, reference: Subject, case: Case, key: Any = None
