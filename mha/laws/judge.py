@@ -20,7 +20,14 @@ import numpy as np
 import mha
 from mha.laws.report import Finding
 from mha.laws.subject import (
-    TOLERANCE, Asked, Broke, NotAsked, Sizes, Subject, Unable, draw_layers,
+    TOLERANCE,
+    Asked,
+    Broke,
+    NotAsked,
+    Sizes,
+    Subject,
+    Unable,
+    draw_layers,
     draw_matrices,
 )  # fmt: skip
 from mha.laws.tensors import ready
