@@ -3,7 +3,11 @@
 The functions here need NumPy only. Their results have the dtype that NumPy gives all
 arguments together, lists and integers count as float64, and float16 is summed in
 float32. What does not fit raises a ValueError or a TypeError that names the argument,
-both values and the rule. `mha.nn` holds the same steps as PyTorch layers, `mha.laws`
+both values and the rule. A step calls the steps below it under the names that its
+module imports, so that ``mock.patch("mha.masks.softmax", mine)`` changes attention, and
+``mha.softmax = mine`` does not.
+
+`mha.nn` holds the same steps as PyTorch layers, `mha.laws`
 what must be true of any attention, `mha.zoo` the wrong versions.
 """
 

@@ -397,8 +397,9 @@ VIEWS = {
 )
 def strides_change_nothing(tokens, X, lies):
     view = VIEWS[lies](X)
+    due = tokens(view.copy())
     got = unless_refused(f"an array that is {lies}", tokens, view)
-    return differs(tokens(view.copy()), got, lies)
+    return differs(due, got, lies)
 
 
 @law(
@@ -411,6 +412,7 @@ def strides_change_nothing(tokens, X, lies):
     rank=2,
 )
 def dtype_is_kept(tokens, X, dtype, mask=None):
+    tokens(X, mask)  # what it refuses in any dtype, it does not refuse for this one
     Y = unless_refused(dtype, tokens, X.astype(dtype), mask)
     return None if str(Y.dtype) == dtype else Failure(dtype, str(Y.dtype))
 
@@ -470,7 +472,16 @@ def calls_do_not_remember(tokens, X, mask=None):
         for answer in (Y, tokens(X)):
             if failure := differs(first, answer, f"after {name}"):
                 return failure
-    return None
+    return None if mask is None else one_mask_after_another(tokens, X, mask)
+
+
+def one_mask_after_another(tokens, X, mask):
+    """Return how the second mask gives the answer that is due to the first."""
+    one, other = (m | np.eye(len(X), dtype=bool) for m in (mask, mask.T))
+    tokens(X, one)
+    got = tokens(X, other)
+    failure = differs(tokens.due(X, other), got, "after a call with another mask")
+    return None if differs(tokens.due(X, one), got) else failure
 
 
 def parts_cases(rng, subject):
@@ -534,9 +545,7 @@ def attention_cases(rng):
         three = zip("QKV", (z.n_q, z.n_k, z.n_k), strict=True)
         case = {x: numbers(rng, n, z.d, integers=z.integers) for x, n in three}
         yield from (case, case | {"mask": open_mask(rng, z.n_q, z.n_k)})
-        if (
-            z.n_q == z.n_k
-        ):  # where a causal mask of another shape begins is a convention
+        if z.n_q == z.n_k:  # where a causal mask of other shapes begins is a convention
             yield case | {"is_causal": True}
         yield {x: numbers(rng, 2, 2, *y.shape, integers=False) for x, y in case.items()}
 

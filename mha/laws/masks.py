@@ -158,6 +158,7 @@ def only_these_matter(tokens, X, others, kept, **mask):
         {"Q": np.full((1, 2), 113.0), "K": np.array([[-113.0, -113.0], [113.0, 113.0]]),
          "mask": np.array([[True, False]])},
     ),
+    exact=True,
     rank=-1,
 )  # fmt: skip
 def masked_weights_are_zero(attend, Q, K, mask):
@@ -179,7 +180,7 @@ def empty_rows_give_zero(tokens, X, mask):
     Y = tokens(X, mask)
     lawful = np.nan_to_num(np.where(mask.any(-1, keepdims=True), Y, 0))
     if tokens.kind in ("encode", "encoder_layer"):
-        lawful = np.nan_to_num(Y)  # the token itself is left
+        lawful = np.nan_to_num(Y)  # the token itself is left, as some number
     if failure := differs(lawful, Y):
         return failure
     try:

@@ -49,6 +49,7 @@ class Finding:
     breach: dict[str, Any] | None = field(default=None, repr=False)
     other: Any = field(default=None, repr=False)
     rank: int = 0
+    full_name: str = ""
 
     @property
     def holds(self) -> bool:
@@ -65,7 +66,7 @@ class Finding:
 
     def rows(self) -> dict[str, str]:
         """Return what is shown of a broken law, in words."""
-        shown = {"law": f"laws.{self.law}", **self.example}
+        shown = {"law": self.full_name or self.law, **self.example}
         if self.verdict == "raised":
             error = textwrap.shorten(str(self.got), ERROR, placeholder=" …")
             shown["raised"] = textwrap.fill(error, ROW)

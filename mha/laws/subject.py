@@ -102,6 +102,7 @@ class Subject:
         self.sizes = sizes or _sizes_of(f)
         self.head = 0  # which head of a layer answers about attention
         self.reference = self
+        self.declared = True  # whether, as a reference, it may break laws on purpose
         self.known: dict[Any, Any] = {}  # what it answered before, as a reference
         self.borrows = False  # whether it gets the arrays of a law, and no copies
         self.calls: list[Any] | None = None

@@ -94,6 +94,8 @@ class Tensors(Adapted):
         if not self.axes:
             return given
         many = 1 if "X" in self.accepts else 3
+        if any(x.ndim > self.axes for x in given[:many]):
+            raise NotAsked(f"its tensors have {self.axes} axes")
         fitted = (x[(None,) * max(0, self.axes - x.ndim)] for x in given[:many])
         return [*fitted, *given[many:]]
 

@@ -33,7 +33,9 @@ def with_steps(f: Step, **wrong: Step) -> Step:
     -------
     step : function
         Called like `f`, with NumPy arrays or torch tensors, through which gradients
-        flow: NumPy's functions take both, see `mha.zoo._tensor`.
+        flow. A wrong step is written with NumPy's functions, which take both, and
+        ``FUNCTIONS`` in `mha.zoo._tensor` lists them; torch's own functions take none.
+        It is a copy: what is patched in `mha` later, it does not see.
 
     Examples
     --------
@@ -47,6 +49,9 @@ def with_steps(f: Step, **wrong: Step) -> Step:
     """
     if f.__module__ not in HOMES:
         raise ValueError(f"{f.__name__} is no step of mha")
+    for name, g in wrong.items():
+        if not callable(g):
+            raise TypeError(f"{name} must be a function, got {g!r}")
     copies = Copies(wrong)
 
     def step(*args: Any, **options: Any) -> Any:

@@ -128,6 +128,23 @@ def test_a_law_of_ones_own_is_asked_like_the_others():
     assert matrix.kills("silent_keys_share") == ("scale_after_softmax",)
 
 
+def test_an_input_that_nothing_draws_is_refused_with_the_names_that_are_drawn():
+    @laws.law("a law of Z")
+    def of_z(attend, Q, Z):
+        return True
+
+    with pytest.raises(TypeError, match=r"the input Z, .* Q, K, V, X, v, mask"):
+        of_z.check(attend)
+
+
+def test_a_step_that_was_broken_is_found_though_it_is_what_is_compared_with(
+    monkeypatch,
+):
+    right = mha.softmax
+    monkeypatch.setattr("mha.masks.softmax", lambda S, axis=-1: 7 * right(S, axis))
+    assert "rows_sum_to_one" in broken(laws.check(attend))
+
+
 def test_a_law_returns_none_or_a_truth_or_what_differs():
     for returned, verdict in ((None, "holds"), (True, "holds"), (False, "broken")):
         law = laws.law("own", alone=True)(lambda attend, Q, given=returned: given)

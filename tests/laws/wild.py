@@ -402,7 +402,7 @@ def mask_of_sixteen_bits(slip):
     return laws.torch(attend)
 
 
-@pair("key_order_is_free")
+@pair("calls_do_not_remember")
 def mask_is_kept_by_its_shape(slip):
     kept = {}
 

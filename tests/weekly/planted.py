@@ -12,8 +12,9 @@ from unittest import mock
 import torch
 from torch.nn import functional as F
 
-from tests.book.test_stored_layers import layers
+from tests.book.load import ROOT, load
 
+layers = load(ROOT / "book" / "_data" / "public_layers.py")
 SDPA = F.scaled_dot_product_attention
 MODELS = "transformers.models"
 
