@@ -177,7 +177,8 @@ def module(
     call : function, optional
         ``call(m, X, mask=None)`` returns its output, with X of shape (batch, n,
         d_model) and True in the mask = may attend. What else it takes says what the
-        module can do: X_k, is_causal, return_weights, state. By default ``m(X)``.
+        module can do: X_k, is_causal, return_weights, state. `m` is there a function
+        that calls the module with the weights of the law. By default ``m(X)``.
     shake : int or None
         Seed of random numbers that are added to all its other parameters, such as gains
         and sinks, since at their start values a mistake in them cannot be seen.
