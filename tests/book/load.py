@@ -4,7 +4,10 @@ import importlib.util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+import nbformat
+
 ROOT = Path(__file__).parents[2]
+BOOK = ROOT / "book"
 
 
 def load(path, name=None):
@@ -20,3 +23,9 @@ def load(path, name=None):
 def extension(name):
     """Return a Sphinx extension of the book."""
     return importlib.import_module(f"_ext.{name}")
+
+
+def text_of(path):
+    """Return the text of a notebook, without its code."""
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")

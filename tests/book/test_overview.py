@@ -10,10 +10,9 @@ pytest.importorskip("matplotlib")
 
 from figures.live_house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
 from mha import laws, zoo
-from tests.book.house import BOOK, Chapter
+from tests.book.load import BOOK, text_of
 
-CHAPTER = Chapter.read(BOOK / "00_overview.ipynb")
-TEXT = CHAPTER.text
+TEXT = text_of(BOOK / "00_overview.ipynb")
 FOUND = numbers()
 LETTERS = 24_000  # 2000 sequences of twelve
 

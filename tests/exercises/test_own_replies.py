@@ -18,6 +18,12 @@ def culprits():
     return {letter: multi_head.suspect_exercise(letter).right for letter in LETTERS}
 
 
+@functools.cache
+def matrix():
+    members = [getattr(zoo, wanted) for wanted in multi_head.WANTED]
+    return laws.kill_matrix(laws.ATTENTION, members)
+
+
 # The bug hunt
 
 
@@ -27,12 +33,10 @@ def test_a_suspect_is_named_by_slug_sentence_or_member_and_hints_name_a_law(lett
     exercise.self_test()
     for answer in (getattr(zoo, slug), getattr(zoo, slug).wrong, f" zoo.{slug} "):
         assert exercise(answer).passed
-    members = [getattr(zoo, wanted) for wanted in multi_head.WANTED]
-    matrix = laws.kill_matrix(laws.ATTENTION, members)
-    broken = set(matrix.killed_by(slug))
+    broken = set(matrix().killed_by(slug))
     for hint, accused in exercise.mistakes.items():
         (named,) = [law.name for law in laws.ALL if f'"{law.sentence}"' in hint]
-        would_break = named in matrix.killed_by(accused)
+        would_break = named in matrix().killed_by(accused)
         assert would_break != (named in broken)
         assert ("would break" in hint) == would_break
 

@@ -1,15 +1,16 @@
 """A core runs without any other cell, and each deeper section after the core alone."""
 
+import nbformat
 import pytest
 
-from tests.book.house import BOOK, Chapter, tags
+from tests.book.load import BOOK
 
 
 def codes(path, level):
     """Return the code of each section of a level; a core is one section."""
     found = [[]]
-    for cell in Chapter.read(path).cells:
-        if level in tags(cell):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if level in cell.metadata.get("tags", ()):
             if cell.cell_type == "code":
                 found[-1].append(cell.source)
             elif level == "deeper" and cell.source.startswith("### "):

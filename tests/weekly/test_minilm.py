@@ -9,8 +9,7 @@ import pytest
 
 import mha
 import pretrained
-from tests.book.house import BOOK
-from tests.book.load import ROOT
+from tests.book.load import BOOK, ROOT
 from tests.book.test_stored_minilm import TABLE, minilm, model
 
 __all__ = ["model"]  # a fixture
