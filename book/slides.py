@@ -20,12 +20,12 @@ import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from _ext.chapter import CHECKS, DEEPER, NEEDS
 from _ext.formulas import FONTS, LICENCE, typeset
-from _ext.minutes import CHECKS, CORE, DEEPER
-from _ext.opening import NEEDS, card
 
 BOOK = Path(__file__).parent
 OUT = BOOK.parent / "_build" / "slides"
+LAW = re.compile(r"^> (\*\*.+(?:\n>.*)*)", re.MULTILINE)
 CAPTION = re.compile(r"\*\*Figure (\d+\.\d+)\.\*\* .+")
 EQUATION = re.compile(r'<a id="eq-[\w-]+"></a>\s*\$\$(.+?)\$\$', re.DOTALL)
 TAG = re.compile(r"\s*\\tag\{([\d.]+)\}")
@@ -71,8 +71,8 @@ def decks(chosen):
     toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text("utf-8"))
     found = {}
     for part in toc["parts"]:
-        if "numbered" in part:  # the others have pages, and no chapters
-            paths = [BOOK.parent / f"{page['file']}.ipynb" for page in part["chapters"]]
+        paths = [BOOK.parent / f"{page['file']}.ipynb" for page in part["chapters"]]
+        if paths[0].name[0].isdigit():  # the others have pages, and no chapters
             found[part.get("caption", "Overview")] = paths
     if not chosen:
         return found
@@ -111,8 +111,9 @@ def slides_of(path, text):
             continue
         made = [*PARTS.get(section, nothing)(inside, text)]
         made += figures(section, inside, text)
-        if section == "The law" and (law := card(path.stem[3:])):
-            made.append(("The law", law))
+        for law in LAW.findall(joined(inside)):
+            line = text.line(re.sub(r"\n> ?", " ", law))
+            made.append((section, f'<p class="law-card">{line}</p>'))
         for heading, body in made:
             words = len(re.sub(r"<figure.*|<[^>]*>", " ", body, flags=re.S)) / 6
             kind = ' class="long"' if words > LONG else ""
@@ -125,7 +126,7 @@ def sections(cells):
 
     A cell with two headings is in both.
     """
-    found, level = [("", [])], CORE
+    found, level = [("", [])], ""
     for cell in cells:
         for mark, heading in SECTION.findall(joined([cell])):
             level = level if mark == "###" else heading

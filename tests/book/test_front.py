@@ -17,11 +17,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def page():
-    return extension("front")
-
-
 def test_the_stored_runs_reach_what_the_page_says():
     for facts in (front.hook()[name] for name in (front.A, front.B)):
         assert facts["accuracy"] == 1.0 and facts["loss"] < 0.01
@@ -37,18 +32,19 @@ def test_the_front_page_says_what_chapter_12_found():
     assert re.search(line, said)
 
 
-def test_every_name_in_the_page_stands_for_something_and_no_result_is_typed(page):
-    named = set(page.NAME.findall(PAGE))
-    known = front.facts().keys() | page.addressed({}).keys() | set(page.LATE)
+def test_every_name_in_the_page_stands_for_something_and_no_result_is_typed():
+    named = set(extension("catalogue").NAME.findall(PAGE))
+    known = front.facts().keys() | extension("publish").words({}).keys()
     assert named == known
     typed = re.sub(r"\{\{.*?\}\}", "", PAGE)
     for name in ("accuracy", "repaired", "got", "laws", "low"):
         assert not re.search(rf"\b{re.escape(front.facts()[name])}\b", typed), name
 
 
-def test_a_published_front_page_links_the_repository_the_paper_and_the_archive(page):
+def test_a_published_front_page_links_the_repository_the_paper_and_the_archive():
+    words = extension("publish").words
     known = {"BOOK_REPOSITORY": "https://git.example/a/b", "BOOK_DOWNLOADS": "yes"}
-    said, unknown = page.addressed(known), page.addressed({})
+    said, unknown = words(known), words({})
     assert "(https://git.example/a/b)" in said["repository"]
     assert said["install"] == "pip install git+https://git.example/a/b"
     assert "head-by-head.pdf" in said["downloads"] and ".zip" in said["downloads"]

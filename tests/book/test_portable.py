@@ -6,16 +6,21 @@ from html import unescape
 
 import pytest
 
+pytest.importorskip("sphinx")
+
+import figures
 from tests.book.load import ROOT, extension
 
 PAPER = "https://arxiv.org/abs/1706.03762"
 BECOMES = [
     (
         '<a id="eq-mask"></a>\n\n$$\nA = B \\tag{4.1}\n$$',
-        "```{math}\n:label: eq-mask\nA = B\n```",
+        "(eq-mask)=\n$$\nA = B \\tag{4.1}\n$$",
     ),
-    ("see [equation (4.1)](04_masks.ipynb#eq-mask)", "see equation {eq}`eq-mask`"),
-    ("see [Figure 4.2](#fig-mask)", "see {numref}`fig-mask`"),
+    (
+        "see [equation (7.1)](07_split.ipynb#eq-07-blocks)",
+        "see [equation (7.1)](#eq-07-blocks)",
+    ),
     (f"[Vaswani et al. (2017)]({PAPER})", "{cite:t}`vaswani2017`"),
     (
         f"([Vaswani et al., 2017]({PAPER}); "
@@ -26,7 +31,7 @@ BECOMES = [
     ("[`mha.linear`](../mha/heads.py)", "{py:obj}`mha.linear <mha.heads.linear>`"),
     (
         "[Solution](solutions/04_masks.ipynb#cell-id=exercise-4-1)",
-        "{ref}`Solution <exercise-4-1>`",
+        "[Solution](#exercise-4-1)",
     ),
     ('<a id="here"></a>\n\n## Here', "(here)=\n## Here"),
     (
@@ -37,14 +42,13 @@ BECOMES = [
         "<details>\n<summary>Hint</summary>\n\nCount.\n\n</details>",
         "<details>\n<summary>Show the hint</summary>\n\nCount.\n\n</details>",
     ),
-    ("> **A title.** One\n> two.", "``````{admonition} A title\nOne\ntwo.\n``````"),
 ]
 STAYS = [
     f"[the paper]({PAPER})",
     "[chapter 4](04_masks.ipynb)",
     "<details>\n<summary>The rest</summary>\n\nCount.\n\n</details>",
     "$A[i](j)$ and `x[0](y)`",
-    "> a quotation without a title",
+    "> **A law.** A quotation.",
     "$$\nx = 3\n$$",
 ]
 
@@ -62,6 +66,63 @@ def test_what_reads_well_everywhere_becomes_what_sphinx_knows(portable, text, my
 def test_a_word_that_the_glossary_lacks_is_refused(portable):
     with pytest.raises(ValueError, match="the glossary has no 'term-nothing'"):
         portable.to_myst("[x](glossary.md#term-nothing)")
+
+
+def test_a_link_that_names_another_number_than_its_target_is_refused(portable):
+    number = portable.numbers()["eq-07-blocks"]
+    with pytest.raises(ValueError, match=f"leads to the number {number}"):
+        portable.to_myst("[equation (7.99)](#eq-07-blocks)")
+
+
+def test_figures_and_equations_are_numbered_in_order(portable):
+    places = {}
+    for path in sorted((ROOT / "book").glob("[0-9]*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for _, *both in portable.NUMBERED.findall(portable.source(cell)):
+                kind, number = ("figure", both[0]) if both[0] else ("eq", both[1])
+                chapter, place = map(int, number.split("."))
+                assert chapter == int(path.stem[:2]), number
+                places.setdefault((kind, chapter), []).append(place)
+    assert len(places) > 20
+    for key, found in places.items():
+        assert found == list(range(1, len(found) + 1)), key
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [("import figures\n\nfigures.house('mask')", False), ("x = 1\nprint(x)", True)],
+)
+def test_code_that_only_calls_a_figure_is_not_shown(portable, code, shown):
+    cell = {"cell_type": "code", "source": code, "metadata": {"tags": ["hide-input"]}}
+    tags = portable.for_a_page(cell)["metadata"]["tags"]
+    assert ("remove-input" not in tags) == shown
+
+
+def test_a_guess_has_the_choices_that_the_notebook_names(portable):
+    cell = markdown("> *Your guess:* more / less", tags=["guess"])
+    assert portable.for_a_page(cell)["source"] == (
+        '<div class="guess" hidden>more / less</div>'
+    )
+
+
+PICTURE = """<svg class="mha-picture" viewBox="0 0 716 200" style="display: block">
+<text style="font-size: 8.5px">a</text><text style="font-size: 30px">b</text></svg>"""
+
+
+def test_small_text_of_a_wide_picture_grows_on_a_phone(portable):
+    page = portable.PICTURE.sub(portable.legible, PICTURE)
+    assert "max(8.5px, var(--least, 0px))" in page and "font-size: 30px" in page
+    assert "--on-a-phone: 22.00px" in page
+
+
+def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_there(
+    portable,
+):
+    html = figures.house("overview")._repr_html_()
+    page = portable.STILL.sub(portable.drawn, html)
+    assert "<img" in html and "<img" not in page and page.count("<svg") == 2
+    data = json.loads(re.search(r'json">(.*?)</script>', page)[1])
+    assert "stills" not in data and data["words"][0] == "dog"
 
 
 def markdown(source, **metadata):
@@ -84,10 +145,9 @@ def test_the_cell_below_a_figure_becomes_its_caption(portable, below, rest):
     data = {"image/svg+xml": "<svg></svg>", "text/plain": "Picture: a"}
     output = {"output_type": "execute_result", "data": data}
     drawn = {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [output]}
-    guess = markdown("> *Your guess:*", tags=["guess"])  # the page has none
-    page = portable.page_of({"cells": [guess, drawn, markdown(below)]})
+    page = portable.page_of({"cells": [drawn, markdown(below)]})
     figure, *others = page["cells"]
-    expected = {"name": "fig-a", "caption": "It *ends*."}
+    expected = {"name": "fig-a", "caption": "**Figure 4.2.** It *ends*."}
     assert figure["metadata"]["mystnb"]["figure"] == expected
     assert set(figure["outputs"][0]["data"]) == {"text/html", "text/plain"}
     texts = "".join(cell["source"] for cell in others)

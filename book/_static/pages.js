@@ -1,0 +1,85 @@
+// Where a link leads, and what a search has found, is not hidden; paper shows everything.
+// What scrolls sideways can be reached by keyboard. A prediction has a place for a guess.
+(() => {
+  function open(node) {
+    for (let at = node?.parentElement; at; at = at.parentElement)
+      if (at.tagName === "DETAILS") at.open = true;
+  }
+  function follow() {
+    const node = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    open(node);
+    node?.scrollIntoView();
+  }
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href*='#']");
+    if (link?.hash && link.hash === location.hash) follow();
+  });
+  addEventListener("load", () => {
+    const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+    if (location.hash && !isBack) follow();
+    setTimeout(() => { // what a search has found is marked a moment after loading
+      const found = document.querySelectorAll("details .highlighted");
+      found.forEach(open);
+      if (found.length && location.hash) follow();
+    }, 100);
+  });
+
+  function reach() {
+    for (const box of document.querySelectorAll("pre, .table-wrapper")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  }
+  addEventListener("load", reach);
+  addEventListener("resize", reach);
+  document.addEventListener("toggle", reach, true);
+
+  let shut = [];
+  addEventListener("beforeprint", () => {
+    shut = [...document.querySelectorAll("article details:not([open])")];
+    shut.forEach((fold) => { fold.open = true; });
+  });
+  addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
+
+  // A guess stays for the visit, and opens the answer, which is the next one on the page.
+  const answers = [...document.querySelectorAll("details.answer")];
+  document.querySelectorAll(".guess").forEach((place, number) => {
+    const key = `guess ${number} of ${location.pathname}`;
+    const answer = answers.find((fold) =>
+      place.compareDocumentPosition(fold) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const choices = place.textContent.split(" / ").filter(Boolean);
+    const form = document.createElement("form");
+    form.innerHTML = choices.length
+      ? "<fieldset><legend>Your guess</legend></fieldset>"
+      : "<label>Your guess <input name=guess autocomplete=off></label> <button>Compare</button>";
+    for (const choice of choices) {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: choice });
+      button.onclick = () => keep(choice);
+      form.firstChild.append(button);
+    }
+    form.onsubmit = (event) => { event.preventDefault(); keep(form.guess.value.trim()); };
+    function show(guess) {
+      if (form.guess) form.guess.value = guess;
+      for (const button of form.querySelectorAll("[type=button]"))
+        button.ariaPressed = button.textContent === guess;
+    }
+    function keep(guess) {
+      if (!guess) return;
+      sessionStorage.setItem(key, guess);
+      show(guess);
+      if (answer) answer.open = true;
+    }
+    place.replaceChildren(form);
+    place.hidden = false;
+    show(sessionStorage.getItem(key) ?? "");
+  });
+
+  // A page on a disk is always a first visit, and its typefaces are near: it waits.
+  const bring = (name, file, more) => location.protocol === "file:" && document.fonts.add(new FontFace(
+    name, `url(${document.documentElement.dataset.content_root}_static/fonts/${file}.woff2)`, more));
+  bring("Book Sans", "sans", { weight: "400 700" });
+  bring("Book Sans", "sans-italic", { style: "italic" });
+  bring("Book Serif", "serif", { weight: 600 });
+})();
