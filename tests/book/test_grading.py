@@ -1,87 +1,148 @@
-"""What the command for teachers promises: a verdict on each answer, come what may."""
+"""What the commands for teachers promise, on the examples of the page for teachers."""
 
+import argparse
 import csv
+import re
+import shlex
 
 import nbformat
 import pytest
 
 import grade
-from answer import bound, used
-from tests.book import invented
+import trial
+from exercises.laws import subjects
+from tests.book.load import BOOK
 
-SECONDS = "20"
-
-
-def graded(folder, capsys, *options):
-    """Return what the command writes and prints of a folder."""
-    table = folder.parent / f"{folder.name}.csv"
-    grade.main([str(folder), "--seconds", SECONDS, "--csv", str(table), *options])
-    with open(table, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file)), capsys.readouterr().out
-
-
-def one(folder, capsys, answers):
-    """Grade one submission; return its verdicts and what was said, by exercise."""
-    (folder / "s").mkdir()
-    nbformat.write(invented.notebook(answers), folder / "s" / "04_masks.ipynb")
-    rows, _ = graded(folder / "s", capsys)
-    return {row["exercise"]: (row["verdict"], row["text"]) for row in rows}
-
-
-TRICKS = {
-    "class check:\n    causal_row = print\nanswer_4_1 = [22, 67, 11, 0]": (
-        "slip",
-        "these are percentages; a weight lies between 0 and 1",
-    ),
-    "import os\nfor k in range(1, 20):\n    try: os.write(k, b'[1]')\n"
-    "    except OSError: pass\nanswer_4_1 = [2 / 9, 6 / 9, 1 / 9, 0]": ("passed", ""),
-    "import os, pathlib\nfor path in pathlib.Path().iterdir():\n"
-    "    path.write_text('[1]')\nos._exit(0)\nanswer_4_1 = 1": (
-        "error",
-        "the process of the answer ended",
-    ),
-    "import json\npath = open('found.json', 'w')\njson.dump({'status': 1}, path)\n"
-    "path.close()\nimport os\nos._exit(0)\nanswer_4_1 = 1": (
-        "error",
-        "the process of the answer ended",
-    ),
+PAGE = (BOOK / "teaching.md").read_text(encoding="utf-8")
+COMMANDS = dict(re.findall(r"^\.venv/bin/python book/(\w+)\.py(.*)$", PAGE, re.M))
+RIGHT = {
+    "4.1": "answer_4_1 = [2 / 9, 6 / 9, 1 / 9, 0]",
+    "4.2": "def last_rows_mask(n_q, n_k):\n"
+    "    return np.arange(n_k) <= np.arange(n_q)[:, None] + n_k - n_q",
+    "4.3": "def batch_mask(lengths):\n"
+    "    n = max(lengths)\n"
+    "    real = np.arange(n) >= n - np.reshape(lengths, (-1, 1, 1, 1))\n"
+    "    return np.tri(n, dtype=bool) & real",
+    "4.4": "def safe_masked_softmax(S, mask):\n"
+    "    S = np.where(mask, S, -np.inf)\n"
+    "    e = np.exp(S - np.maximum(S.max(-1, keepdims=True), -1e300))\n"
+    "    total = e.sum(-1, keepdims=True)\n"
+    "    return e / np.where(total == 0, 1, total)",
+    "4.5": "def denominator_law(attend):\n"
+    "    Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 2))\n"
+    "    ones = attend(Q, K, np.ones_like(V), mask=causal_mask(5))\n"
+    "    return np.allclose(ones, 1, atol=1e-5)",
 }
+CLASS = {  # what each student answers otherwise than right
+    "ada": {},
+    "ben": {
+        "4.1": "answer_4_1 = [22, 67, 11, 0]",
+        "4.2": "def last_rows_mask(n_q, n_k):\n    return causal_mask(n_k)[:n_q]",
+        "4.3": "",
+        "4.4": "def safe_masked_softmax(S, mask):\n    return masked_softmax(S, mask)",
+    },
+    "cem": {
+        "4.1": "import os\nanswer_4_1 = os._exit(1)",
+        "4.3": "def batch_mask(lengths):\n    while True:\n        pass",
+        "4.4": "safe_masked_softmax = print\nwhile True:\n    pass",
+        "4.5": "def denominator_law(attend)\n    ...",
+    },
+    "dana": {"4.2": "def last_rows_mask(n_q, n_k):\n    return drawn(n_q, n_k)"},
+}
+HELPER = "def drawn(n_q, n_k):\n    return np.tri(n_q, n_k, n_k - n_q, dtype=bool)"
 
 
-@pytest.mark.parametrize("source", TRICKS)
-def test_an_odd_answer_costs_its_own_verdict_and_nobody_elses(source, tmp_path, capsys):
-    found = one(tmp_path, capsys, {"4.1": source, "4.2": invented.RIGHT["4.2"]})
-    assert found["4.1"] == TRICKS[source]
-    assert found["4.2"] == ("passed", "")
+def shown_below(words):
+    """Return the output that the page shows below these words."""
+    return PAGE.partition(f"{words}\n\n```text\n")[2].partition("```")[0]
+
+
+def notebook(answers):
+    """Return chapter 4 with these answers in place of the stubs."""
+    found = nbformat.read(BOOK / "04_masks.ipynb", as_version=4)
+    stubs = [c for c in found.cells if "exercise" in c.metadata.get("tags", ())]
+    for number, source in answers.items():
+        stubs[int(number[2:]) - 1].source = source or stubs[int(number[2:]) - 1].source
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return what a class submits."""
+    folder = tmp_path_factory.mktemp("submissions")
+    for name, answers in CLASS.items():
+        (folder / name).mkdir()
+        nbformat.write(notebook(RIGHT | answers), folder / name / "04_masks.ipynb")
+    (folder / "eli.ipynb").write_text("See my e-mail.")
+    dana = notebook(
+        RIGHT | CLASS["dana"]
+    )  # with a helper below its use, edited checks,
+    for at, cell in reversed([*enumerate(dana.cells)]):  # and no ids that are ours
+        if "exercise-check" in cell.metadata.get("tags", ()):
+            cell.source = "print('passed')"
+        if "drawn(" in cell.source:
+            dana.cells.insert(at, nbformat.v4.new_code_cell(HELPER))
+        cell.id, cell.metadata = nbformat.v4.new_code_cell().id, {}
+    nbformat.write(dana, folder / "dana" / "04_masks.ipynb")
+    return folder
+
+
+def test_a_class_gets_the_verdicts_that_the_page_shows(folder, capsys):
+    (arguments,) = [shlex.split(COMMANDS["grade"])]
+    assert arguments == ["submissions/", "--csv", "marks.csv"]
+    table = folder.parent / "marks.csv"
+    grade.main([f"{folder}/", "--csv", str(table), "--seconds", "2"])
+    printed = capsys.readouterr().out
+    shown = PAGE.partition("five invented students:\n\n```text\n")[2].partition("```")[
+        0
+    ]
+    assert len(shown.splitlines()) > 12
+    assert printed.split() == shown.split()
+    with open(table, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5 * 4 + 1 and rows[0]["level"] == "Warm-up"
 
 
 def test_every_exercise_can_be_graded():
-    tasks = [(each, task) for each in grade.chapters() for task in each.tasks]
-    assert len({task.number for _, task in tasks}) == len(tasks) > 60
-    for each, task in tasks:
-        asks = task.check.rpartition("check.")[2].partition("(")[0]
-        path = grade.BOOK / "solutions" / each.path.name
-        cells = nbformat.read(path, as_version=4).cells
-        own = [c.source for c in cells if f"check.{asks}(" in c.source]
-        assert own and task.name in task.check
+    tasks = [task for _, some in grade.chapters().values() for task in some]
+    assert len({task.number for task in tasks}) == len(tasks) > 60
+    for task in tasks:
+        assert re.search(rf"^(def )?{task.name} ?[(=]", task.stub, re.M), task.number
+        assert task.level in ("Warm-up", "Standard", "Stretch")
 
 
-def test_only_examples_that_an_answer_needs_are_run():
-    masks = next(each for each in grade.chapters() if each.slug == "masks")
-    assert grade.needed_of(["x = 1"], masks.code, set()) == []
-    needed = grade.needed_of(["A = softmax(S)"], masks.code, set())
-    assert 0 < len(needed) < len(masks.code) / 4
-    assert any("S = Q @ K.T" in source for source in needed)
+LAWS = """
+import numpy as np
+def known_weights(attend):
+    for d in (2, 8, 128):
+        Q, K = np.zeros((1, d)), np.zeros((2, d))
+        Q[0, 0], K[0, 0] = d**0.5, np.log(3)
+        if not np.allclose(attend(Q, K, np.array([[1.0], [0.0]])), 3 / 4, atol=1e-5):
+            return False
+    return True
+"""
+FILES = {
+    "cy_dan": f"{LAWS}my_laws = [known_weights]",
+    "eve_finn": "my_laws = [lambda attend: False]",
+    "gus_hal": "import numpy as np\nmy_laws = [lambda attend: np.exp(1)]",
+}
 
 
-def test_a_cell_that_is_no_python_has_a_name_all_the_same():
-    assert bound("def law(attend)\n    ...") == {"law"}
-    assert used("%matplotlib inline\nx = 7 % k") == {"k"}
+def test_each_pair_gets_the_line_that_the_page_shows(tmp_path, capsys):
+    for name, source in FILES.items():
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    first, *options = shlex.split(COMMANDS["trial"])
+    assert first == "laws/"
+    trial.main([str(tmp_path), *options])
+    assert capsys.readouterr().out == shown_below("three invented pairs:")
 
 
-def test_another_chapter_than_the_one_that_was_set_is_not_graded(tmp_path, capsys):
-    (tmp_path / "s").mkdir()
-    nbformat.write(invented.notebook({}), tmp_path / "s" / "Ada.ipynb")
-    rows, printed = graded(tmp_path / "s", capsys, "--chapter", "scale")
-    assert "  Ada: Ada.ipynb is chapter 4, masks" in printed.splitlines()
-    assert [row["verdict"] for row in rows] == ["not graded"]
+@pytest.mark.parametrize("text", ["no_scale", "no_scale:depth:4", "right:width:4"])
+def test_a_hidden_version_needs_a_member_a_size_and_a_limit(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="NAME:SIZE:LIMIT"):
+        trial.hidden(text)
+
+
+def test_the_page_says_how_many_wrong_versions_there_are():
+    wrong = [subject for subject in subjects() if not subject.right]
+    assert f"from the {len(wrong)} wrong versions" in " ".join(PAGE.split())
