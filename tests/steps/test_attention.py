@@ -1,5 +1,6 @@
 """Steps 4 and 8: attention, written to be read and written to be fast."""
 
+import math
 import sys
 from functools import partial
 from itertools import product
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from mha import (
     causal_mask,
@@ -23,19 +24,13 @@ from tests.samples import (
     MIB,
     draw_mask,
     draw_qkv,
-    floats,
-    keys,
-    masks,
     nothing_modified,
     peak_memory,
-    queries,
-    values,
 )
-from tests.tolerances import FLOAT16, FLOAT32, TORCH, assert_close
+from tests.tolerances import FLOAT16, FLOAT32, NUMPY, TORCH, assert_close
 
 INF = np.inf
-biases = arrays(np.float64, (5, 7), elements=st.just(-INF) | floats)
-
+ROUNDED = {np.float16: FLOAT16, np.float32: FLOAT32, np.float64: NUMPY}
 PATHS = {
     "plain": scaled_dot_product_attention,
     "chunked": chunked_attention,
@@ -44,14 +39,6 @@ PATHS = {
 }
 every_path = pytest.mark.parametrize("attend", PATHS.values(), ids=PATHS)
 with_and_without_the_future = pytest.mark.parametrize("is_causal", [False, True])
-
-
-def draw_kind(rng, kind, shape):
-    """Return a mask of that kind, bool or float, or none."""
-    if kind == "no mask":
-        return None
-    mask = draw_mask(rng, shape)
-    return mask if kind == "bool" else np.where(mask, rng.normal(size=shape), -INF)
 
 
 # By hand
@@ -103,33 +90,84 @@ def test_the_lowest_number_there_is_is_a_score_like_any_other(attend):
     assert attend([[0]], np.ones((2, 1)), [[4], [6]], mask).tolist() == [[5]]
 
 
-@every_path
-def test_float16_is_summed_in_float32(attend):
+def test_float16_is_summed_in_float32():
     """Products of 65536, and 70000 weights of 1/70000, leave the range of float16."""
     Q, K = np.full((1, 256), 16, np.float16), np.full((2, 256), 16, np.float16)
-    assert attend(Q, K, np.float16([[3], [5]])).tolist() == [[4]]
-    if attend in (scaled_dot_product_attention, chunked_attention):
-        one = np.ones((70_000, 1), np.float16)
+    one = np.ones((70_000, 1), np.float16)
+    for attend in (scaled_dot_product_attention, chunked_attention):
+        assert attend(Q, K, np.float16([[3], [5]])).tolist() == [[4]]
         assert attend(one[:1], one, one).tolist() == [[1]]
 
 
+# The definition
+
+
+def by_definition(Q, K, V, mask, is_causal, scale):
+    """Return attention in float64, one query after another, without any trick."""
+    Q, K, V = (np.asarray(x, np.float64) for x in (Q, K, V))
+    scores = Q @ K.swapaxes(-1, -2) * scale
+    n_q, n_k = scores.shape[-2:]
+    if mask is not None:
+        scores = np.where(mask, scores, -INF) if mask.dtype == bool else scores + mask
+    if is_causal:
+        i, j = np.indices((n_q, n_k))
+        scores = np.where(j <= i, scores, -INF)
+    leading = np.broadcast_shapes(scores.shape[:-2], V.shape[:-2])
+    scores = np.broadcast_to(scores, leading + scores.shape[-2:])
+    V = np.broadcast_to(V, leading + V.shape[-2:])
+    Y = np.zeros((*leading, n_q, V.shape[-1]))
+    for at in np.ndindex(*leading, n_q):
+        open_keys = np.flatnonzero(scores[at] > -INF)
+        powers = [math.exp(scores[at][j]) for j in open_keys]
+        for j, power in zip(open_keys, powers, strict=True):
+            Y[at] += power / sum(powers) * V[(*at[:-1], j)]
+    return Y
+
+
+@st.composite
+def questions(draw):
+    """Return arrays and options of any sizes, 0 included, that fit together."""
+    axes = draw(mutually_broadcastable_shapes(num_shapes=3, min_side=0, max_dims=2))
+    n_q, n_k, d_k, d_v = (draw(st.integers(0, 7)) for _ in range(4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    dtype = draw(st.sampled_from([*ROUNDED]))
+    sizes = (n_q, d_k), (n_k, d_k), (n_k, d_v)
+    Q, K, V = (
+        rng.normal(size=leading + size).astype(dtype)
+        for leading, size in zip(axes.input_shapes, sizes, strict=True)
+    )
+    mask = None
+    if kind := draw(st.sampled_from(["", "bool", "float"])):
+        leading = draw(st.sampled_from([(), axes.result_shape]))
+        mask = rng.random((*leading, n_q, n_k)) < 0.6
+        mask = np.where(mask, rng.normal(size=mask.shape), -INF) if kind[4:] else mask
+    options = {"is_causal": draw(st.booleans())}
+    return Q, K, V, mask, options | {"scale": draw(st.sampled_from([0.3, -2.0, 0.0]))}
+
+
+@given(questions(), st.sampled_from([*PATHS]))
+def test_every_path_gives_attention_by_its_definition(question, path):
+    """Whatever the sizes, the axes in front, the dtype, the mask and the scale."""
+    Q, K, V, mask, options = question
+    with nothing_modified(*(x for x in (Q, K, V, mask) if x is not None)):
+        Y = PATHS[path](Q, K, V, mask, **options)
+    assert Y.dtype == Q.dtype
+    assert_close(Y, by_definition(Q, K, V, mask, **options), ROUNDED[Q.dtype.type])
+
+
+@given(questions())
+def test_the_output_is_the_mean_of_the_values_by_the_weights_to_the_last_bit(question):
+    Q, K, V, mask, options = question
+    Y, A = scaled_dot_product_attention(Q, K, V, mask, **options, return_weights=True)
+    alone = scaled_dot_product_attention(Q, K, V, mask, **options)
+    np.testing.assert_array_equal(alone, Y)
+    atol = ROUNDED[Q.dtype.type]
+    assert_close(np.broadcast_to(A @ V, Y.shape), Y, atol)
+    sums = A.sum(-1, dtype=np.float64)
+    assert_close(sums, (A > 0).any(-1), max(atol, 1e-12))
+
+
 # Laws
-
-
-@given(queries, keys, values, masks | biases, st.integers(1, 8), st.booleans())
-def test_neither_blocks_nor_masks_nor_the_future_change_the_answer(
-    Q, K, V, mask, size, is_causal
-):
-    Y = chunked_attention(Q, K, V, mask, is_causal=is_causal, block_size=size)
-    assert_close(Y, scaled_dot_product_attention(Q, K, V, mask, is_causal=is_causal))
-
-
-@given(queries, keys, values, masks)
-def test_the_output_is_the_mean_of_the_values_by_the_weights(Q, K, V, mask):
-    Y, A = scaled_dot_product_attention(Q, K, V, mask, return_weights=True)
-    assert_close(A.sum(-1), mask.any(-1).astype(float))
-    assert not A[~mask].any()
-    assert_close(Y, A @ V)
 
 
 @every_path
@@ -159,68 +197,6 @@ def test_what_a_masked_key_holds_does_not_matter_and_other_nans_show(rng, attend
     Q[2, 3] = np.nan
     Y = attend(Q, K, V, mask)
     np.testing.assert_array_equal(np.isnan(Y).all(-1), np.arange(5) == 2)
-
-
-@every_path
-@pytest.mark.parametrize("kind", ["bool", "float"])
-def test_mask_and_is_causal_both_apply(rng, attend, kind):
-    QKV, mask = draw_qkv(rng, (2, 3)), draw_kind(rng, kind, (2, 1, 1, 7))
-    both = mask & causal_mask(5, 7) if kind == "bool" else None
-    both = np.where(causal_mask(5, 7), mask, -INF) if both is None else both
-    assert_close(attend(*QKV, mask, is_causal=True), attend(*QKV, both))
-
-
-@every_path
-@pytest.mark.parametrize(
-    ("q", "k", "v", "leading"),
-    [
-        ((2, 3), (2, 3), (2, 3), (2, 3)),
-        ((2, 3), (2, 1), (2, 1), (2, 3)),  # one of keys and values for all heads
-        ((), (2,), (2,), (2,)),  # one query asks two texts
-        ((2, 1), (1, 3), (3,), (2, 3)),
-        ((), (), (2, 3), (2, 3)),  # the same weights for many values
-    ],
-    ids=str,
-)
-def test_leading_axes_broadcast_and_do_not_see_each_other(
-    rng, attend, q, k, v, leading
-):
-    Q, K = rng.normal(size=(*q, 5, 11)), rng.normal(size=(*k, 7, 11))
-    V, mask = rng.normal(size=(*v, 7, 13)), draw_mask(rng, (*leading, 5, 7))
-    Y = attend(Q, K, V, mask)
-    assert Y.shape == (*leading, 5, 13)
-    Q, K, V = (np.broadcast_to(x, leading + x.shape[-2:]) for x in (Q, K, V))
-    for i in np.ndindex(leading):
-        assert_close(Y[i], attend(Q[i], K[i], V[i], mask[i]))
-    _, A = scaled_dot_product_attention(Q[0], K[0], V, return_weights=True)
-    assert A.shape == (*leading, 5, 7)
-
-
-@with_and_without_the_future
-@pytest.mark.parametrize("kind", ["no mask", "bool", "float"])
-def test_asking_for_the_weights_does_not_change_one_bit(rng, is_causal, kind):
-    Q, K, V = rng.normal(size=(3, 2, 211, 11))
-    mask = draw_kind(rng, kind, (211, 211))
-    attend = partial(scaled_dot_product_attention, Q, K, V, mask, is_causal=is_causal)
-    np.testing.assert_array_equal(attend(), attend(return_weights=True)[0])
-
-
-@every_path
-@with_and_without_the_future
-@pytest.mark.parametrize("leading", [(), (2,), (0,), (2, 0), (0, 2)], ids=str)
-def test_axes_of_length_zero_are_axes_too(attend, is_causal, leading):
-    """Without keys there is nothing to bring home; without entries all keys share."""
-    for n_q, n_k, d_k, d_v in [(0, 7, 2, 3), (5, 7, 2, 0), (0, 0, 2, 3), (5, 0, 2, 3)]:
-        Q, K = np.ones((*leading, n_q, d_k)), np.ones((*leading, n_k, d_k))
-        V, mask = np.ones((*leading, n_k, d_v)), np.ones((*leading, 1, n_k), bool)
-        Y = attend(Q, K, V, mask, is_causal=is_causal)
-        added = attend(Q, K, V, np.zeros(mask.shape), is_causal=is_causal)
-        np.testing.assert_array_equal(added, Y)
-        assert Y.shape == (*leading, n_q, d_v)
-        assert n_k or not Y.any()
-    Q, K = np.ones((*leading, 1, 0)), np.ones((*leading, 2, 0))
-    Y = attend(Q, K, np.broadcast_to([[3], [5]], (*leading, 2, 1)))
-    assert (Y == 4).all()
 
 
 # Memory
@@ -259,63 +235,31 @@ def test_scores_of_a_few_heads_are_in_memory_at_a_time_and_masks_are_not_copied(
     assert peak_memory(lambda: chunked_attention(Q, K, V, mask)) < 3 * MIB
 
 
-@pytest.mark.parametrize(
-    "mask_shape", [(1, 1, 1, 1), (2, 1, 211, 1), (1, 3, 1, 223), (2, 3, 211, 223)]
-)
 @pytest.mark.parametrize("at_once", [1, 2, 3, 4, 6])
-def test_going_through_the_heads_in_groups_changes_nothing(
-    rng, monkeypatch, mask_shape, at_once
-):
+def test_going_through_the_heads_in_groups_changes_nothing(rng, monkeypatch, at_once):
     """Two sequences with three heads; the cache holds one head, some, or all six."""
     Q, V = rng.normal(size=(2, 3, 211, 11)), rng.normal(size=(2, 3, 223, 13))
     cache = at_once * 211 * 223 * Q.itemsize
     monkeypatch.setattr(sys.modules["mha.chunked"], "CACHE_BYTES", cache)
-    mask = draw_mask(rng, mask_shape)
-    for K in (rng.normal(size=(3, 223, 11)), rng.normal(size=(2, 3, 223, 11))):
-        A = masked_softmax(Q @ K.swapaxes(-1, -2) / np.sqrt(11), mask)
-        assert_close(chunked_attention(Q, K, V, mask), A @ V)
+    for shape in ((1, 1, 1, 1), (2, 1, 211, 1), (1, 3, 1, 223), (2, 3, 211, 223)):
+        mask = draw_mask(rng, shape)
+        for K in (rng.normal(size=(3, 223, 11)), rng.normal(size=(2, 3, 223, 11))):
+            A = masked_softmax(Q @ K.swapaxes(-1, -2) / np.sqrt(11), mask)
+            assert_close(chunked_attention(Q, K, V, mask), A @ V)
 
 
 # Agreement
 
 
 @every_path
-@pytest.mark.parametrize(
-    ("leading", "scale"), list(product(LEADING, [None, 0.3, -2.0])), ids=str
-)
-def test_the_output_is_that_of_torch(rng, attend, leading, scale):
+@pytest.mark.parametrize("leading", LEADING, ids=str)
+def test_the_output_is_that_of_torch(rng, attend, leading):
     QKV = draw_qkv(rng, leading)
-    for is_causal, kind in product((False, True), ("no mask", "bool", "float")):
-        if is_causal and kind != "no mask":
-            continue  # PyTorch takes one of the two
-        mask = draw_kind(rng, kind, (*leading, 5, 7))
-        options = dict(mask=mask, is_causal=is_causal, scale=scale)
+    mask = draw_mask(rng, (*leading, 5, 7))
+    bias = np.where(mask, rng.normal(size=mask.shape), -INF)
+    for scale, given in product((None, -2.0), (None, mask, bias)):
+        options = dict(mask=given, is_causal=given is None, scale=scale)
         expected = reference.scaled_dot_product_attention(*QKV, **options)
         assert_close(attend(*QKV, **options), expected, TORCH)
-
-
-@every_path
-@pytest.mark.parametrize(("n_q", "n_k"), [(1, 7), (7, 5), (11, 11), (13, 17)])
-def test_causal_attention_is_that_of_torch_for_any_two_lengths(rng, attend, n_q, n_k):
-    Q, K, V = (rng.normal(size=(n, 3)) for n in (n_q, n_k, n_k))
-    expected = reference.scaled_dot_product_attention(Q, K, V, is_causal=True)
-    assert_close(attend(Q, K, V, is_causal=True), expected, TORCH)
-
-
-@every_path
-@pytest.mark.parametrize(
-    ("dtype", "atol"), [(np.float16, FLOAT16), (np.float32, FLOAT32)]
-)
-def test_short_floats_differ_from_float64_by_rounding_only(rng, attend, dtype, atol):
-    QKV = draw_qkv(rng, (2, 3), dtype)
-    expected = attend(*(x.astype(np.float64) for x in QKV), is_causal=True)
-    assert_close(attend(*QKV, is_causal=True), expected, atol)
-
-
-@every_path
-def test_inputs_stay_as_they_are(rng, attend):
-    Q, K, V = draw_qkv(rng, (2, 3))
-    for kind, is_causal in product(("bool", "float"), (False, True)):
-        mask = draw_kind(rng, kind, (2, 3, 5, 7))
-        with nothing_modified(Q, K, V, mask):
-            attend(Q, K, V, mask, is_causal=is_causal)
+    both = attend(*QKV, mask, is_causal=True)
+    assert_close(both, attend(*QKV, mask & causal_mask(5, 7)))
