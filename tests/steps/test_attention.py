@@ -257,8 +257,8 @@ def test_the_output_is_that_of_torch(rng, attend, leading):
     QKV = draw_qkv(rng, leading)
     mask = draw_mask(rng, (*leading, 5, 7))
     bias = np.where(mask, rng.normal(size=mask.shape), -INF)
-    for scale, given in product((None, -2.0), (None, mask, bias)):
-        options = dict(mask=given, is_causal=given is None, scale=scale)
+    for scale, mask_or_none in product((None, -2.0), (None, mask, bias)):
+        options = dict(mask=mask_or_none, is_causal=mask_or_none is None, scale=scale)
         expected = reference.scaled_dot_product_attention(*QKV, **options)
         assert_close(attend(*QKV, **options), expected, TORCH)
     both = attend(*QKV, mask, is_causal=True)
