@@ -45,8 +45,7 @@ LAWS = {
     "output": "head_moves_its_own_slice concat_is_a_sum parameters_ignore_heads",
     "multi_head": "equals_reference",
     "encoder_layer": (
-        "batch_changes_nothing training_mode_changes_nothing "
-        "silent_parts_pass_the_input_on both_parts_write_on_one_stream "
+        "training_mode_changes_nothing silent_parts_pass_the_input_on "
         "tokens_meet_in_attention_only post_norm_normalises_rows"
     ),
     "encoder": "layers_follow_each_other",

@@ -11,7 +11,7 @@ reference keeps it, and on that input the subject must give the reference's numb
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -82,6 +82,29 @@ def skip_if(condition: Any, why: str) -> None:
 def weights_of(attend: Any, Q: Any, K: Any, mask: Any = None, **options: Any) -> Any:
     """Return the weights: with unit vectors as values they are the output."""
     return attend(Q, K, np.eye(K.shape[-2], dtype=K.dtype), mask, **options)
+
+
+class Tried(NamedTuple):
+    """What was found on one input.
+
+    `verdict` is None where the law holds, a `Failure`, or a `NotAsked`. `other` is
+    (given, expected, got) of a call whose numbers are not those of the reference.
+    """
+
+    case: dict[str, Any]
+    verdict: Any
+    other: Any = None
+
+
+def other_numbers(pairs: Iterable[Any], tolerance: float) -> Any:
+    """Return the first of some calls in which the subject gives other numbers."""
+    for (given, expected), (_, got) in pairs:
+        if expected.shape == got.shape:
+            # What is due where nothing is seen, empty_rows_give_zero says.
+            got = np.where(expected.any(-1, keepdims=True), got, 0)
+            if shown := differs(expected, got, "", tolerance):
+                return given, *shown[:2]
+    return None
 
 
 # Inputs -----------------------------------------------------------------------------
@@ -215,7 +238,11 @@ class Law:
 
     def breaks(self, subject: Any, reference: Any = None, seed: int = 0) -> bool:
         """Return whether the subject breaks this law."""
-        return self.search(*paired(subject, reference), seed)[0] is not None
+        tried = [*self.tried(*paired(subject, reference), seed)]
+        return any(isinstance(x.verdict, Failure) for x in tried)
+
+    # In the order in which it happens: inputs are drawn; each is judged, which asks
+    # the subject and its reference; and the first that breaks the law is made smaller.
 
     def drawn(self, subject: Subject, seed: int) -> Iterator[Case]:
         """Yield the inputs, the smallest first."""
@@ -224,10 +251,8 @@ class Law:
             yield from self.cases(rng, subject)
             return
         inputs = list(inspect.signature(self.statement).parameters.values())[1:]
-        names = [
-            x.name for x in inputs if x.name in DRAWN and x.name not in self.listed
-        ]
         self._expect_known(inputs)
+        names = [x.name for x in inputs if x.name in DRAWN.keys() - self.listed.keys()]
         optional = [x.name for x in inputs if x.default is None]
         shown = [True, False] if "mask" in optional else [False]
         sizes = self.sizes if {*names} - {"seed"} else self.sizes[:1]
@@ -274,34 +299,44 @@ class Law:
         coarse = tolerance > TOLERANCE and not self.exact
         return coarse and arrays and near(expected, got, tolerance)
 
+    def tried(
+        self, subject: Subject, reference: Subject, seed: int = 0
+    ) -> Iterator["Tried"]:
+        """Yield what is found on input after input, until one breaks the law."""
+        for i, case in enumerate(self.drawn(subject, seed)):
+            subject.head = reference.head = i % subject.sizes.n_heads
+            found = self.judged(subject, reference, case, (self.name, seed, i))
+            yield found
+            if isinstance(found.verdict, Failure):
+                return
+
     def judged(
         self, subject: Subject, reference: Subject, case: Case, key: Any = None
-    ) -> tuple[Any, Any]:
-        """Return the verdict on one input, and (given, expected, got) or None.
+    ) -> "Tried":
+        """Return what is found on one input: the rule at the top of this file.
 
-        The second says where its numbers are not those of the reference. `key` is known
-        for an input that the reference may have been asked before.
+        `key` is the name of an input that was drawn, of which the reference remembers
+        its answers.
         """
         with subject.recorded() as ours:
             verdict = self.ask(subject, case)
         # What the subject refuses, the reference need not know.
         if self.alone or isinstance(verdict, NotAsked):
-            return verdict, None
-        due, theirs = self._due(reference, case, key)
+            return Tried(case, verdict)
+        due, theirs = self._of_reference(reference, case, key)
         if isinstance(due, NotAsked) and not isinstance(due, Unable):
-            return due, None
-        other = self._others(theirs, ours, subject) if self.compares else None
+            return Tried(case, due)
         # Plain attention keeps every law on what is drawn, or is broken itself.
-        drawn = key is not None
-        if isinstance(due, Failure) and (reference.declared or not drawn):
+        if isinstance(due, Failure) and (reference.declared or key is None):
             verdict = NotAsked("the reference does not keep it")
-        return verdict, other
+        pairs = zip(theirs, ours, strict=False) if self.compares else ()
+        return Tried(case, verdict, other_numbers(pairs, subject.tolerance))
 
-    def _due(self, reference: Subject, case: Case, key: Any) -> tuple[Any, Any]:
-        """Return how the reference keeps the law, and its answers, which are kept."""
-        if key is not None and key in reference.known:
+    def _of_reference(self, reference: Subject, case: Case, key: Any) -> Any:
+        """Return how the reference keeps the law, and its answers."""
+        if key in reference.known:
             return reference.known[key]
-        with reference.recorded() as theirs:
+        with reference.recorded() as answers:
             due = self.ask(reference, case)
         if isinstance(due, Failure) and isinstance(due.got, Broke):
             # An error must not silence a law: only a refusal is an answer.
@@ -310,47 +345,21 @@ class Law:
                 f"laws.{self.name}; raise NotImplementedError where it has no answer"
             ) from due.got
         if key is not None:
-            reference.known[key] = due, theirs
-        return due, theirs
-
-    def _others(self, theirs: Any, ours: Any, subject: Subject) -> Any:
-        for (given, expected), (_, got) in zip(theirs, ours, strict=False):
-            if expected.shape == got.shape:
-                # What is due where nothing is seen, empty_rows_give_zero says.
-                got = np.where(expected.any(-1, keepdims=True), got, 0)
-            if shown := differs(expected, got, "", subject.tolerance):
-                return given, *shown[:2]
-        return None
-
-    def search(
-        self, subject: Subject, reference: Subject, seed: int = 0
-    ) -> tuple[Any, list[Any], Any]:
-        """Return the first (case, failure) or None, all verdicts, and other numbers."""
-        verdicts: list[Any] = []
-        other = None
-        for i, case in enumerate(self.drawn(subject, seed)):
-            subject.head = reference.head = i % subject.sizes.n_heads
-            key = self.name, seed, i
-            verdict, differing = self.judged(subject, reference, case, key)
-            other = other or differing
-            if isinstance(verdict, Failure):
-                return (case, verdict), verdicts, other
-            verdicts.append(verdict)
-        return None, verdicts, other
+            reference.known[key] = due, answers
+        return due, answers
 
     def found(self, subject: Subject, reference: Subject, seed: int) -> Finding:
-        """Return what was found, and the numbers that are not the reference's."""
-        breach, verdicts, other = self.search(subject, reference, seed)
+        """Return the verdict on all inputs, with the smallest example if it breaks."""
+        tried = [*self.tried(subject, reference, seed)]
         facts: Any = {"reason": self.reason, "seed": seed, "rank": self.rank}
-        facts["full_name"] = self.full_name
-        if breach:
-            facts |= self._example(subject, reference, *breach)
-        elif None not in verdicts:
-            facts["why"] = str(verdicts[0] if verdicts else "it was asked nothing")
-            facts["verdict"] = "not asked"
-        return Finding(
-            self.name, self.sentence, **{"verdict": "holds", "other": other} | facts
-        )
+        facts |= {"full_name": self.full_name, "verdict": "holds"}
+        facts["other"] = next((x.other for x in tried if x.other), None)
+        if tried and isinstance(tried[-1].verdict, Failure):
+            facts |= self._example(subject, reference, *tried[-1][:2])
+        elif all(isinstance(x.verdict, NotAsked) for x in tried):
+            why = str(tried[0].verdict) if tried else "it was asked nothing"
+            facts |= {"verdict": "not asked", "why": why}
+        return Finding(self.name, self.sentence, **facts)
 
     def _example(
         self, subject: Subject, reference: Subject, case: Case, failure: Failure
@@ -362,22 +371,21 @@ class Law:
             case, failure = self.shrink(subject, reference, case, failure)
         with subject.recorded() as ours, reference.recorded() as theirs:
             self.ask(subject, case)
-            shapes = ", ".join(
-                f"{x} {y.shape}" for x, y in subject.last.items() if hasattr(y, "shape")
-            )
+            given = subject.last.items()
             if not self.alone:
                 self.ask(reference, case)
-        pairs = zip(theirs, ours, strict=False)
-        answers = (due for (_, due), (_, Y) in pairs if np.array_equal(Y, failure.got))
-        correct: Any = next(answers, None)
+        answers = zip((due for _, due in theirs), (Y for _, Y in ours), strict=False)
+        right = [due for due, Y in answers if np.array_equal(Y, failure.got)]
         # It is worth saying where both answers of the subject are wrong.
-        if raised or correct is None or not differs(failure.expected, correct):
-            correct = None
+        worth = right and not raised and differs(failure.expected, right[0])
         return {
             "verdict": "raised" if raised else "broken", "example": case,
-            "expected": failure.expected, "where": failure.where, "correct": correct,
+            "expected": failure.expected, "where": failure.where,
             "got": str(failure.got) if raised else failure.got, "breach": breach,
-            "asked": subject.way if self.asks == "attend" else "", "shapes": shapes,
+            "correct": right[0] if worth else None,
+            "asked": subject.way if self.asks == "attend" else "",
+            "shapes": ", ".join(f"{x} {y.shape}" for x, y in given
+                                if hasattr(y, "shape")),
         }  # fmt: skip
 
     def shrink(
@@ -399,7 +407,7 @@ class Law:
             smaller = case | {name: case[name].copy()}
             for place in places:
                 smaller[name][place] = 0
-            shown, _ = self.judged(subject, reference, smaller)
+            shown = self.judged(subject, reference, smaller).verdict
             if isinstance(shown, Failure) and _is_visible(shown, failure):
                 case, failure = smaller, shown
             elif half := len(places) // 2:
@@ -453,22 +461,16 @@ def paired(
     tolerance: float | None = None,
 ) -> tuple[Subject, Subject]:  # fmt: skip
     """Return a subject and what it is compared with, asked in the same way."""
-    if isinstance(subject, Subject):
-        return subject, subject.reference
-    f = ready(subject)
-    subject = Subject(f)
-    if reference is None:
-        reference = getattr(f, "reference", None)
-    # Plain attention keeps all laws: were it broken itself, no law may be silent.
-    declared = reference is not None
+    subject = Subject(ready(subject))
     subject.sizes = sizes or subject.sizes
     subject.tolerance = tolerance or subject.tolerance
-    if reference is None:
-        reference = CORRECT[subject.kind]
-        if subject.sizes.n_heads != subject.sizes.n_kv_heads:
-            reference = mha.scaled_dot_product_attention
-    theirs = subject.as_reference(ready(reference))
-    theirs.declared = declared
+    correct = reference
+    if correct is None:
+        grouped = subject.sizes.n_heads != subject.sizes.n_kv_heads
+        correct = CORRECT["attend" if grouped else subject.kind]
+    theirs = subject.as_reference(ready(correct))
+    # Plain attention keeps all laws: were it broken itself, no law may be silent.
+    theirs.declared = reference is not None
     # What one of them cannot be asked, neither is asked.
     apart = {"X_k", "X_v"} - (subject.accepts & theirs.accepts)
     subject.accepts, theirs.accepts = subject.accepts - apart, theirs.accepts - apart

@@ -64,8 +64,8 @@ class Finding:
     def __bool__(self) -> bool:
         return self.holds
 
-    def rows(self) -> dict[str, str]:
-        """Return what is shown of a broken law, in words."""
+    def values(self) -> dict[str, Any]:
+        """Return what is shown of a broken law."""
         shown = {"law": self.full_name or self.law, **self.example}
         if self.verdict == "raised":
             error = textwrap.shorten(str(self.got), ERROR, placeholder=" …")
@@ -75,12 +75,16 @@ class Finding:
             shown |= {"expected": expected, "got": got}
             if isinstance(got, np.ndarray) and _text(expected) == _text(got):
                 shown["off by"] = f"at most {np.abs(expected - got).max():.2g}"
-            shown["correct"] = "" if self.correct is None else self.correct
+            shown["correct"] = self.correct
             shown["where"] = ", ".join(filter(None, [self.where, where]))
         shown |= {"layer": self.asked, "shapes": _wrapped(self.shapes, ROW)}
         shown["seed"] = self.example.get("seed", self.seed)
-        shown["because"] = self.reason
-        return {name: text for name, x in shown.items() if (text := _text(x))}
+        return shown | {"because": self.reason}
+
+    def rows(self) -> dict[str, str]:
+        """Return what is shown of a broken law, in words."""
+        texts = {name: _text(x) for name, x in self.values().items() if x is not None}
+        return {name: text for name, text in texts.items() if text}
 
     def __repr__(self) -> str:
         head = f"{MARKS[self.verdict]} {self.sentence}"
@@ -96,10 +100,9 @@ class Finding:
 class Report:
     """The findings of a check, one for each law, in the order of the laws.
 
-    `notes` are what no law says: an argument that was never used, or a design that has
-    the numbers of the subject. `alike` is the member of `mha.zoo` that gives the same
-    wrong numbers, if there is one, and `wrong` its sentence. `tried` are the lengths
-    and batches that the subject was given.
+    `notes` are what no law says, such as an argument that was never used. `alike` is
+    the member of `mha.zoo` that gives the same wrong numbers, if there is one, and
+    `wrong` its sentence. `tried` are the lengths and batches that the subject got.
     """
 
     subject: str
@@ -270,78 +273,54 @@ def _number(x: Any) -> str:
     return f"{rounded + 0.0:.3f}".rstrip("0").rstrip(".")
 
 
-# HTML -------------------------------------------------------------------------------
+# HTML, which report.css of the book lays out ------------------------------------------
 
-RESULTS = "raised", "expected", "got", "off by", "correct"  # above the input
-NOTES = "where", "layer", "shapes", "seed"  # below it, in small letters
-# Where there is no style sheet, as in JupyterLab, matrices stand side by side, too.
-PARTS = "display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; margin-bottom: 0.5em"
-PART = "display: flex; align-items: center; gap: 0.4em"
-MATRIX = (
-    "border: solid; border-width: 0 1.5px; border-radius: 0.4em; margin: 0; "
-    "width: auto; text-align: right"
-)
+NOTES = "where", "layer", "shapes", "seed", "law"  # in small letters
 
 
 def _finding_html(finding: Finding) -> str:
     wrong = " wrong" * finding.broken
-    mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span> '
+    mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span>'
     sentence = html.escape(finding.sentence[:1].upper() + finding.sentence[1:])
-    head = f'<p class="name">{mark}{sentence}</p>'
+    head = f'<p class="name">{mark} {sentence}</p>'
     if not finding.broken:
         return head + f"<p>{html.escape(finding.why)}</p>" * bool(finding.why)
-    rows = finding.rows()
-    name, because = rows.pop("law"), rows.pop("because", "")
-    reason = f'<p class="because">because {html.escape(because)}</p>' * bool(because)
-    notes = " ".join(
-        f"<span><b>{x}</b> {html.escape(rows.pop(x))}</span>"
-        for x in NOTES
-        if x in rows
+    values, texts = finding.values(), finding.rows()
+    reason = f'<p class="because">because {html.escape(finding.reason)}</p>'
+    notes = "".join(
+        f"<span><b>{x}</b> {html.escape(texts[x])}</span> " for x in NOTES if x in texts
     )
-    given: dict[str, Any] = dict(finding.example)
-    if finding.verdict == "broken":
-        expected, got, _ = _one_row(finding.expected, finding.got)
-        given |= {"expected": expected, "got": got, "correct": finding.correct}
-    parts = {x: _part_html(x, given, text) for x, text in rows.items()}
-    seen = "".join(parts.pop(x) for x in RESULTS if x in parts)
-    notes = f'<p class="notes">{notes} <code>{name}</code></p>'
-    given_html = "".join(parts.values())
-    groups = "".join(
-        f'<div class="parts{kind}" style="{PARTS}">{group}</div>' * bool(group)
-        for kind, group in ((" seen", seen), ("", given_html))
+    seen, given = "", ""
+    for name in [x for x in texts if x not in ("because", *NOTES)]:
+        shown = re.sub("_(.+)", r"<sub>\1</sub>", name)
+        due = values["expected" if name == "got" else name]
+        value = _value_html(values[name], texts[name], due)
+        part = f'<div class="part {name}"><b>{shown}</b>{value}</div>'
+        if name in finding.example:
+            given += part
+        else:
+            seen += part
+    return (
+        f'{head}{reason * bool(finding.reason)}<div class="parts seen">{seen}</div>'
+        f'<div class="parts">{given}</div><p class="notes">{notes}</p>'
     )
-    return f"{head}{reason}{groups}{notes}"
 
 
-def _part_html(name: str, given: dict[str, Any], text: str) -> str:
-    letter, _, low = name.partition("_")
-    shown = f"{letter}<sub>{low}</sub>" if low else name
-    value = _value_html(given.get(name), given, text)
-    return f'<div class="part {name}" style="{PART}"><b>{shown}</b>{value}</div>'
-
-
-def _value_html(x: Any, given: dict[str, Any], text: str) -> str:
-    """Return a matrix as a table; what is expected and what came are compared."""
+def _value_html(x: Any, text: str, due: Any) -> str:
+    """Return a matrix as a table, in which what differs from what is due is marked."""
     if not isinstance(x, np.ndarray) or x.ndim > 2 or x.size > 200:
-        return f"<span>{html.escape(text)}</span>"
-    pair: list[Any] = [given.get("expected"), given.get("got")]
-    other: Any = x
-    if any(x is y for y in pair) and np.shape(pair[0]) == np.shape(pair[1]):
-        other = pair[0] if x is pair[1] else pair[1]
-    rows = (
-        "".join(map(_cell_html, *pair_of_rows))
-        for pair_of_rows in zip(np.atleast_2d(x), np.atleast_2d(other), strict=True)
-    )
-    cells = "</tr><tr>".join(rows)
-    return f'<table class="matrix" style="{MATRIX}"><tr>{cells}</tr></table>'
-
-
-def _cell_html(x: Any, other: Any) -> str:
-    text = _number(x)
-    shown = text.replace("-", "−").replace("inf", "∞")
-    if text != _number(other):
-        return f'<td class="differs"><b>{shown}</b></td>'
-    return f'<td class="zero">{shown}</td>' if not x else f"<td>{shown}</td>"
+        return html.escape(text)
+    rows, due = "", due if np.shape(due) == x.shape else x
+    for row in zip(np.atleast_2d(x), np.atleast_2d(due), strict=True):
+        cells = (
+            [_number(number) for number in pair] for pair in zip(*row, strict=True)
+        )
+        marked = (
+            f"<td>{a}</td>" if a == b else f'<td class="differs"><b>{a}</b></td>'
+            for a, b in cells
+        )
+        rows += f"<tr>{''.join(marked)}</tr>"
+    return f'<table class="matrix">{rows}</table>'
 
 
 def _list_html(lines: list[str]) -> str:

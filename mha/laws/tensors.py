@@ -9,12 +9,10 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-import mha
 from mha.laws.subject import FOUR, NotAsked, Sizes, accepted, name_of
 
 __all__ = ["each", "encoder", "module", "padding", "ready", "steps", "torch"]
@@ -27,7 +25,7 @@ NORM = {"weight": "gain", "bias": "bias"}  # PyTorch's names of the two, and our
 class Adapted:
     """A function with what a law must know of it: its arguments, name and widths.
 
-    `parameters` are those that no law hands over, and `reference` what is correct.
+    `parameters` are those that no law hands over.
     """
 
     f: Callable[..., Any]
@@ -35,7 +33,6 @@ class Adapted:
     name: str
     sizes: Sizes = field(default_factory=Sizes)
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
-    reference: Any = None
 
     def __call__(self, *given: Any, **options: Any) -> Any:
         """Call the function."""
@@ -76,18 +73,16 @@ class Tensors(Adapted):
         first = given[0].ndim
         given = [self._tensors(x) for x in given]
         options = {x: self._tensors(y, fits=x == "X_k") for x, y in options.items()}
-        numbers = [
-            x for x in given if isinstance(x, t.Tensor) and x.is_floating_point()
-        ]
-        leaves = [x.requires_grad_() for x in numbers] if slopes else []
+        tensors = [x for x in given if isinstance(x, t.Tensor)]
+        numbers = [x for x in tensors if slopes and x.is_floating_point()]
+        leaves = [x.requires_grad_() for x in numbers]
         with t.set_grad_enabled(slopes):
             Y = self.f(*self._fit(given), **options)
-        more = max(0, (self.axes or 0) - first)
         # The axes that were put in front are taken away again.
-        answers = [
-            y.reshape(y.shape[more:]) for y in (Y if isinstance(Y, tuple) else [Y])
-        ]
-        return (tuple(answers) if isinstance(Y, tuple) else answers[0]), leaves
+        more = max(0, (self.axes or 0) - first)
+        if isinstance(Y, tuple):
+            return tuple(y.reshape(y.shape[more:]) for y in Y), leaves
+        return Y.reshape(Y.shape[more:]), leaves
 
     def _fit(self, given: list[Any]) -> list[Any]:
         """Put axes of length 1 in front of tokens, or of queries, keys and values."""
@@ -105,11 +100,8 @@ class Tensors(Adapted):
         if isinstance(x, np.ndarray):
             plain = all(s >= 0 for s in x.strides) and x.flags.writeable
             y = t.from_numpy(x if plain else x.copy())
-            y = (
-                y.to(getattr(t, self.dtype))
-                if self.dtype and x.dtype.kind == "f"
-                else y
-            )
+            if self.dtype and x.dtype.kind == "f":
+                y = y.to(getattr(t, self.dtype))
             return y[(None,) * max(0, (self.axes or 0) - y.ndim)] if fits else y
         if isinstance(x, dict):
             return {name: self._tensors(y) for name, y in x.items()}
@@ -434,7 +426,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def ready(subject: Any) -> Any:
-    """Return PyTorch's own attention, and that of `mha.nn`, as functions of arrays.
+    """Return PyTorch's own attention, and that of `mha.nn`, as a function of arrays.
 
     All else is returned as it is.
     """
@@ -451,8 +443,6 @@ def ready(subject: Any) -> Any:
     if ours and isinstance(subject, ours.MultiHeadAttention):
         found = {x.lower(): f"W_{x}" for x in PARTS} | {"call": _call_of_ours}
         return module(subject, n_heads=subject.n_heads, **found)
-    if ours and isinstance(subject, ours.Encoder | ours.EncoderLayer):
-        return _encoder_of_ours(subject, many=isinstance(subject, ours.Encoder))
     return subject
 
 
@@ -494,21 +484,3 @@ def _call_of_ours(
 ) -> Any:  # fmt: skip
     options = {"is_causal": is_causal, "return_weights": return_weights}
     return m(X, X_k, mask=mask, **options)
-
-
-def _encoder_of_ours(subject: Any, many: bool) -> Tensors:
-    def call(m: Any, X: Any, mask: Any = None, is_causal: bool = False) -> Any:
-        return m(X, mask=mask, is_causal=is_causal)
-
-    places = {x: f"attention.W_{x}" for x in PARTS} | {x: f"W_{x}" for x in "12"}
-    places |= {x: x for x in ("norm_1", "norm_2")}
-    layer = subject.layers[0] if many else subject
-    found: Any = {"layers": "layers" if many else "", "call": call}
-    asked = encoder(subject, n_heads=layer.attention.n_heads, places=places, **found)
-    facts = {x: getattr(layer, x) for x in ("activation", "norm_first", "eps")}
-    if many and subject.final_norm is not None:
-        norm = (asked.parameters.get(f"final_norm.{x}") for x in NORM)
-        facts["final_norm"] = tuple(norm)
-    correct: Any = mha.encoder if many else mha.encoder_layer
-    asked.reference = partial(correct, **facts)
-    return asked

@@ -20,6 +20,10 @@ def breaks(subject, names, reference=None, sizes=None):
 
     It looks for no small example and no likeness, which take longest.
     """
-    subject, reference = paired(subject, reference, sizes=sizes)
-    found = {x: getattr(laws, x).search(subject, reference) for x in names}
-    return [x for x, (breach, _, other) in found.items() if breach or other]
+    pair = paired(subject, reference, sizes=sizes)
+    tried = {name: [*getattr(laws, name).tried(*pair)] for name in names}
+    return [
+        name
+        for name in names
+        if any(isinstance(x.verdict, laws.Failure) or x.other for x in tried[name])
+    ]

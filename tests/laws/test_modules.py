@@ -264,15 +264,20 @@ def with_batch_norm():
     return layer
 
 
+OURS = {x: f"attention.W_{x}" for x in "QKVO"} | {"1": "W_1", "2": "W_2"}
+OURS |= {"norm_1": "norm_1", "norm_2": "norm_2"}
+
+
 @pytest.mark.parametrize(
-    ("module", "law"),
+    ("module", "layers", "law"),
     [
-        (with_batch_norm(), "post_norm_normalises_rows"),
-        (Backwards(2, 8, 2, 12), "equals_reference"),
+        (with_batch_norm(), "", "post_norm_normalises_rows"),
+        (Backwards(2, 8, 2, 12), "layers", "equals_reference"),
     ],
 )
-def test_a_module_that_is_wrong_around_its_attention_is_found(module, law):
-    assert law in broken(laws.check(module, [law]))
+def test_a_module_that_is_wrong_around_its_attention_is_found(module, layers, law):
+    encoder = laws.encoder(module, n_heads=2, places=OURS, layers=layers)
+    assert law in broken(laws.check(encoder, [law]))
 
 
 # What needs no adapter
@@ -289,8 +294,6 @@ READY = [
     nn.MultiheadAttention(8, 2, batch_first=True, bias=False),
     F.scaled_dot_product_attention,
     mha.nn.MultiHeadAttention(6, 3),
-    mha.nn.EncoderLayer(8, 2, 12, dropout=0.5, norm_first=True),
-    mha.nn.Encoder(2, 8, 2, 12, activation="gelu"),
 ]
 
 

@@ -5,7 +5,6 @@ what was wrong in it. A pair stands in `PAIRS` with the law that tells the two a
 and with a reference where it is right to differ from plain attention.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +14,7 @@ import torch.nn.functional as F
 
 import mha
 from mha import designs, laws
-from mha.designs import (
-    both,
-    causal,
-    in_heads,
-    rotary,
-    scores,
-    soft_cap,
-    weights,
-    window,
-)
+from mha.designs import both, causal, in_heads, rotary, scores, soft_cap, weights
 
 
 @dataclass
@@ -83,32 +73,10 @@ def soft_cap_after_the_mask(slip):
     return attend
 
 
-@pair("masked_weights_are_zero")
-def hides_with_a_number(slip):
-    def attend(Q, K, V, mask=None):
-        S = Q @ K.mT / math.sqrt(Q.shape[-1])
-        S = S if mask is None else S.masked_fill(mask == 0, -1e4 if slip else -1e38)
-        return S.softmax(-1) @ V
-
-    return laws.torch(attend)
-
-
 def of_padding(Q, K, V, mask=None):
     if mask is not None and mask.shape[-2] > 1:
         raise NotImplementedError("padding only")
     return attention(Q, K, V, mask)
-
-
-@pair("padding_changes_nothing", reference=of_padding)
-def padding_on_the_axis_of_queries(slip):
-    def attend(Q, K, V, mask=None):
-        if mask is not None and mask.shape[-2] > 1:
-            raise NotImplementedError("padding only")
-        if slip and mask is not None and Q.shape[-2] == K.shape[-2]:
-            mask = mask.swapaxes(-1, -2)
-        return attention(Q, K, V, mask)
-
-    return attend
 
 
 @pair("mask_and_causal_both_hide")
@@ -122,18 +90,6 @@ def padding_or_causal(slip):
         if not is_causal or mask is None:
             return attention(Q, K, V, past if is_causal else mask)
         return attention(Q, K, V, past | mask if slip else past & mask)
-
-    return attend
-
-
-@pair("empty_rows_give_zero")
-def padding_alone_sees_everything(slip):
-    def attend(Q, K, V, mask=None):
-        Y = of_padding(Q, K, V, mask)
-        if not slip or mask is None:
-            return Y
-        empty = ~(mask != 0).any(-1, keepdims=True)
-        return np.where(empty, V.mean(-2, keepdims=True), Y)
 
     return attend
 
@@ -165,35 +121,7 @@ def last_head_without_mask(slip):
 
 
 def near(Q, K, V, mask=None):
-    return weights(scores(Q, K), both(mask, causal(Q, K), window(Q, K, 4))) @ V
-
-
-@pair("equals_reference", reference=near)
-def one_token_more_in_the_window(slip):
-    def attend(Q, K, V, mask=None):
-        i, j = np.arange(Q.shape[-2])[:, None], np.arange(K.shape[-2])
-        seen = (j <= i) & (j > i - 4 - slip)
-        return attention(Q, K, V, seen if mask is None else seen & (mask != 0))
-
-    return attend
-
-
-@pair("batches_and_heads_stay_apart")
-def documents_in_one_row(slip):
-    """A batch is packed into one long row; what a document sees ends at its end."""
-
-    def attend(Q, K, V):
-        if Q.ndim < 3:
-            return attention(Q, K, V)
-        if Q.ndim > 3:
-            return np.stack([attend(*x) for x in zip(Q, K, V, strict=True)])
-        b, (n_q, n_k) = len(Q), (Q.shape[1], K.shape[1])
-        own = np.kron(np.eye(b), np.ones((n_q, n_k))) > 0
-        packed = (x.reshape(-1, x.shape[-1]) for x in (Q, K, V))
-        Y = attention(*packed, None if slip else own)
-        return Y.reshape(b, n_q, -1)
-
-    return attend
+    return weights(scores(Q, K), both(mask, causal(Q, K), designs.window(Q, K, 4))) @ V
 
 
 # Positions, norms and sinks ---------------------------------------------------------
@@ -259,49 +187,13 @@ def angles_in_sixteen_bits(slip):
     return in_torch(turn)
 
 
-@pair("equals_reference", reference=turning)
-def other_pairs_turn(slip):
-    def turn(x):
-        c, s = angles(x).cos(), angles(x).sin()
-        if slip:
-            a, b = x[..., ::2], x[..., 1::2]
-            return torch.stack([a * c - b * s, b * c + a * s], -1).flatten(-2)
-        a, b = x.chunk(2, -1)
-        return torch.cat([a * c - b * s, b * c + a * s], -1)
-
-    return in_torch(turn)
-
-
 def of_length_one(Q, K, V, mask=None):
     Q, K = (designs.rms(x, 0.7) for x in (Q, K))
     return attention(Q, K, V, mask)
 
 
-@pair("equals_reference", reference=of_length_one)
-def norm_over_tokens(slip):
-    def norm(x):
-        axis = -2 if slip else -1
-        return 0.7 * x / np.sqrt((x * x).mean(axis, keepdims=True) + 1e-6)
-
-    return lambda Q, K, V, mask=None: attention(norm(Q), norm(K), V, mask)
-
-
 def with_a_sink(Q, K, V, mask=None):
     return weights(scores(Q, K), mask, sink=0.0) @ V
-
-
-@pair("equals_reference", reference=with_a_sink)
-def one_is_added_behind_the_shift(slip):
-    """Softmax with 1 more below: behind the shift by the maximum it is exp(-max)."""
-
-    def attend(Q, K, V, mask=None):
-        S = scores(Q, K)
-        S = S if mask is None else np.where(mask != 0, S, -np.inf)
-        top = S.max(-1, keepdims=True, initial=0.0)
-        E = np.exp(S - top)
-        return E / (E.sum(-1, keepdims=True) + (1 if slip else np.exp(-top))) @ V
-
-    return attend
 
 
 @pair("padding_changes_nothing", reference=designs.linear)
@@ -433,20 +325,6 @@ def open_for_nobody(Q, K, V, mask=None, scale=None):
     return F.scaled_dot_product_attention(Q, K, V, mask, scale=scale)
 
 
-@pair("head_owns_its_columns", sizes=GROUPS)
-def groups_are_tiled(slip):
-    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-        Q, K, V = three(X, W_Q, W_K, W_V, n_heads)
-        each = n_heads // K.shape[-3]
-        share = (1,) * (K.ndim - 3) + (each, 1, 1)
-        K, V = (
-            x.repeat(share) if slip else x.repeat_interleave(each, -3) for x in (K, V)
-        )
-        return open_for_nobody(Q, K, V, mask).transpose(-2, -3).flatten(-2) @ W_O
-
-    return laws.torch(layer)
-
-
 @pair("scores_keep_unit_variance", sizes=GROUPS)
 def scale_of_the_groups(slip):
     def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
@@ -456,15 +334,6 @@ def scale_of_the_groups(slip):
         scale = (Q.shape[-1] * (each if slip else 1)) ** -0.5
         Y = open_for_nobody(Q, K, V, mask, scale)
         return Y.transpose(-2, -3).flatten(-2) @ W_O
-
-    return laws.torch(layer)
-
-
-@pair("head_moves_its_own_slice")
-def heads_are_merged_without_a_turn(slip):
-    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-        Y = open_for_nobody(*three(X, W_Q, W_K, W_V, n_heads), mask)
-        return (Y if slip else Y.transpose(-2, -3)).reshape(X.shape) @ W_O
 
     return laws.torch(layer)
 
@@ -482,16 +351,6 @@ def heads_and_batch_are_exchanged(slip):
         if slip:
             Y = Y.reshape(n, n_heads, b, -1).transpose(1, 2)
         return (Y.reshape(n, b, D) @ W_O).transpose(0, 1).reshape(X.shape)
-
-    return laws.torch(layer)
-
-
-@pair("calls_agree")
-def dropout_in_evaluation(slip):
-    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-        Y = open_for_nobody(*three(X, W_Q, W_K, W_V, n_heads), mask)
-        Y = F.dropout(Y.transpose(-2, -3).flatten(-2), 0.1, training=slip)
-        return Y @ W_O
 
     return laws.torch(layer)
 
@@ -516,38 +375,11 @@ def keys_are_used_as_values(slip):
     return layer
 
 
-@pair("calls_do_not_remember")
-def cache_outlives_the_call(slip):
-    kept = {}
-
-    def attend(Q, K, V):
-        keys = kept.get(K.shape, K) if slip else K
-        kept[K.shape] = K.copy()
-        return attention(Q, keys, V)
-
-    return attend
-
-
 # Caches -----------------------------------------------------------------------------
 
 
 def past(Q, K, V, mask=None):
     return attention(Q, K, V, both(mask, causal(Q, K)))
-
-
-@pair("one_at_a_time_is_all_at_once", reference=past)
-def causal_mask_beside_a_cache(slip):
-    """`is_causal` begins with the first key, where the last one is due."""
-
-    def step(Q, K, V, mask=None, state=None):
-        before = 0 if state is None else state[0].shape[-2]
-        if before:
-            K, V = (np.concatenate(x, -2) for x in zip(state, (K, V), strict=True))
-        n, n_k = Q.shape[-2], K.shape[-2]
-        seen = np.tri(n, n_k, 0 if slip else before, dtype=bool)
-        return attention(Q, K, V, both(mask, seen)), (K, V)
-
-    return laws.steps(step)
 
 
 @pair("one_at_a_time_is_all_at_once", reference=near)
@@ -590,26 +422,6 @@ def pre_norm(X, weights, n_heads, mask=None):
     return mha.encoder_layer(X, weights, n_heads, mask, norm_first=True)
 
 
-@pair("equals_reference", reference=pre_norm)
-def residual_of_the_normed_token(slip):
-    def encoder_layer(X, weights, n_heads, mask=None):
-        x = normed(X, weights, 1)
-        Z = (x if slip else X) + attended(x, weights, n_heads, mask)
-        return Z + fed(normed(Z, weights, 2), weights)
-
-    return encoder_layer
-
-
-@pair("batch_changes_nothing")
-def batch_is_taken_for_time(slip):
-    def encoder_layer(X, weights, n_heads):
-        turned = X.swapaxes(0, 1) if slip and X.ndim > 2 else X
-        Y = mha.encoder_layer(turned, weights, n_heads)
-        return Y.swapaxes(0, 1) if slip and X.ndim > 2 else Y
-
-    return encoder_layer
-
-
 def positions(n, d):
     return np.sin(np.arange(n)[:, None] / 10.0 ** (np.arange(d) / d))
 
@@ -619,7 +431,7 @@ def placed(X, weights, n_heads):
     return mha.encoder_layer(X, weights, n_heads)
 
 
-@pair("batch_changes_nothing", reference=placed)
+@pair("batches_and_heads_stay_apart", reference=placed)
 def positions_of_the_batch(slip):
     """A position is added to each row of the batch, where each token needs its own."""
 
