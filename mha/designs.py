@@ -381,6 +381,7 @@ def delta_rule(Q: Array, K: Array, V: Array, beta: Array, decay: Any = 1.0) -> A
     array([[5.],
            [7.]])
     """
+    offsets(Q, K)  # raises where there are other keys than queries
     S = np.zeros((*V.shape[:-2], K.shape[-1], V.shape[-1]))
     Y, decay = _like(V, np.zeros(V.shape)), np.broadcast_to(decay, K.shape)
     for t in range(V.shape[-2]):

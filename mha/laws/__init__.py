@@ -25,9 +25,9 @@ not asked and why. In a test of your own `assert_lawful` does it in one line, an
 shell ``python -m mha.laws my_file.py:my_attention``.
 """
 
-from mha.laws.judge import Failure, Law, WrongReference, differs, law, skip_if
+from mha.laws.judge import Failure, Law, differs, law, skip_if
 from mha.laws.report import Finding, Report
-from mha.laws.subject import NotAsked, Sizes
+from mha.laws.subject import NotAsked, Sizes, WrongReference
 from mha.laws.tensors import each, encoder, module, padding, steps, torch
 from mha.laws.trial import (
     ALL,

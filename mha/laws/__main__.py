@@ -17,8 +17,8 @@ examples:
   python -m mha.laws path/to/layers.py:attention
   python -m mha.laws layers.py:my_layer --reference layers.py:my_reference
 
-exit status: 0 if no law is broken; 1 if one is; 2 if it could not be checked, and the
-last line says why
+exit status: 0 if no law is broken; 1 if one is, or none could be asked; 2 if it could
+not be checked, and the last line says why
 """
 
 

@@ -512,6 +512,7 @@ def reference_cases(rng, subject):
                 case["W_Q"] = 4 * case["W_Q"]
             widths = ((f"b_{x[-1]}", case[x].shape[1]) for x in case if x[0] == "W")
             biases = {name: numbers(rng, width) for name, width in widths}
+            biases = {x: b for x, b in biases.items() if x in subject.accepts}
             X_k, X_v = numbers(rng, 2, *front, 7, d)
             more += [{"X_k": X_k}, {"X_k": X_k, "X_v": X_v}, biases]
         else:

@@ -32,7 +32,7 @@ from mha.laws.subject import (
 )  # fmt: skip
 from mha.laws.tensors import ready
 
-__all__ = ["Failure", "Law", "WrongReference", "differs", "law", "skip_if"]
+__all__ = ["Failure", "Law", "differs", "law", "skip_if"]
 
 CLEAR = 0.01  # what shrinking leaves must be seen in three printed decimals
 SHRINKS = 600  # so many times an example is made smaller
@@ -42,10 +42,6 @@ CORRECT = {
     "encode": mha.encoder, "encoder_layer": mha.encoder_layer,
 }  # fmt: skip
 Case = dict[str, Any]
-
-
-class WrongReference(ValueError):
-    """The reference raised an error, or returned no array of the right shape."""
 
 
 class Failure(NamedTuple):
@@ -339,11 +335,7 @@ class Law:
         with reference.recorded() as answers:
             due = self.ask(reference, case)
         if isinstance(due, Failure) and isinstance(due.got, Broke):
-            # An error must not silence a law: only a refusal is an answer.
-            raise WrongReference(
-                f"the reference {reference.name} raised {due.got}, asked by "
-                f"laws.{self.name}; raise NotImplementedError where it has no answer"
-            ) from due.got
+            raise reference.blamed_for(due.got) from due.got
         if key is not None:
             reference.known[key] = due, answers
         return due, answers

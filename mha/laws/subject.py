@@ -12,7 +12,7 @@ import numpy as np
 
 from mha import designs
 
-__all__ = ["Asked", "Broke", "NotAsked", "Sizes", "Subject", "Unable"]
+__all__ = ["Asked", "Broke", "NotAsked", "Sizes", "Subject", "Unable", "WrongReference"]
 
 FOUR = "W_Q", "W_K", "W_V", "W_O"
 SIGNATURES = {
@@ -35,6 +35,10 @@ class Unable(NotAsked):
 
 class Broke(Exception):
     """The subject raised an error, or returned what no law can judge."""
+
+
+class WrongReference(ValueError):
+    """The reference raised an error, or returned no array of the right shape."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,13 @@ class Subject:
             yield self.calls
         finally:
             self.calls = None
+
+    def blamed_for(self, error: Broke) -> WrongReference:
+        """Return what stops a check: an error of a reference must not silence a law."""
+        return WrongReference(
+            f"the reference {self.name} raised {error}; raise NotImplementedError "
+            "where it has no answer"
+        )
 
     # What a law may ask ---------------------------------------------------------------
 
@@ -359,7 +370,7 @@ class Asked:
         try:
             return getattr(self.subject.reference, self.what)(*given, **options)
         except Broke as error:
-            raise NotAsked(f"the reference has no answer: {error}") from error
+            raise self.subject.reference.blamed_for(error) from error
 
     def cast(self, dtype: str) -> "Asked":
         """Return the same question, asked in this dtype; its answers are float64."""

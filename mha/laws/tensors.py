@@ -203,8 +203,8 @@ def module(
         return call(_filled(m, _handed(m, at, W, b) | other, X), X, **options)
 
     shapes = {x: m.get_parameter(f"{y}weight").shape for x, y in at.items()}
-    biased = all(f"{y}bias" in dict(m.named_parameters()) for y in at.values())
-    biases = {f"b_{x}" for x in PARTS} if biased else set()
+    own = dict(m.named_parameters())
+    biases = {f"b_{x}" for x, y in at.items() if f"{y}bias" in own}
     return Tensors(
         layer, {"X", *FOUR, "n_heads"} | biases | _taken_by(call), type(m).__name__,
         _sizes_of(n_heads, shapes, at), _as_arrays(other), axes=3,

@@ -72,6 +72,18 @@ class OnlyTheOutputHasBias(Attn):
         self.o_proj = nn.Linear(8, 8)
 
 
+class WithoutBiasOfQueries(Attn):
+    """A layer as in Qwen2: the output has no bias, and the one of queries is lost."""
+
+    def __init__(self):
+        super().__init__()
+        self.o_proj = nn.Linear(8, 8, bias=False)
+
+    def project(self, x):
+        Q, K, V = super().project(x)
+        return Q - self.q_proj.bias, K, V
+
+
 class InTurn(Attn):
     def share(self, y, times):
         return y.repeat(1, times, 1, 1)
@@ -108,6 +120,7 @@ def test_a_right_module_breaks_no_law_however_it_is_built(layer):
     [
         (as_layer(Attn(8, 4, scale=1.0), 4), "scores_keep_unit_variance"),
         (as_layer(InTurn(8, 4, 2), 4), "head_owns_its_columns"),
+        (as_layer(WithoutBiasOfQueries()), "equals_reference"),
         (as_layer(Attn(8, 4, 2), 2), "scores_keep_unit_variance"),
     ],
 )
