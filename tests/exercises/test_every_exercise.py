@@ -18,8 +18,6 @@ from exercises.engine import Exercise
 from tests.exercises.right_ways import WAYS
 
 BOOK = Path(exercises.__file__).parent.parent
-# __init__ shows in its examples what is made of a slug.
-SOURCES = sorted(Path(exercises.__file__).parent.glob("[!_]*.py"))
 CHAPTERS = chapters.CHAPTERS[1:]  # the overview has no exercises
 
 
@@ -124,23 +122,6 @@ def test_each_check_runs_alone_after_the_cell_of_the_answer(slug):
 
 def tags(cell):
     return cell.metadata.get("tags", ())
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_exercise_types_the_number_of_a_chapter_or_a_private_name(path):
-    source = path.read_text(encoding="utf-8")
-    assert re.findall(r"(?i)\bchapters? \d|\bexercises? \d+\.\d", source) == []
-    assert re.findall(r"(?:from|import) mha[\w.]*\._\w+|\bmha\._\w+", source) == []
-
-
-def test_a_chapter_inserted_in_front_changes_what_every_text_calls_the_others(
-    monkeypatch,
-):
-    assert exercises.section("masks", "By hand") == 'chapter 4, "By hand"'
-    monkeypatch.setattr(chapters, "CHAPTERS", ("preface", *chapters.CHAPTERS))
-    assert exercises.section("masks", "By hand") == 'chapter 5, "By hand"'
-    with pytest.raises(ValueError, match="no chapter is called 'mask'; there are p"):
-        exercises.section("mask", "By hand")
 
 
 def test_the_folder_is_found_from_the_folder_of_a_notebook_and_loads_quickly():
