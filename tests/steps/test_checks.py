@@ -1,6 +1,7 @@
 """A step checks its arguments in its first lines, and refuses them in clear words."""
 
 import inspect
+import re
 from fractions import Fraction
 from functools import partial
 
@@ -287,221 +288,166 @@ def test_what_the_refusal_of_numpy_ma_says_is_what_was_meant():
         mha.masked_softmax(x.data, mask=np.ma.array(~x.mask))
 
 
-WRONG = {
-    "softmax": [
-        (
-            dict(axis=2),
-            ValueError,
-            r"axis must be an axis of x, got 2 for shape \(2, 2",
-        ),
-        (dict(axis=-3), ValueError, "axis must be an axis of x, got -3"),
-        (dict(axis=1.0), TypeError, "axis must be an integer, got 1.0"),
-        (dict(axis=True), TypeError, "axis must be an integer, got True"),
-        (dict(axis=None), TypeError, "axis must be an integer, got None"),
-        (dict(x=None), TypeError, "x must hold real numbers, got dtype object"),
-    ],
-    "dot_product_scores": [
-        (dict(K=np.eye(3)), ValueError, "Q has 2 columns and K has 3 columns; they"),
-        (dict(K=COLUMN), ValueError, "Q has 2 columns and K has 1 columns"),
-        (
-            dict(Q=[1, 2]),
-            ValueError,
-            r"Q must have shape \(..., n_q, d_k\), got \(2,\)",
-        ),
-        (
-            dict(Q=np.ones((2, 1, 2)), K=np.ones((3, 1, 2))),
-            ValueError,
-            r"leading axes do not broadcast: Q \(2, 1, 2\), K \(3, 1, 2\)$",
-        ),
-    ],
-    "causal_mask": [
-        (dict(n_q=None), TypeError, "n_q must be an integer, got None"),
-        (dict(n_q=np.bool_(True)), TypeError, "n_q must be an integer, got"),
-        (dict(n_q=-1), ValueError, "n_q must be at least 0, got -1"),
-        (dict(n_k=2.0), TypeError, "n_k must be an integer, got 2.0"),
-        (dict(n_k=-1), ValueError, "n_k must be at least 0, got -1"),
-    ],
-    "padding_mask": [
-        (dict(lengths=[]), ValueError, r"shape \(batch,\) and batch >= 1, got \(0,\)"),
-        (dict(lengths=[[1]]), ValueError, r"lengths must have shape .* got \(1, 1\)"),
-        (dict(lengths=3), ValueError, r"lengths must have shape \(batch,\).*got \(\)"),
-        (dict(lengths=[1.0]), TypeError, "lengths must be integers, got dtype float64"),
-        (dict(lengths=[True]), TypeError, "lengths must be integers, got dtype bool"),
-        (dict(lengths=[1, -1]), ValueError, "lie in 0 … max_length = 1, got -1"),
-        (dict(lengths=[-2]), ValueError, "lie in 0 … max_length = 0, got -2"),
-        (dict(lengths=[1, 4, 3], max_length=2), ValueError, "max_length = 2, got 4"),
-        (dict(max_length=-1), ValueError, "max_length must be at least 0, got -1"),
-        (dict(max_length=2.5), TypeError, "max_length must be an integer, got 2.5"),
-        (dict(lengths=torch.ones(2)), TypeError, "lengths is a torch.Tensor"),
-    ],
-    "masked_softmax": [
-        (dict(mask=[[1, 0]]), TypeError, r"mask must be bool \(True = may .* int64; w"),
-        (dict(mask=[["a"]]), TypeError, "mask must be bool .* got dtype <U1"),
-        (dict(mask=torch.eye(2)), TypeError, "mask is a torch.Tensor"),
-        (dict(mask=[[True], [True, False]]), ValueError, "mask must be rectangular"),
-        (dict(mask=np.eye(3) > 0), ValueError, r"\(3, 3\) does not .* = \(2, 2\)"),
-        (dict(mask=[EYE > 0]), ValueError, r"mask of shape \(1, 2, 2\) does not broad"),
-        (dict(mask=EYE * np.nan), ValueError, "must hold finite numbers or -inf, got"),
-        (dict(mask=[[0, np.inf]]), ValueError, "a float mask must hold finite numbers"),
-        (dict(axis=2), ValueError, "axis must be an axis of S, got 2"),
-    ],
-    "scaled_dot_product_attention": [
-        (dict(V=np.eye(3)), ValueError, "K has 2 rows and V has 3 rows; they must be"),
-        (
-            dict(V=[[1]]),
-            ValueError,
-            "K has 2 rows and V has 1 rows; they must be equal",
-        ),
-        (
-            dict(V=[1, 2]),
-            ValueError,
-            r"V must have shape \(..., n_k, d_v\), got \(2,\)",
-        ),
-        (
-            dict(mask=np.ones((1, 2, 2), bool)),
-            ValueError,
-            r"\(1, 2, 2\) does not broad",
-        ),
-        (dict(mask=EYE.astype(int)), TypeError, "mask must be bool"),
-        (dict(scale="1"), TypeError, "scale must be a number, got '1'"),
-        (dict(scale=True), TypeError, "scale must be a number, got True"),
-        (dict(scale=np.array(0.5)), TypeError, "scale must be a number, got"),
-        (dict(scale=np.inf), ValueError, "scale must be finite, got inf"),
-        (dict(scale=np.nan), ValueError, "scale must be finite, got nan"),
-    ],
-    "linear": [
-        (
-            dict(x=[1]),
-            ValueError,
-            "x has 1 columns and W has 2 rows; they must be equal",
-        ),
-        (dict(W=EYE[0]), ValueError, r"W must have shape \(d_in, d_out\), got \(2,\)"),
-        (dict(W=EYE[None]), ValueError, r"W must have shape \(d_in, d_out\), got \(1,"),
-        (dict(b=[1]), ValueError, r"b must have shape \(2,\), got \(1,\)"),
-        (dict(b=[[1, 2]]), ValueError, r"b must have shape \(d_out,\), got \(1, 2\)"),
-        (dict(W=None), TypeError, "W must hold real numbers"),
-    ],
-    "split_heads": [
-        (
-            dict(n_heads=3),
-            ValueError,
-            r"columns of x \(2\) .* divisible by n_heads \(3",
-        ),
-        (dict(n_heads=0), ValueError, "n_heads must be at least 1, got 0"),
-        (dict(n_heads="2"), TypeError, "n_heads must be an integer, got '2'"),
-        (
-            dict(x=[1, 2]),
-            ValueError,
-            r"x must have shape \(..., n, n_heads \* d_head\)",
-        ),
-    ],
-    "merge_heads": [
-        (dict(heads=EYE), ValueError, r"\(..., n_heads, n, d_head\), got \(2, 2\)"),
-    ],
-    "multi_head_attention": [
-        (
-            dict(n_heads=3),
-            ValueError,
-            r"columns of W_Q \(2\) must be .* n_heads \(3\)$",
-        ),
-        (
-            dict(n_heads=2, W_V=np.ones((2, 3)), W_O=np.ones((3, 2))),
-            ValueError,
-            r"columns of W_V \(3\) must be divisible by n_heads \(2\)",
-        ),
-        (dict(W_K=COLUMN), ValueError, r"^W_Q has 2 columns and W_K has 1 columns"),
-        (dict(W_K=np.ones((3, 2))), ValueError, "X has 2 columns and W_K has 3 rows;"),
-        (dict(W_V=np.eye(3)), ValueError, "X has 2 columns and W_V has 3 rows; they"),
-        (
-            dict(X_k=EYE + 1, W_V=np.eye(3)),
-            ValueError,
-            "X_k has 2 columns and W_V has 3 rows",
-        ),
-        (dict(X_v=np.ones((2, 3))), ValueError, "X_v has 3 columns and W_V has 2 rows"),
-        (dict(W_O=np.eye(3)), ValueError, "W_V has 2 columns and W_O has 3 rows"),
-        (dict(X_v=EYE[:1]), ValueError, "X has 2 rows and X_v has 1 rows; they must"),
-        (dict(b_Q=[1]), ValueError, r"b_Q must have shape \(2,\), got \(1,\)"),
-        (dict(b_O=1.0), ValueError, r"b_O must have shape \(d_out,\), got \(\)"),
-        (dict(mask=EYE.astype(int)), TypeError, "mask must be bool"),
-        (dict(mask=np.eye(3) > 0), ValueError, r"n_q, n_k\) = \(1, 2, 2\)"),
-    ],
-    "sinusoidal_positional_encoding": [
-        (dict(n=-1), ValueError, "n must be at least 0, got -1"),
-        (dict(n=None), TypeError, "n must be an integer, got None"),
-        (dict(d_model=0), ValueError, "d_model must be at least 1, got 0"),
-    ],
-    "layer_norm": [
-        (dict(gain=[1]), ValueError, r"gain must have shape \(2,\), got \(1,\)"),
-        (dict(bias=[1, 2, 3]), ValueError, r"bias must have shape \(2,\), got \(3,\)"),
-        (dict(eps=-1), ValueError, "eps must be at least 0 and finite, got -1"),
-        (dict(eps=np.nan), ValueError, "eps must be at least 0 and finite, got nan"),
-        (dict(eps=np.inf), ValueError, "eps must be at least 0 and finite, got inf"),
-        (dict(eps="1"), TypeError, "eps must be a number, got '1'"),
-        (dict(eps=True), TypeError, "eps must be a number, got True"),
-    ],
-    "feed_forward": [
-        (dict(x=np.ones((2, 3))), ValueError, "x has 3 columns and W_1 has 2 rows"),
-        (dict(W_2=np.eye(3)), ValueError, "W_1 has 2 columns and W_2 has 3 rows"),
-        (dict(b_2=[1]), ValueError, r"b_2 must have shape \(2,\), got \(1,\)"),
-        (dict(activation="tanh"), ValueError, "'relu' or 'gelu', got 'tanh'"),
-    ],
-    "encoder_layer": [
-        (dict(weights=[EYE] * 6), TypeError, "weights must be a dict, got list"),
-    ],
-    "encoder": [
-        (dict(layers=LAYER), TypeError, "layers must be a sequence of dicts, got dict"),
-        (dict(layers=2), TypeError, "layers must be a sequence of dicts, got int"),
-        (
-            dict(layers=[LAYER, EYE]),
-            TypeError,
-            r"layers\[1\] must be a dict, got ndarr",
-        ),
-        (dict(final_norm=True), TypeError, r"pair \(gain, bias\) or None, got True"),
-        (dict(final_norm=[EYE] * 3), TypeError, "final_norm must be a pair"),
-        (dict(final_norm=([1], None)), ValueError, r"gain of .* \(2,\), got \(1,\)"),
-        (dict(final_norm=(None, "ab")), TypeError, "the bias of final_norm must hold"),
-    ],
-    "chunked_attention": [
-        (dict(block_size=0), ValueError, "block_size must be at least 1, got 0"),
-        (dict(block_size=1.0), TypeError, "block_size must be an integer, got 1.0"),
-        (dict(V=np.eye(3)), ValueError, "K has 2 rows and V has 3 rows"),
-        (dict(scale=np.nan), ValueError, "scale must be finite, got nan"),
-    ],
+# The shapes of each step. Axes of the same name must agree, and each gets a prime.
+OF_LAYER = """W_Q (d, d_k), W_K (d, d_k), W_V (d, d_v), W_O (d_v, d), W_1 (d, d_ff),
+    W_2 (d_ff, d), b_Q (d_k), b_K (d_k), b_V (d_v), b_O (d), b_1 (d_ff), b_2 (d),
+    gain_1 (d), bias_1 (d), gain_2 (d), bias_2 (d)"""
+AXES = {
+    "dot_product_scores": "Q (n_q, d), K (n_k, d)",
+    "cosine_similarity": "Q (n_q, d), K (n_k, d)",
+    "scaled_dot_product_attention": "Q (n_q, d), K (n_k, d), V (n_k, d_v)",
+    "chunked_attention": "Q (n_q, d), K (n_k, d), V (n_k, d_v)",
+    "linear": "x (d), W (d, d_out), b (d_out)",
+    "multi_head_attention": """X (n_q, d), X_k (n_k, d_of_keys), X_v (n_k, d_of_values),
+        W_Q (d, d_k), W_K (d_of_keys, d_k), W_V (d_of_values, d_v), W_O (d_v, d_out),
+        b_Q (d_k), b_K (d_k), b_V (d_v), b_O (d_out)""",
+    "layer_norm": "x (d), gain (d), bias (d)",
+    "feed_forward": """x (n, d), W_1 (d, d_ff), b_1 (d_ff), W_2 (d_ff, d_out),
+        b_2 (d_out)""",
+    "encoder_layer": f"X (n, d), {OF_LAYER}",
+    "encoder": f"X (n, d), {OF_LAYER}",
 }
-OF_LAYERS = [
-    (dict(X=np.ones((2, 3))), ValueError, "X has 3 columns and .*W_Q'. has 2 rows"),
-    (dict(X=[1, 2]), ValueError, r"X must have shape \(..., n, d_model\), got \(2,\)"),
-    (dict(n_heads=3), ValueError, r"W_Q'\] \(2\) must be divisible by n_heads \(3\)"),
-    (dict(mask=EYE.astype(int)), TypeError, "mask must be bool .* got dtype int64"),
-    (dict(mask=np.eye(3) > 0), ValueError, r"\(3, 3\) does not broad.* = \(1, 2, 2\)"),
-    (dict(activation="GELU"), ValueError, "activation must be .* got 'GELU'"),
-    (dict(eps=-1), ValueError, "eps must be at least 0 and finite, got -1"),
-]
+PRIMES = 2, 3, 5, 7, 11, 13, 17, 19
+
+
+def shapes_of(step):
+    """Return the shape of each array, and which arrays have an axis of each name."""
+    axes = re.findall(r"(\w+) \(([^)]+)\)", AXES[step])
+    axes = {name: symbols.split(", ") for name, symbols in axes}
+    known = dict.fromkeys(symbol for some in axes.values() for symbol in some)
+    sizes = dict(zip(known, PRIMES, strict=False))
+    owners = {x: [name for name in axes if x in axes[name]] for x in known}
+    return {name: [sizes[x] for x in axes[name]] for name in axes}, axes, owners
+
+
+def call_with(step, shapes):
+    """Call a step with arrays of ones of these shapes."""
+    given = {name: np.ones(shape) for name, shape in shapes.items()}
+    if step.startswith("encoder"):
+        X = given.pop("X")
+        options = {"weights": given} if step == "encoder_layer" else {"layers": [given]}
+        return call(step, X=X, **options)
+    return call(step, **given)
+
+
+@pytest.mark.parametrize("step", AXES)
+def test_every_axis_that_does_not_fit_is_told_with_a_name_and_both_sizes(step):
+    shapes, axes, owners = shapes_of(step)
+    call_with(step, shapes)
+    for name, at in [(x, i) for x, shape in shapes.items() for i in range(len(shape))]:
+        sharing = owners[axes[name][at]]
+        if len(sharing) < 2:
+            continue
+        size, wrong = shapes[name][at], [*shapes[name]]
+        wrong[at] += 100
+        with pytest.raises(ValueError) as refusal:
+            call_with(step, shapes | {name: wrong})
+        said = str(refusal.value)
+        assert re.search(rf"\b{size}\b", said) and re.search(rf"\b{size + 100}\b", said)
+        assert any(re.search(rf"\b{other}\b", said) for other in sharing), said
+
+
+@pytest.mark.parametrize("step", AXES)
+def test_every_array_with_an_axis_too_few_or_too_many_is_told_its_shape(step):
+    shapes, _, _ = shapes_of(step)
+    for name, shape in shapes.items():
+        more_may_lead = name in ("Q", "K", "V", "x", "X", "X_k", "X_v")
+        for wrong in [shape[1:]] if more_may_lead else [shape[1:], [1, *shape]]:
+            got = re.escape(str(tuple(wrong)))
+            with pytest.raises(
+                ValueError, match=rf"{name}\S* must have .*, got {got}$"
+            ):
+                call_with(step, shapes | {name: wrong})
+
+
+INTEGER, FINITE = "must be an integer, got", "must be finite, got"
+LAST = [  # of every step that takes it
+    ("mask", EYE.astype(int), TypeError, r"mask must be bool \(True = .* int64; w"),
+    ("mask", [["a"]], TypeError, "mask must be bool .* got dtype <U1"),
+    ("mask", torch.eye(2), TypeError, "mask is a torch.Tensor"),
+    ("mask", [[True], [True, False]], ValueError, "mask must be rectangular"),
+    ("mask", np.eye(3) > 0, ValueError, r"\(3, 3\) does not broadcast .*2, 2\)$"),
+    ("mask", EYE * np.nan, ValueError, "mask must hold finite numbers or -inf"),
+    ("mask", [[0, np.inf]], ValueError, "mask must hold finite numbers or -inf"),
+    ("axis", 2, ValueError, r"axis must be an axis of [xS], got 2 for shape \(2, 2"),
+    ("axis", -3, ValueError, "axis must be an axis of [xS], got -3"),
+    ("axis", 1.0, TypeError, f"axis {INTEGER} 1.0"),
+    ("axis", True, TypeError, f"axis {INTEGER} True"),
+    ("axis", None, TypeError, f"axis {INTEGER} None"),
+    ("scale", "1", TypeError, "scale must be a number, got '1'"),
+    ("scale", True, TypeError, "scale must be a number, got True"),
+    ("scale", np.array(0.5), TypeError, "scale must be a number, got"),
+    ("scale", np.inf, ValueError, f"scale {FINITE} inf"),
+    ("scale", np.nan, ValueError, f"scale {FINITE} nan"),
+    ("eps", -1, ValueError, "eps must be at least 0 and finite, got -1"),
+    ("eps", np.nan, ValueError, "eps must be at least 0 and finite, got nan"),
+    ("eps", np.inf, ValueError, "eps must be at least 0 and finite, got inf"),
+    ("eps", "1", TypeError, "eps must be a number, got '1'"),
+    ("n_heads", 3, ValueError, r"columns of .* \(2\) must be divisible by n_h"),
+    ("n_heads", 0, ValueError, "n_heads must be at least 1, got 0"),
+    ("n_heads", "2", TypeError, f"n_heads {INTEGER} '2'"),
+    ("activation", "tanh", ValueError, "'relu' or 'gelu', got 'tanh'"),
+    ("block_size", 0, ValueError, "block_size must be at least 1, got 0"),
+    ("block_size", 1.0, TypeError, f"block_size {INTEGER} 1.0"),
+    ("n_q", None, TypeError, f"n_q {INTEGER} None"),
+    ("n_q", np.bool_(True), TypeError, f"n_q {INTEGER}"),
+    ("n_q", -1, ValueError, "n_q must be at least 0, got -1"),
+    ("n_k", 2.0, TypeError, f"n_k {INTEGER} 2.0"),
+    ("n", -1, ValueError, "n must be at least 0, got -1"),
+    ("d_model", 0, ValueError, "d_model must be at least 1, got 0"),
+    ("lengths", [], ValueError, r"shape \(batch,\) and batch >= 1, got \(0,\)"),
+    ("lengths", [[1]], ValueError, r"lengths must have shape .* got \(1, 1\)"),
+    ("lengths", [1.0], TypeError, "lengths must be integers, got dtype float64"),
+    ("lengths", [True], TypeError, "lengths must be integers, got dtype bool"),
+    ("lengths", [1, -1], ValueError, "lie in 0 … max_length = 1, got -1"),
+    ("lengths", [-2], ValueError, "lie in 0 … max_length = 0, got -2"),
+    ("lengths", torch.ones(2), TypeError, "lengths is a torch.Tensor"),
+    ("max_length", 1, ValueError, "lie in 0 … max_length = 1, got 2"),
+    ("max_length", -1, ValueError, "max_length must be at least 0, got -1"),
+    ("max_length", 2.5, TypeError, f"max_length {INTEGER} 2.5"),
+    ("weights", [EYE] * 6, TypeError, "weights must be a dict, got list"),
+    ("layers", LAYER, TypeError, "layers must be a sequence of dicts, got dict"),
+    ("layers", 2, TypeError, "layers must be a sequence of dicts, got int"),
+    ("layers", [LAYER, EYE], TypeError, r"layers\[1\] must be a dict, got ndarr"),
+    ("final_norm", True, TypeError, r"pair \(gain, bias\) or None, got True"),
+    ("final_norm", [EYE] * 3, TypeError, "final_norm must be a pair"),
+    ("final_norm", ([1], None), ValueError, r"gain of .* \(2,\), got \(1,\)"),
+    ("final_norm", (None, "ab"), TypeError, "the bias of final_norm must hold"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_value_that_is_refused_is_named_with_its_rule(step):
+    for name, wrong, error, words in LAST:
+        if name in parameters_of(step):
+            arrays = [wrong] if type(wrong) is np.ndarray else []
+            with nothing_modified(*arrays), pytest.raises(error, match=words):
+                call(step, **{name: wrong})
+
+
 OF_WEIGHTS = [
     ({"W_2": None}, ValueError, "{0} lacks W_2$"),
     ({"W_1": None, "W_K": None}, ValueError, "{0} lacks W_K, W_1$"),
     ({"w_q": EYE}, ValueError, "{0} holds w_q; the names are W_Q, W_K, .*bias_2$"),
-    ({"W_O": COLUMN}, ValueError, r"X has 2 columns and {0}\['W_O'\] has 1 columns"),
-    ({"W_2": np.ones((2, 3))}, ValueError, r"and {0}\['W_2'\] has 3 columns"),
-    ({"gain_1": np.ones(3)}, ValueError, r"{0}\['gain_1'\] .*\(2,\), got \(3,\)"),
-    ({"bias_2": 1.0}, ValueError, r"{0}\['bias_2'\] must .*\(d_model,\), got \(\)"),
     ({"b_1": ["a", "b"]}, TypeError, r"{0}\['b_1'\] must hold real numbers"),
     ({"W_Q": torch.eye(2)}, TypeError, r"{0}\['W_Q'\] is a torch.Tensor"),
 ]
-WRONG["encoder_layer"] += OF_LAYERS
-WRONG["encoder"] += OF_LAYERS
-for change, error, words in OF_WEIGHTS:
-    one, two = words.format("weights"), words.format(r"layers\[1\]")
-    WRONG["encoder_layer"] += [(dict(weights=LAYER | change), error, one)]
-    WRONG["encoder"] += [(dict(layers=[LAYER, LAYER | change]), error, two)]
 
 
-@pytest.mark.parametrize("step", WRONG)
-def test_what_does_not_fit_is_named_with_both_values_and_the_rule(step):
-    for change, error, words in WRONG[step]:
-        arrays = [x for x in change.values() if type(x) is np.ndarray]
-        with nothing_modified(*arrays), pytest.raises(error, match=words):
-            call(step, **change)
+@pytest.mark.parametrize(("change", "error", "words"), OF_WEIGHTS)
+def test_weights_of_a_layer_are_refused_by_the_place_where_they_are(
+    change, error, words
+):
+    with pytest.raises(error, match=words.format("weights")):
+        call("encoder_layer", weights=LAYER | change)
+    with pytest.raises(error, match=words.format(r"layers\[1\]")):
+        call("encoder", layers=[LAYER, LAYER | change])
+
+
+def test_leading_axes_that_do_not_broadcast_are_told_by_name():
+    words = r"leading axes do not broadcast: Q \(2, 1, 2\), K \(3, 1, 2\)$"
+    with pytest.raises(ValueError, match=words):
+        mha.dot_product_scores(np.ones((2, 1, 2)), np.ones((3, 1, 2)))
 
 
 @pytest.mark.parametrize("step", ["multi_head_attention", "encoder_layer"])
