@@ -34,7 +34,7 @@ import numpy as np
 from mha import merge_heads, softmax, split_heads
 
 __all__ = [
-    "alibi", "alibi_slopes", "best_blocks", "both", "causal", "chunks", "delta_rule",
+    "alibi", "alibi_slopes", "best_blocks", "both", "causal", "delta_rule",
     "gate", "in_heads", "latent", "linear", "offsets", "rms", "rotary", "rotated",
     "scores", "soft_cap", "t5_bias", "top_k", "weights", "window",
 ]  # fmt: skip
@@ -168,12 +168,6 @@ def window(Q: Array, K: Array, w: int) -> Array:
            [0, 0, 1, 1]])
     """
     return abs(offsets(Q, K)) < w
-
-
-def chunks(Q: Array, K: Array, size: int) -> Array:
-    """Let a token attend to its own part of the text, as in Llama 4: ⌊i/c⌋ = ⌊j/c⌋."""
-    part = np.arange(len(offsets(Q, K))) // size
-    return part[:, None] == part
 
 
 def top_k(S: Array, k: int, mask: Any = None) -> Array:

@@ -201,26 +201,17 @@ def _alike(
     wrong = [x for x in findings if x.verdict == "broken" and x.breach is not None]
     wrong = [x for x in wrong if not isinstance(x.got, str)]
     wrong = [x for x in wrong if x.law not in CONVENTIONS] or wrong
-    members = _members(subject.kind) if wrong else []
-    alike = [x for x in members if _same(x, subject, reference, wrong)]
-    return (alike[0].name, alike[0].wrong) if len(alike) == 1 else ("", "")
-
-
-def _members(kind: str) -> list[Any]:
-    members = zoo.ENCODERS[1:] if kind.startswith("enc") else zoo.WRONG
-    return [x for x in members if not x.on_tensors]
-
-
-def _same(
-    member: Any, subject: Subject, reference: Subject, wrong: list[Finding]
-) -> bool:
-    f = {"attend": "attention", "encoder_layer": "layer"}.get(subject.kind)
-    twin = Subject(getattr(member, f) if f else member, subject.sizes)
-    twin.accepts, twin.reference = twin.accepts & subject.accepts, reference
     named = {law.name: law for law in ALL}
-    return all(
-        _answers_alike(named[x.law], x, subject, twin) for x in wrong if x.law in named
-    )
+    asked = [(named[x.law], x) for x in wrong if x.law in named]
+    alike = []
+    for member in zoo.ENCODERS[1:] if subject.kind.startswith("enc") else zoo.WRONG:
+        part = {"attend": "attention", "encoder_layer": "layer"}.get(subject.kind)
+        twin = Subject(getattr(member, part) if part else member, subject.sizes)
+        twin.accepts, twin.reference = twin.accepts & subject.accepts, reference
+        if wrong and not member.on_tensors:
+            same = (_answers_alike(law, x, subject, twin) for law, x in asked)
+            alike += [member] * all(same)
+    return (alike[0].name, alike[0].wrong) if len(alike) == 1 else ("", "")
 
 
 def _answers_alike(law: Law, found: Finding, subject: Subject, twin: Subject) -> bool:

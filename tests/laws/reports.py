@@ -15,12 +15,12 @@ def broken(report):
     return [finding.law for finding in report.broken]
 
 
-def breaks(subject, names, reference=None, sizes=None):
+def breaks(subject, names, reference=None):
     """Return which of these laws are broken, or what numbers differ on their inputs.
 
     It looks for no small example and no likeness, which take longest.
     """
-    pair = paired(subject, reference, sizes=sizes)
+    pair = paired(subject, reference)
     tried = {name: [*getattr(laws, name).tried(*pair)] for name in names}
     return [
         name

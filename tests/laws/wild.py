@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 import mha
 from mha import designs, laws
-from mha.designs import both, causal, in_heads, rotary, scores, soft_cap, weights
+from mha.designs import both, causal, in_heads, scores, soft_cap, weights
 
 
 @dataclass
@@ -24,15 +24,14 @@ class Pair:
     make: Any
     law: str
     reference: Any = None
-    sizes: Any = None
 
 
 PAIRS: dict[str, Pair] = {}
 
 
-def pair(law, reference=None, sizes=None):
+def pair(law, reference=None):
     def kept(make):
-        PAIRS[make.__name__] = Pair(make, law, reference, sizes)
+        PAIRS[make.__name__] = Pair(make, law, reference)
         return make
 
     return kept
@@ -145,55 +144,6 @@ def slopes_begin_too_early(slip):
         return weights(scores(Q, K) + bias.astype(Q.dtype), mask) @ V
 
     return in_heads(attend)
-
-
-def turning(Q, K, V, mask=None):
-    return attention(rotary(Q), rotary(K), V, both(mask, causal(Q, K)))
-
-
-def in_torch(turn):
-    def attend(Q, K, V, mask=None):
-        n = Q.shape[-2]
-        if n != K.shape[-2]:
-            raise NotImplementedError("self-attention only")
-        past = torch.ones(n, n, dtype=torch.bool).tril()
-        if mask is None:
-            seen = past
-        elif mask.dtype == torch.bool:
-            seen = past & mask
-        else:
-            raise NotImplementedError("booleans only")
-        return F.scaled_dot_product_attention(turn(Q), turn(K), V, seen)
-
-    return laws.torch(attend)
-
-
-def angles(x, dtype=torch.float64):
-    d = x.shape[-1]
-    at = torch.arange(x.shape[-2], dtype=dtype)[:, None]
-    return (at * 10000.0 ** -(torch.arange(0, d, 2, dtype=dtype) / d)).to(x.dtype)
-
-
-@pair("only_distance_counts", reference=turning)
-def angles_in_sixteen_bits(slip):
-    def turn(x):
-        angle, (a, b) = (
-            angles(x, torch.bfloat16 if slip else torch.float64),
-            x.chunk(2, -1),
-        )
-        c, s = angle.cos(), angle.sin()
-        return torch.cat([a * c - b * s, b * c + a * s], -1)
-
-    return in_torch(turn)
-
-
-def of_length_one(Q, K, V, mask=None):
-    Q, K = (designs.rms(x, 0.7) for x in (Q, K))
-    return attention(Q, K, V, mask)
-
-
-def with_a_sink(Q, K, V, mask=None):
-    return weights(scores(Q, K), mask, sink=0.0) @ V
 
 
 @pair("padding_changes_nothing", reference=designs.linear)
@@ -309,35 +259,6 @@ def mask_is_kept_by_its_shape(slip):
 # Layers -----------------------------------------------------------------------------
 
 
-GROUPS = laws.Sizes(8, 4, 2)
-
-
-def cut(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
-
-
-def three(X, W_Q, W_K, W_V, n_heads):
-    d = W_Q.shape[1] // n_heads
-    return [cut(X @ W, W.shape[1] // d) for W in (W_Q, W_K, W_V)]
-
-
-def open_for_nobody(Q, K, V, mask=None, scale=None):
-    return F.scaled_dot_product_attention(Q, K, V, mask, scale=scale)
-
-
-@pair("scores_keep_unit_variance", sizes=GROUPS)
-def scale_of_the_groups(slip):
-    def layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-        Q, K, V = three(X, W_Q, W_K, W_V, n_heads)
-        each = n_heads // K.shape[-3]
-        K, V = (x.repeat_interleave(each, -3) for x in (K, V))
-        scale = (Q.shape[-1] * (each if slip else 1)) ** -0.5
-        Y = open_for_nobody(Q, K, V, mask, scale)
-        return Y.transpose(-2, -3).flatten(-2) @ W_O
-
-    return laws.torch(layer)
-
-
 @pair("batches_and_heads_stay_apart")
 def heads_and_batch_are_exchanged(slip):
     """Tokens first, as (n, batch, d_model)."""
@@ -378,10 +299,6 @@ def keys_are_used_as_values(slip):
 # Caches -----------------------------------------------------------------------------
 
 
-def past(Q, K, V, mask=None):
-    return attention(Q, K, V, both(mask, causal(Q, K)))
-
-
 @pair("one_at_a_time_is_all_at_once", reference=near)
 def ring_of_four_keys(slip):
     """A window of 4: what a prompt overwrites is still needed by its first tokens."""
@@ -403,23 +320,6 @@ def ring_of_four_keys(slip):
 
 
 # Encoders ---------------------------------------------------------------------------
-
-
-def normed(x, w, i):
-    return mha.layer_norm(x, w[f"gain_{i}"], w[f"bias_{i}"])
-
-
-def attended(x, w, n_heads, mask=None):
-    four = {name: w[name] for name in w if name[-1] in "QKVO"}
-    return mha.multi_head_attention(x, **four, n_heads=n_heads, mask=mask)
-
-
-def fed(x, w):
-    return mha.feed_forward(x, w["W_1"], w["b_1"], w["W_2"], w["b_2"])
-
-
-def pre_norm(X, weights, n_heads, mask=None):
-    return mha.encoder_layer(X, weights, n_heads, mask, norm_first=True)
 
 
 def positions(n, d):
