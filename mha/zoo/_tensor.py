@@ -52,10 +52,6 @@ def std(x, axis=None, *, ddof=0, keepdims=False):
     return torch.std(x, axis, correction=ddof, keepdim=keepdims)
 
 
-def norm(x, ord=None, axis=None, keepdims=False):
-    return torch.linalg.norm(x, ord, axis, keepdims)
-
-
 ALIKE = """
     abs absolute add all any argmax argmin atleast_2d bitwise_and bitwise_or bitwise_xor
     broadcast_to ceil clip concatenate cos cumsum divide einsum exp exp2 expm1
@@ -70,18 +66,15 @@ ALIKE = """
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in ALIKE.split()},
     "array_equal": torch.equal, "copy": torch.clone, "equal": torch.eq,
-    "erf (vectorized)": torch.erf, "erfc (vectorized)": torch.erfc,  # np.frompyfunc's
+    "erfc (vectorized)": torch.erfc,  # np.frompyfunc's
     "expand_dims": torch.unsqueeze, "invert": torch.bitwise_not, "matmul": matmul,
     "max": largest, "amax": largest, "min": torch.amin, "amin": torch.amin,
-    "ndim": attrgetter("ndim"), "norm": norm, "power": torch.pow, "ravel": ravel,
+    "ndim": attrgetter("ndim"), "power": torch.pow, "ravel": ravel,
     "repeat": torch.repeat_interleave, "reshape": torch.Tensor.reshape,
-    "rint": torch.round, "shape": attrgetter("shape"), "size": torch.numel, "std": std,
-    "take_along_axis": torch.take_along_dim, "transpose": transpose, "var": var,
+    "shape": attrgetter("shape"), "size": torch.numel, "std": std,
+    "transpose": transpose, "var": var,
 }  # fmt: skip
-REDUCE = {
-    "add": torch.sum, "logaddexp": torch.logsumexp, "maximum": torch.amax,
-    "minimum": torch.amin, "multiply": torch.prod,
-}  # fmt: skip
+REDUCE = {"add": torch.sum, "logaddexp": torch.logsumexp, "maximum": torch.amax}
 TABLES = {"__call__": FUNCTIONS, "reduce": REDUCE}  # np.add(x, y) and np.add.reduce(x)
 
 

@@ -9,7 +9,6 @@ from tests.tolerances import assert_close
 
 FUNCTIONS = {
     "exp": np.exp,
-    "log of a sum": lambda x: np.logaddexp.reduce(x, axis=-1, keepdims=True),
     "sum": lambda x: np.sum(x, axis=-1, keepdims=True) + x.sum(0),
     "sum of all": lambda x: x.sum() + np.add.reduce(x),
     "mean": lambda x: np.mean(x, axis=-2) - x.mean(),
@@ -17,7 +16,6 @@ FUNCTIONS = {
     "max of nothing": lambda x: np.max(x[:, :0], axis=1, initial=-np.inf),
     "min": lambda x: x.min(-1, keepdims=True),
     "var": lambda x: np.var(x, axis=-1) + x.std(-1, ddof=1),
-    "norm": lambda x: np.linalg.norm(x, axis=-1, keepdims=True),
     "where": lambda x: np.where(x > 0, x, -np.inf),
     "where of numbers": lambda x: np.where(x > 0, 0.0, -np.inf),
     "where of arrays": lambda x: (
