@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mha import laws, multi_head_attention
+from mha import multi_head_attention
 from tests.book.load import extension
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -159,45 +159,6 @@ def test_the_cheat_sheet_writes_attention_in_pytorch(n_kv_heads):
             weights[key + name[1:]] = x
     Y = multi_head_attention(X.numpy(), n_heads=4, is_causal=True, **weights)
     np.testing.assert_allclose(here["Y"].detach().numpy(), Y)
-
-
-WORDS = re.findall(r"^(\S.*)\n  \S", read("glossary.md"), re.MULTILINE)
-ALSO = re.findall(r"also\s+called\s+(?:an?\s|the\s)?([\w -]+)", read("glossary.md"))
-BOLD = re.compile(r"\*\*([a-z][^*\d]*[^*\d.?])\*\*")  # a question is no word
-
-
-def singular(word):
-    """Return the forms that a word of the text may have in the glossary."""
-    word = word.lower().replace("normalisation", "normalization")
-    ends = [("s", ""), ("es", ""), ("ies", "y"), ("axes", "axis")]
-    ends += [("ed", "ion"), ("es", "ion")]  # concatenated, concatenates: concatenation
-    ends += [("permutation equivariant", "equivariance"), ("invariant", "invariance")]
-    ends += [("attends", "attend to"), ("attends to", "attend to")]
-    return {word, *(word.removesuffix(a) + b for a, b in ends if word.endswith(a))}
-
-
-def introduced(slug):
-    """Return the words that a chapter puts in bold where it says what they mean."""
-    cells = json.loads(read(f"{slug}.ipynb"))["cells"]
-    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] != "code")
-    prose = " ".join(row for row in text.splitlines() if not row.startswith("|"))
-    return {" ".join(word.split()) for word in BOLD.findall(prose)}
-
-
-def lacking(words):
-    """Return the words that neither the glossary nor the list of laws has."""
-    every = {word.lower() for word in WORDS + ALSO} | {law.sentence for law in laws.ALL}
-    return {word for word in words if not singular(word) & every}
-
-
-def test_each_word_that_a_chapter_introduces_is_in_the_glossary():
-    slugs = sorted(path.stem for path in BOOK.glob("*.ipynb"))
-    found = {slug: lacking(introduced(slug)) for slug in slugs}
-    assert len(slugs) > 15 and {s: words for s, words in found.items() if words} == {}
-
-
-def test_the_glossary_is_in_the_order_of_the_alphabet():
-    assert sorted(WORDS, key=lambda word: word.lower().replace("-", " ")) == WORDS
 
 
 def test_the_solutions_list_every_exercise():

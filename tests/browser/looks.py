@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.browser.windows import EMPTY
-
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 # Formulas are left out where they are drawn (hidden from readers), not their MathML.
@@ -13,13 +11,6 @@ RAW_MATH = """[...document.querySelectorAll(".math")]
     .filter((node) => !node.querySelector("mjx-container math")
                       || node.querySelector("[data-mjx-error]"))
     .map((node) => node.textContent.slice(0, 80))"""
-THROUGH = """async () => {
-    for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
-        scrollTo(0, y);
-        await new Promise(requestAnimationFrame);
-    }
-    scrollTo(0, 0);
-}"""
 SIDEWAYS = "document.documentElement.scrollWidth - innerWidth"
 # Text in static figures, in pixels of the screen, with everything unfolded.
 SMALL_TEXT = """() => {
@@ -38,12 +29,12 @@ SMALL_TEXT = """() => {
 }"""
 
 
-def watch(windows, page, host):
+def watch(page, host):
     """Return a list that fills with whatever goes wrong while the page loads."""
     wrong = []
 
     def requested(request):
-        if not request.url.startswith((host, "data:", "blob:", EMPTY)):
+        if not request.url.startswith((host, "data:", "blob:", "about:")):
             wrong.append(f"foreign {request.url}")
 
     def answered(response):
@@ -58,13 +49,12 @@ def watch(windows, page, host):
         "response": answered,
     }
     for event, handler in handlers.items():
-        windows.listen(page, event, handler)
+        page.on(event, handler)
     return wrong
 
 
 def barriers(page, context=DRAWN):
-    """Return what axe objects to, when all of a page has been in sight."""
-    page.evaluate(THROUGH)
+    """Return what axe objects to."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe.Axe().axe_script)
     options = {"resultTypes": ["violations"], "preload": False}

@@ -16,7 +16,6 @@ pytest.importorskip("matplotlib")
 
 import mha
 from mha import view
-from tests.browser.windows import EMPTY
 
 SHOWN = 1.01e-4  # four decimals in, four decimals out
 WORDS = ["dog", "food", "it", "hungry"]
@@ -77,21 +76,19 @@ class Figure:
 
 
 @pytest.fixture
-def show(window, windows):
+def show(window):
     """Return a function that shows figures on a page; in the end nothing went wrong."""
     wrong = []
 
     def foreign(request):
-        if not request.url.startswith(("data:", EMPTY)):
+        if not request.url.startswith(("data:", "about:")):
             wrong.append(request.url)
 
     def show_all(*views, theme="light", style="", width=800, **options):
         page = window(theme=theme, width=width, **options)
-        windows.listen(
-            page, "console", lambda m: m.type == "error" and wrong.append(m.text)
-        )
-        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
-        windows.listen(page, "request", foreign)
+        page.on("console", lambda m: m.type == "error" and wrong.append(m.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", foreign)
         drawn = "".join(each._repr_html_() for each in views)
         page.set_content(PAGE.format(style, drawn))
         return Figure(page)

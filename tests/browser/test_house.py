@@ -61,13 +61,13 @@ def html_of(part="whole"):
 
 
 @pytest.fixture
-def show(window, windows):
+def show(window):
     """Return a function that shows a part; in the end no script has failed."""
     wrong = []
 
     def show_part(part="whole", **options):
         page = window(**options)
-        windows.listen(page, "pageerror", lambda error: wrong.append(str(error)))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
         page.set_content(PAGE.format("", html_of(part)))
         if options.get("java_script_enabled", True):
             page.wait_for_selector(".cells [role=gridcell]")

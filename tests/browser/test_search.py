@@ -18,12 +18,12 @@ HIT = ".found li > a"
 
 
 @pytest.fixture(scope="module")
-def search(windows, site):
+def search(chromium, site):
     """Return the page of the search, which finds while one types."""
-    page = windows.take()
+    page = chromium.new_page()
     page.goto(f"{site}search.html")
     yield page
-    windows.give_back(page)
+    page.close()
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -56,4 +56,4 @@ def test_the_first_result_leads_to_its_page_and_marks_the_word(open_page, site):
     assert barriers(page) == []
     page.locator(HIT).first.click()
     page.wait_for_url("**/book/**")
-    assert page.locator("article .highlighted").count() > 0
+    page.wait_for_selector("article .highlighted >> visible=true")

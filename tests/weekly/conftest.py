@@ -6,6 +6,5 @@ from tests.browser.conftest import (  # noqa: F401
     open_page,
     site,
     window,
-    windows,
 )
 from tests.browser.test_figures import show  # noqa: F401

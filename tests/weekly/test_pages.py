@@ -20,9 +20,9 @@ UNFOLD = (
 
 
 @pytest.mark.parametrize("name", [*PAGES, *SECTIONS, "genindex", "search"])
-def test_every_page_is_whole_in_every_look(windows, window, site, name):
+def test_every_page_is_whole_in_every_look(window, site, name):
     page = window()
-    wrong = watch(windows, page, site)
+    wrong = watch(page, site)
     page.goto(f"{site}{name}.html", wait_until="load")
     assert page.evaluate(RAW_MATH) == []
     page.evaluate(UNFOLD)
