@@ -156,9 +156,12 @@ def breakable(name):
 def mark(tree):
     """Mark laws, printed sentences, and where lines may break."""
     for node in tree.findall(nodes.block_quote):
-        first = node.next_node(nodes.paragraph)
-        if first and isinstance(first[0], nodes.strong):
+        bold = node.next_node(nodes.strong)
+        if bold and node.astext().startswith(bold.astext()):
             node["classes"].append("law-card")
+    for node in tree.findall(nodes.table):
+        if node["ids"] == node.parent["ids"]:  # the theme's box around it has its id
+            node["ids"] = []
     for node in tree.findall(nodes.literal_block):
         text = node.astext().strip()
         if "\n" not in text or not re.search(r"\S  ", text):  # nothing is aligned

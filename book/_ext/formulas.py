@@ -126,7 +126,8 @@ def visit_inline(self, node):
 
 def visit_block(self, node):
     """Write a formula on a line of its own, with its number."""
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    # the theme's box around it has its id
+    self.body.append('<div class="math notranslate nohighlight">\n')
     if number := NUMBER.search(node.astext()):
         self.body.append(f'<span class="eqno">({number[1]})</span>')
     self.body.append(html_of(self, displayed(node), True, node) + "</div>\n")

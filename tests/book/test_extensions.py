@@ -85,6 +85,14 @@ def test_a_level_is_folded_behind_the_formulas_of_its_first_paragraph():
     assert [type(node).__name__ for node in level[2]] == ["Text", "math", "Text"]
 
 
+def test_only_a_quotation_that_begins_in_bold_is_a_law():
+    law = nodes.paragraph("", "", nodes.Text(""), nodes.strong("", "Rows add up."))
+    told = nodes.paragraph("", "He said ", nodes.strong("", "so"))
+    tree = section("The law", *(nodes.block_quote("", each) for each in (law, told)))
+    extension("chapter").mark(tree)
+    assert [node["classes"] for node in tree[1:]] == [["law-card"], []]
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [

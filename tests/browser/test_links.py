@@ -5,10 +5,11 @@ from html import unescape
 from urllib.parse import unquote, urldefrag
 
 NAMED = re.compile(r'\s(?:id|name)="([^"]+)"')
+SCRIPT = r"<script.*?</script>"
 LINKED = re.compile(r'\s(?:href|src)="([^"]+)"')
 
 
-def test_every_internal_link_and_anchor_exists(html):
+def test_every_internal_link_and_anchor_exists_once(html):
     pages = {
         path.resolve(): path.read_text(encoding="utf-8")
         for path in html.rglob("*.html")
@@ -29,3 +30,6 @@ def test_every_internal_link_and_anchor_exists(html):
             elif anchor and unquote(anchor) not in ids.get(target, {unquote(anchor)}):
                 broken.append(f"{path.name} -> {link}: no such anchor")
     assert len(pages) > 10 and broken == []
+    for path, page in pages.items():
+        found = re.findall(r'\sid="([^"]+)"', re.sub(SCRIPT, "", page, flags=re.S))
+        assert len(found) == len(set(found)), path.name
