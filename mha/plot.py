@@ -123,6 +123,8 @@ def heatmap(
         for i, j in np.argwhere(~hidden) if numbered else ():
             ink = "white" if abs(matrix[i, j]) > 0.6 * high else "black"
             words = f"{matrix[i, j]:{'.3g' if signed else '.2f'}}"
+            if not signed and 0 < matrix[i, j] < 0.005:
+                words = "<.01"  # a weight that is not 0 is not called 0
             ax.text(j, i, words, ha="center", va="center", color=ink)
     axes[0].set_ylabel("query")
     if A.dtype != bool and not numbered:

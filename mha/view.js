@@ -5,7 +5,7 @@ const layers = weights.length, heads = weights[0].length, many = layers * heads 
 const state = { layer: data.layer, head: data.head, query: data.query };
 const ROW = 26;
 const name = (l, h) => `${layers > 1 ? `layer ${l + 1}, ` : ""}head ${h + 1}`;
-const show = (x) => x.toFixed(2);
+const show = (x) => (x > 0 && x < 0.005 ? "<0.01" : x.toFixed(2)); // not called 0
 const word = (token) => `\u2068“${token}”\u2069`; // whatever its direction
 
 function make(node, attributes, ...children) {

@@ -42,7 +42,7 @@ def bars(
         figure, ax = axes("", ylabel)
         drawn = ax.bar(range(len(names)), as_series("p", p, len(names)), 0.736)
         if len(names) <= 12:
-            ax.bar_label(drawn, fmt="%.2f", fontsize=8.5, padding=2)
+            ax.bar_label(drawn, fmt=share, padding=2)
         ax.set_xticks(range(len(names)), names)
         if max(map(len, names)) * len(names) > 60:  # they would run into each other
             for text in ax.get_xticklabels():
@@ -200,8 +200,8 @@ def collapse(
     reach = 1.1 * max(np.abs(x[..., :2]).max() for x in scaled.values())
     layers = len(next(iter(states.values())))
     with house_style():
-        side = WIDTH / 4.6
-        figure = Figure((side * (layers + 0.3), side * 0.78 * len(states) + 0.6))
+        side = WIDTH / 5.3
+        figure = Figure((side * (layers + 0.3), side * 0.85 * len(states) + 0.6))
         grid = figure.subplots(len(states), layers, squeeze=False)
         for row, (name, x) in zip(grid, scaled.items(), strict=True):
             for ax, tokens in zip(row, x, strict=True):
@@ -214,10 +214,10 @@ def collapse(
                 ax.axvline(0, linewidth=0.4, color=INK, alpha=0.3, zorder=0)
                 differ = float(spread(tokens))
                 says = f"{differ:.2g}" if differ > 1e-15 else "0"  # else it is rounding
-                ax.set_xlabel(says, fontsize=8, labelpad=2)
-            row[0].set_ylabel(name, fontsize=8)
+                ax.set_xlabel(says, labelpad=2)
+            row[0].set_ylabel(name.replace(" ", "\n"))
         for layer, ax in enumerate(grid[0]):
-            ax.set_title(f"after layer {layer}" if layer else "input", fontsize=8)
+            ax.set_title(f"layer {layer}" if layer else "input", fontsize=11.2)
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper left", ncols=len(words))
         return finished(figure, alt)
@@ -231,6 +231,15 @@ def spread(tokens: ArrayLike) -> float:
     """
     x = np.asarray(tokens, dtype=float)
     return float(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x))
+
+
+def share(weight: float) -> str:
+    """Return a share of 1 with two decimals; a small one is not called 0.
+
+    >>> share(0.566), share(0.004), share(0.0)
+    ('0.57', '<.01', '0.00')
+    """
+    return "<.01" if 0 < weight < 0.005 else f"{weight:.2f}"
 
 
 def axes(xlabel: str, ylabel: str, taller: float = 1) -> tuple[Figure, Any]:
@@ -268,5 +277,5 @@ def legend(figure: Figure, ax: Any) -> None:
     """Name the series above the axes, unless there is one without a name."""
     handles, names = ax.get_legend_handles_labels()
     if names:
-        columns = int(SIZE[0] / (0.7 + 0.085 * max(map(len, names))))
+        columns = int(SIZE[0] / (0.7 + 0.1 * max(map(len, names))))
         figure.legend(handles, names, loc="outside upper left", ncols=max(1, columns))

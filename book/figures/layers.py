@@ -20,7 +20,7 @@ Array = NDArray[Any]
 N, D_MODEL, D_K = 42, 72, 24  # how long n, d_model and d_k are, in points
 ROLES = {"Q": "query", "K": "key", "V": "value"}
 WIDTHS = {"Q": "d_k", "K": "d_k", "V": "d_v"}
-SMALL: dict[str, Any] = {"size": 10, "role": "muted", "math": True}
+SMALL: dict[str, Any] = {"size": 12, "role": "muted", "math": True}
 # Of the lanes: n tokens, the 32 columns of a head, where X is, and the heads shown.
 HIGH, WIDE, MIDDLE, LANES = 30, 14, 192, {1: 60, 2: 180, 12: 324}
 COLUMN, STEP = 160, 38  # of the ways: points from one to the next, and upwards
@@ -47,7 +47,7 @@ def one_head() -> Picture:
         bend = [(k + aside, 78), (x, 78)] if aside else []
         scene.arrow([(k + aside, 59), *bend, (x, 146)], role)
         scene.plate(x - 18, 92, 36, 24, 5, role)
-        look: dict[str, Any] = {"size": 10, "math": True, "bold": True}
+        look: dict[str, Any] = {"size": 12, "math": True, "bold": True}
         scene.text(x - 1, 108.2, f"*W_{letter}*", role=role, **look)
         size = f"d_model × {WIDTHS[letter]}"
         scene.text(x + 22, 108, size, anchor="start", **SMALL)
@@ -205,7 +205,7 @@ def _slab(
 
 def _step(scene: Scene, x: float, y: float, name: str, w: float) -> None:
     scene.plate(x - w / 2, y - 10, w, 20, 10, "ink")
-    scene.text(x, y + 4, name, size=10, bold=True, math=True)
+    scene.text(x, y + 4, name, size=12, bold=True, math=True)
 
 
 def _weights(scene: Scene, x: float, y: float) -> None:
@@ -230,7 +230,7 @@ def _lane(scene: Scene, head: int, x: float, d_k: int, heads: int) -> None:
     for (letter, role), at in zip(ROLES.items(), places, strict=True):
         scene.arrow([(at, 110), (at, 150)], role)
         scene.plate(at - 14, 116, 28, 20, 5, role)
-        look: dict[str, Any] = {"size": 10, "role": role, "math": True, "bold": True}
+        look: dict[str, Any] = {"size": 12, "role": role, "math": True, "bold": True}
         scene.text(at - 1, 130, f"*W_{letter}*", **look)
         _slab(scene, (at, 166), (WIDE, HIGH), f"*{letter}*", f"n × {d_k}", role)
     scene.arrow([(q, 198), (q, 206), (x - 25, 206), (x - 25, 218)], "query")
@@ -306,7 +306,7 @@ def _block(scene: Scene, block: Array, place: tuple[float, float, float]) -> Non
         scene.shape(points, closed=True, stroke="ink", width=0.9, **look)
     x, y = (front + cell * (a / 2 * DEPTH)).tolist()
     slope = math.degrees(math.atan2(DEPTH[1], DEPTH[0]))
-    (left, top), size = front.tolist(), 9.5
+    (left, top), size = front.tolist(), 11.5
     scene.text(left + cell * c / 2, top + cell * b + 12, "feature", size=size)
     scene.text(left - 5, top + cell * b / 2, "token", size=size, turn=-90)
     scene.text(x - 3, y - 3, "batch", size=size, turn=slope)

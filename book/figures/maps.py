@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from figures.charts import share
 from figures.picture import Picture
 from figures.scene import Scene, corners, ink_on, picture
 
@@ -15,8 +16,8 @@ NUMBERS_UP_TO = 6  # a larger map has no room for numbers in its cells
 SHADES = 20
 # Points: a picture on a phone, a letter, the room between two panels, beside a name,
 # and for a line of words.
-WIDEST, LETTER, GAP, BESIDE, LINE = 366, 5.9, 16, 5, 13
-SIZE = 9.5
+WIDEST, LETTER, GAP, BESIDE, LINE = 358, 6.2, 12, 5, 15
+SIZE = 11.3
 
 
 def heatmap(A: ArrayLike, *names: Sequence[object], **look: Any) -> Picture:
@@ -71,18 +72,21 @@ def heatmaps(
     turned = name > cell * step - 2
     wide, tall = cell * n_k, cell * n_q
     titles = [
-        textwrap.wrap(words, max(8, int((wide + GAP) / 5.2))) for _, words in panels
+        textwrap.wrap(words, max(8, int((wide + GAP) / 5.6))) for _, words in panels
     ]
     top = (name if turned else LINE) + BESIDE + LINE * bool(xlabel)
-    high_panel = top + tall + BESIDE + LINE * max(map(len, titles))
+    # the first line says what rows and columns are, and has the numbers that count them
+    later = (name if turned else LINE) + BESIDE if cols is not None else 2 * BESIDE
+    high_panel = tall + BESIDE + LINE * max(map(len, titles)) + 8
     n_lines = math.ceil(len(panels) / beside)
     legend = 0 if numbered else 2.5 * LINE
     scene = Scene(
         max(left + beside * (wide + GAP), 40 * 6 * (not numbered)),
-        n_lines * (high_panel + 8) + legend,
+        top + n_lines * high_panel + (n_lines - 1) * later + legend,
     )
     for k, (A, title) in enumerate(zip(matrices, titles, strict=True)):
-        x, y = left + k % beside * (wide + GAP), top + k // beside * (high_panel + 8)
+        line, column = divmod(k, beside)
+        x, y = left + column * (wide + GAP), top + line * (high_panel + later)
         hidden = (
             ~A if kind == "mask" else ~np.broadcast_to(mask, A.shape) | np.isneginf(A)
         )
@@ -106,22 +110,24 @@ def heatmaps(
             if not hidden[i, j] or value not in (0, -np.inf):
                 middle = x + (j + 0.5) * cell, y + (i + 0.5) * cell
                 number(
-                    scene, *middle, cell, written(value, digits), tints[i, j], colour
+                    scene, *middle, cell, written(value, digits, kind), tints[i, j], colour
                 )
         scene.box(x, y, wide, tall, radius=0, stroke=colour, width=1.1)
-        for j in range(0, n_k, step):
+        for j in range(0, n_k, step) if line == 0 or cols is not None else ():
             at = x + (j + 0.5) * cell, y - BESIDE
             turn = {"turn": -90, "anchor": "start"} if turned else {}
             scene.text(at[0] + 3.4 * turned, at[1], across[j], size=SIZE, **turn)
-        for i in range(0, n_q, step) if k % beside == 0 else ():
+        told = column == 0 and (line == 0 or rows is not None)
+        for i in range(0, n_q, step) if told else ():
             at = x - BESIDE, y + (i + 0.5) * cell + 3.4
             scene.text(*at, down[i], size=SIZE, anchor="end")
-        quiet = {"size": SIZE, "role": "muted"}
-        scene.text(x + wide / 2, y - top + LINE - 3, xlabel, **quiet)
-        if k % beside == 0:
+        if k == 0:
+            quiet = {"size": SIZE, "role": "muted"}
+            middle = x + (beside * (wide + GAP) - GAP) / 2
+            scene.text(middle, LINE - 3, xlabel, **quiet)
             scene.text(LINE - 3, y + tall / 2, ylabel, turn=-90, **quiet)
-        for line, words in enumerate(title):
-            place = x + wide / 2, y + tall + BESIDE + (line + 0.8) * LINE
+        for below, words in enumerate(title):
+            place = x + wide / 2, y + tall + BESIDE + (below + 0.8) * LINE
             scene.text(*place, words, size=SIZE)
     bottom = scene.height - legend + 4
     if kind == "mask":
@@ -133,12 +139,16 @@ def heatmaps(
     return picture(scene, alt)
 
 
-def written(value: float, digits: int) -> str:
+def written(value: float, digits: int, kind: str = "scores") -> str:
     """Return a number as it stands in a cell, without a minus before zero.
 
-    >>> written(-0.001, 2), written(-1.5, 1)
-    ('0.00', '−1.5')
+    A weight that is not 0 is not called 0.
+
+    >>> written(-0.001, 2), written(-1.5, 1), written(0.001, 2, "weights")
+    ('0.00', '−1.5', '<.01')
     """
+    if kind == "weights":
+        return share(value)
     text = f"{value:.{digits}f}".replace("-", "−")
     return text if text.strip("−0.") else text.removeprefix("−")
 
@@ -172,7 +182,8 @@ def number(
     """Write the number of a cell in the ink that can be read there."""
     if cell < 26:
         words = words.removesuffix(".00").replace("0.", ".", 1)
-    size = min(10, (cell - 3) / (0.62 * len(words)))
+    wide = 0.5 * len(words) - 0.24 * words.count(".")  # for each point of size
+    size = min(11.5, (cell - 1.5) / wide)
     role = ink_on(tint) if colour == "weight" else "ink"
     scene.text(x, y + 0.36 * size, words, size=size, role=role)
 
@@ -181,13 +192,13 @@ def key(
     scene: Scene, x: float, y: float, title: str, marks: dict[str, Any], colour: str
 ) -> None:
     """Say below the panels what the tints mean, where no number does."""
-    scene.text(x, y + 8, title, size=9, role="muted", anchor="start")
+    scene.text(x, y + 9, title, size=SIZE, role="muted", anchor="start")
     y += LINE * bool(title)
     for words, share in marks.items():
         tint = {} if share is None else {"fill": "amber" if share < 0 else colour}
         alpha = abs(share or 0)
-        scene.box(x, y, 9, 9, radius=0, alpha=alpha, stroke="rest", **tint)
+        scene.box(x, y, 10, 10, radius=0, alpha=alpha, stroke="rest", **tint)
         if share is None:
-            hatch(scene, x, y, 9, [[True]], np.array([[True]]))
-        scene.text(x + 13, y + 8, words, size=9, anchor="start")
+            hatch(scene, x, y, 10, [[True]], np.array([[True]]))
+        scene.text(x + 14, y + 9, words, size=SIZE, anchor="start")
         x += 22 + LETTER * len(words)

@@ -7,28 +7,30 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from figures.charts import INK, WIDTH, house_style
+from figures.charts import INK, house_style
 from figures.picture import COLOURS, Picture, finished
 from mha import sinusoidal_positional_encoding
 
 Array = NDArray[Any]
 HANDS = (("hand 0", "amber", "-"), ("hand 1", "olive", "--"))
+ROLES = (("query", "-"), ("key", "--"))
+MOST = 4.9  # inches; on a phone type of 11 points then has 11 pixels
 
 
 def shadows(
     pairs: Sequence[tuple[tuple[str, ArrayLike], tuple[str, ArrayLike]]], *, alt: str
 ) -> Picture:
-    """Show dot products of vectors of the plane as shadow times length.
+    """Show dot products of a key and a query of the plane as shadow times length.
 
-    Above each panel stand the length of the shadow, that of k, and their product.
+    Above each panel stand the length of the shadow, that of q, and their product.
     The shadow is negative where it falls on the other side of the origin.
 
     Parameters
     ----------
-    pairs : sequence of ((name, q), (name, k))
-        Each pair is a panel, in which q throws its shadow on the line of k.
+    pairs : sequence of ((name, k), (name, q))
+        Each pair is a panel, in which k throws its shadow on the line of q.
 
-    >>> shadows([(("q", (1, 1)), ("k", (2, 0)))], alt="Its shadow has length 1.")
+    >>> shadows([(("k", (1, 1)), ("q", (2, 0)))], alt="Its shadow has length 1.")
     Picture: Its shadow has length 1.
     """
     read = [[(name, np.array(x, dtype=float)) for name, x in pair] for pair in pairs]
@@ -44,9 +46,9 @@ def shadows(
         width = min(2.3 * len(read), 4.6) / len(read)
         figure = Figure((width * len(read), width * up / across + 0.5))
         row = figure.subplots(1, len(read), squeeze=False)[0]
-        for ax, (q, k) in zip(row, read, strict=True):
+        for ax, (k, q) in zip(row, read, strict=True):
             _bare(ax, **limits)
-            _shadow(ax, q, k, pad)
+            _shadow(ax, k, q, pad)
         return finished(figure, alt)
 
 
@@ -75,23 +77,23 @@ def turns(
     q, k = np.array(query, dtype=float), np.array(key, dtype=float)
     reach = 1.15 * max(np.hypot(*q), np.hypot(*k))
     with house_style():
-        figure = Figure((min(1.9 * len(places), WIDTH), 2.75))
+        figure = Figure((min(1.6 * len(places), MOST), 2.75))
         row = figure.subplots(1, len(places), squeeze=False)[0]
         for ax, (i, j) in zip(row, places, strict=True):
             tips = rotated(q, i), rotated(k, j)
             _bare(ax, xlim=(-reach, reach), ylim=(-1.45 * reach, reach))
             for ends in (((-reach, reach), (0, 0)), ((0, 0), (-reach, reach))):
                 ax.plot(*ends, color=INK, lw=0.8, alpha=0.4)
-            for tip, (_, role, dash) in zip(tips, HANDS, strict=True):
+            for tip, (role, dash) in zip(tips, ROLES, strict=True):
                 look = {"color": COLOURS[role], "lw": 2.2, "linestyle": dash}
                 ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", **look})
-            ax.set_title(f"{words[0]} at {i}\n{words[1]} at {j}", fontsize=10)
+            ax.set_title(f"{words[0]} at {i}\n{words[1]} at {j}", fontsize=11)
             score = f"score {tips[0] @ tips[1]:.2f}".replace("-", "−")
-            ax.text(0, -1.28 * reach, score, ha="center", va="center", fontsize=10)
+            ax.text(0, -1.28 * reach, score, ha="center", va="center", fontsize=11)
         names = f"query of {words[0]}", f"key of {words[1]}"
         handles = [
             row[0].plot([], [], dash, color=COLOURS[role], lw=2.2)[0]
-            for _, role, dash in HANDS
+            for role, dash in ROLES
         ]
         figure.legend(handles, names, loc="outside lower center", ncols=2)
         return finished(figure, alt)
@@ -114,15 +116,15 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
     """
     P = sinusoidal_positional_encoding(len(words), 4)
     with house_style():
-        figure = Figure((min(1.35 * len(words), WIDTH), 2.35))
+        figure = Figure((min(1.22 * len(words), MOST), 2.35))
         row = figure.subplots(1, len(words), squeeze=False)[0]
         for t, (ax, name) in enumerate(zip(row, words, strict=True)):
             _dial(ax, P[t].reshape(2, 2))
-            ax.set_title(f"{name}\nposition {t}", fontsize=10)
+            ax.set_title(f"{name}\nposition {t}", fontsize=11)
             for k, tip in enumerate(P[t].reshape(2, 2)):
                 says = ", ".join(f"{x:.2f}".replace("-", "−") for x in tip)
-                look = {"color": COLOURS[HANDS[k][1]], "fontsize": 9, "ha": "center"}
-                ax.text(0, -1.42 - 0.36 * k, says, va="center", **look)
+                look = {"color": COLOURS[HANDS[k][1]], "fontsize": 11, "ha": "center"}
+                ax.text(0, -1.45 - 0.42 * k, says, va="center", **look)
         lines = row[0].get_lines()[-2:]
         figure.legend(lines, [h[0] for h in HANDS], loc="outside lower center", ncols=2)
         return finished(figure, alt)
@@ -145,39 +147,39 @@ def _bare(ax: Any, **limits: Any) -> None:
     ax.spines[:].set_visible(False)
 
 
-def _shadow(ax: Any, q: tuple[str, Array], k: tuple[str, Array], unit: float) -> None:
-    """Draw q, k, and the shadow of q on the line of k."""
-    (q_name, q_tip), (k_name, k_tip) = q, k
-    length = np.linalg.norm(k_tip)
-    along = k_tip / length
-    shadow = q_tip @ along
+def _shadow(ax: Any, k: tuple[str, Array], q: tuple[str, Array], unit: float) -> None:
+    """Draw k, q, and the shadow of k on the line of q."""
+    (k_name, k_tip), (q_name, q_tip) = k, q
+    length = np.linalg.norm(q_tip)
+    along = q_tip / length
+    shadow = k_tip @ along
     foot = shadow * along
     ax.axline((0, 0), along, color=INK, lw=0.8, alpha=0.5)
-    wide = {"lw": 9, "color": COLOURS["query"], "alpha": 0.3}
+    wide = {"lw": 9, "color": COLOURS["key"], "alpha": 0.3}
     ax.plot(*zip((0, 0), foot, strict=True), solid_capstyle="butt", **wide)
-    ax.plot(*zip(q_tip, foot, strict=True), lw=1.2, ls=":", color=INK)
-    for tip, role in ((k_tip, "key"), (q_tip, "query")):
+    ax.plot(*zip(k_tip, foot, strict=True), lw=1.2, ls=":", color=INK)
+    for tip, role in ((q_tip, "query"), (k_tip, "key")):
         look = {"arrowstyle": "-|>", "color": COLOURS[role], "lw": 2}
         ax.annotate("", tip, (0, 0), arrowprops=look | {"shrinkA": 0, "shrinkB": 0})
     across = np.array([along[1], -along[0]])
-    away = across if across @ q_tip <= 0 else -across  # the side where q is not
-    ahead = q_tip / (np.linalg.norm(q_tip) or 1)
+    away = across if across @ k_tip <= 0 else -across  # the side where k is not
+    ahead = k_tip / (np.linalg.norm(k_tip) or 1)
     for name, at, role in (
         (f"{shadow:.3g}", foot / 2 + 0.55 * unit * away, "ink"),
-        (k_name, k_tip + 0.45 * unit * away, "key"),
-        (q_name, q_tip + 0.45 * unit * ahead, "query"),
+        (q_name, q_tip + 0.45 * unit * away, "query"),
+        (k_name, k_tip + 0.45 * unit * ahead, "key"),
     ):
         ax.text(*at, name, color=COLOURS[role], ha="center", va="center")
     ax.set_title(
-        f"shadow of {q_name} on {k_name}:\n"
+        f"shadow of {k_name} on {q_name}:\n"
         f"{shadow:.3g} × {length:.3g} = {q_tip @ k_tip:.3g}",
-        fontsize=10,
+        fontsize=11,
     )
 
 
 def _dial(ax: Any, tips: Any) -> None:
     """Draw one clock: right is the sine, up is the cosine."""
-    _bare(ax, xlim=(-1.2, 1.2), ylim=(-1.95, 1.2))
+    _bare(ax, xlim=(-1.2, 1.2), ylim=(-2.1, 1.2))
     angle = np.linspace(0, 2 * np.pi, 121)
     ax.fill(np.sin(angle), np.cos(angle), fill=False, edgecolor=INK, lw=1, alpha=0.5)
     for hour in np.arange(12) * np.pi / 6:

@@ -200,7 +200,7 @@ class Scene:
         self.shape(corners(x, y, w, h), closed=True, **{"radius": 3, **look})
 
     def text(
-        self, x: float, y: float, words: object, *, size: float = 11, role: str = "ink",
+        self, x: float, y: float, words: object, *, size: float = 12, role: str = "ink",
         anchor: str = "middle", bold: bool = False, turn: float = 0, math: bool = False,
     ) -> None:  # fmt: skip
         """Add words, if there are any; `turn` is in degrees, clockwise."""
@@ -229,7 +229,7 @@ class Scene:
 
     def cell(
         self, x: float, y: float, w: float, h: float, words: str, role: str,
-        alpha: float, *, size: float = 11,
+        alpha: float, *, size: float = 11.8,
     ) -> None:  # fmt: skip
         """Add a number on its tint, in the ink that can be read there."""
         self.box(x, y, w, h, radius=2.5, fill=role, alpha=alpha)

@@ -25,7 +25,7 @@ function draw() {
   const scaled = state.scores.map((s) => (s + state.all) / T);
   const p = softmax(scaled);
   rows.forEach((row, j) => {
-    row.share.textContent = show(p[j]);
+    row.share.textContent = share(p[j]);
     row.share.style.left = row.bar.style.width = `${100 * p[j]}%`;
     row.share.classList.toggle("inside", p[j] > 0.75);
     row.scaled.textContent = show(scaled[j], 1);
@@ -35,10 +35,10 @@ function draw() {
   const given = state.scores.every((s, j) => s === scores[j]);
   if (peaks) aim(given && p[second] > most - 0.0005
     ? `T ≈ ${show(T, 1)} gives ${word(labels[second])} its most, ${show(most)}; colder helps the first, hotter helps all others.`
-    : `${word(labels[second])} has ${show(p[second])} at T = ${show(T)}.`, given && p[second] > most - 0.0005);
+    : `${word(labels[second])} has ${share(p[second])} at T = ${show(T)}.`, given && p[second] > most - 0.0005);
   else aim(Math.max(...p) - Math.min(...p) < 0.1 ? "Heat makes all weights equal." : `The weights differ by ${show(Math.max(...p) - Math.min(...p))}.`,
     Math.max(...p) - Math.min(...p) < 0.1);
-  const listed = labels.map((label, j) => `${word(label)} ${show(p[j])}`).join(", ");
+  const listed = labels.map((label, j) => `${word(label)} ${share(p[j])}`).join(", ");
   say(`${listed}: as if ${show(effective(p))} of ${p.length} shared equally.`);
 }
 

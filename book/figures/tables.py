@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from chapters import chapter_of
-from figures.charts import INK, WIDTH, house_style
+from figures.charts import INK, house_style
 from figures.maps import heatmaps
 from figures.picture import COLOURS, Picture, finished
 from figures.scene import Scene, picture
 from figures.ten import NAMES, RIGHT
 from mha import laws
 
-LETTER, ROW = 0.078, 0.155  # inches
+LETTER, ROW, MOST = 0.085, 0.2, 4.9  # inches
 LOOKS: dict[str, dict[str, Any]] = {
     "broken on purpose": {"marker": "s", "color": COLOURS["wrong"], "s": 0.66},
     "the check does not apply": {"marker": "x", "color": INK, "s": 0.4},
@@ -23,7 +23,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "not asked": {"marker": "_", "color": INK, "s": 0.45, "alpha": 0.5},
 }
 # In points: the names, one version, one law, what is above a group, between two.
-LEFT, CELL, HIGH, HEAD, GAP, COUNT = 178, 3.4, 13, 24, 6, 20
+LEFT, CELL, HIGH, HEAD, GAP, COUNT = 196, 2.7, 15, 24, 6, 20
 NONE = "no_attention"
 ROLES = {"worse": "wrong", "better": "output"}
 
@@ -48,8 +48,8 @@ def marks(
     """
     words = np.array(table)
     margin = 0.5 + LETTER * max(map(len, rows))
-    cell = min(ROW * 1.6, (WIDTH - margin) / len(cols))  # inches
-    width = min(WIDTH, margin + cell * len(cols) + 0.2)
+    cell = min(ROW * 1.6, (MOST - margin) / len(cols))  # inches
+    width = min(MOST, margin + cell * len(cols) + 0.2)
     height = ROW * len(rows) + LETTER * max(map(len, cols)) + 0.8
     kinds = [word for word in LOOKS if word in words]
     with house_style():
@@ -64,11 +64,11 @@ def marks(
         ax.set(xlim=(-0.6, len(cols) - 0.4), ylim=(len(rows) - 0.4, -0.6))
         ax.grid(False)
         ax.spines[:].set_visible(False)
-        ax.tick_params(length=0, labelsize=8)
+        ax.tick_params(length=0)
         ax.xaxis.tick_top()
         ax.set_xticks(range(len(cols)), cols, rotation=90)
         ax.set_yticks(range(len(rows)), rows)
-        look = {"loc": "outside lower center", "ncols": len(kinds)}
+        look = {"loc": "outside lower center", "ncols": 2}
         figure.legend(handles, kinds, **look)
         return finished(figure, alt)
 
@@ -125,17 +125,17 @@ def detected(matrix: Any, *, alt: str) -> Picture:
     quiet = {"anchor": "start", "role": "muted"}
     x = LEFT
     for title, some in zip(("wrong steps", "wrong calls"), columns, strict=True):
-        scene.text(x, 15, title, size=10, **quiet)
+        scene.text(x, 15, title, **quiet)
         x += CELL * len(some) + GAP
     y = HEAD
     titles = "Laws of attention", "Laws of the call"
     for title, some in zip(titles, rows, strict=True):
-        scene.text(4, y + 15, title, anchor="start", size=11, bold=True)
+        scene.text(4, y + 15, title, anchor="start", bold=True)
         y += HEAD
         for law in some:
             dead = set(matrix.kills(law.name))
             _law(scene, law.name, dead, columns, y)
-            scene.text(LEFT + wide - COUNT + 4, y + 9.6, len(dead), size=9.6, **quiet)
+            scene.text(LEFT + wide - COUNT + 4, y + 11, len(dead), **quiet)
             y += HIGH
     return picture(scene, alt)
 
@@ -145,7 +145,7 @@ def _law(
 ) -> None:
     """Draw the name of a law, and a mark for each version that it detects."""
     x, words = LEFT, law.replace("_", " ")
-    scene.text(x - 6, y + 9.6, words, anchor="end", size=9.6)
+    scene.text(x - 6, y + 11, words, anchor="end")
     for names in columns:
         place = x, y + 1, CELL * len(names), HIGH - 2
         scene.box(*place, radius=1, fill="ink", alpha=0.07)
@@ -174,19 +174,19 @@ def exam(
     >>> exam({"cards": {"right": [1.0], "no_scale": [0.9]}}, alt="It is worse.")
     Picture: It is worse.
     """
-    left, step, top, high = 120, 49, 46, 21
+    left, step, top, high = 124, 48, 46, 21
     names = [n for n in (NONE, *NAMES) if n in next(iter(table.values()))]
     scene = Scene(left + step * len(table) + 4, top + high * len(names) + 8)
     for k, name in enumerate(names):
         label = "no attention" if name == NONE else NAMES[name][0]
         look = {"anchor": "end", "bold": name == RIGHT, "math": True}
-        scene.text(left - 7, top + high * k + 14, label, size=10.5, **look)
+        scene.text(left - 7, top + high * k + 14.5, label, size=11.6, **look)
     for column, (heading, members) in enumerate(table.items()):
         x = left + step * column
         lines = heading.split("\n")
         for k, line in enumerate(lines):
             y = top - 9 - 13 * (len(lines) - 1 - k)
-            scene.text(x + step / 2, y, line, size=10.5, role="muted")
+            scene.text(x + step / 2, y, line, size=11.6, role="muted")
         for k, name in enumerate(names):
             found = verdict(members[name], members[RIGHT], margin)
             role, tint = ROLES.get(found, "ink"), 0.22 if found else 0.04

@@ -107,11 +107,11 @@ def ten(layout: str = "wide") -> Scene:
         y, middle = top + k * high, top + (k + 0.5) * high
         if row.name == RIGHT:
             scene.box(2, y + 1, width - 4, high - 2, radius=6, fill="ink", alpha=0.06)
-        name, size = NAMES[row.name][not wide], 13.5 if wide else 11
+        name, size = NAMES[row.name][not wide], 13.5 if wide else 11.2
         x = x_bar - (12 if wide else 6)
         look = {"anchor": "end", "size": size, "bold": row.name == RIGHT, "math": True}
         scene.text(x, middle + 4.5, name, **look)
-        size = 12.5 if wide else 10.6
+        size = 12.5 if wide else 11.2
         place = x_bar, middle - 6.5, bar * row.accuracy, 13
         scene.box(*place, radius=2.6, fill="weight")
         place = x_bar + bar + 6, middle + 0.34 * size, f"{row.accuracy:.3f}"

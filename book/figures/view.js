@@ -21,6 +21,8 @@ const svg = (tag, attributes, ...children) =>
 // numbers as the book prints them, with a true minus
 const show = (x, digits = 2) =>
   (Math.abs(x) < 0.5 * 10 ** -digits ? 0 : x).toFixed(digits).replace("-", "−");
+// a weight; one that is not 0 is not called 0
+const share = (x) => (x > 0 && x < 0.005 ? "<0.01" : show(x));
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 // a word in a sentence, whatever its direction
 const word = (token) => `\u2068“${token}”\u2069`;

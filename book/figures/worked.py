@@ -11,7 +11,7 @@ from figures.picture import Picture
 from figures.scene import Scene, picture
 
 Array = NDArray[Any]
-NUMBER = 10.5  # points
+NUMBER = 11.9  # points
 ABOVE, BELOW, ROW = 28, 26, 18  # of a table of the sheet, and the height of its rows
 ROLES = {"Q": "query", "K": "key", "V": "value"}
 
@@ -35,7 +35,7 @@ def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
     scene = Scene(2 * left + n * wide, 2 * tall + 62)
     for k, title in enumerate(("the batch", "padding mask: True = may be attended to")):
         top = k * (tall + 32) + 22
-        scene.text(left, top - 8, title, size=11, anchor="start", bold=True)
+        scene.text(left, top - 8, title, anchor="start", bold=True)
         for row, sentence in enumerate(sentences):
             for j in range(n):
                 box = left + j * wide, top + row * (high + gap), wide, high
@@ -98,7 +98,7 @@ def fused(
             _tiles(scene, (x0, top), part, (wide, high), "query", 0.12 + 0.16 * r)
             look = {"role": "query", "bold": True}
             middle = x0 + wide * d_k / 2
-            scene.text(middle, top - 25, f"head {r + 1}", size=10.5, **look)
+            scene.text(middle, top - 25, f"head {r + 1}", **look)
             scene.text(middle, top - 9, title[r], math=True, **look)
         bar = start + wide * d_k
         ends = [(bar, top - 3), (bar, top + high * len(pair[0]) + 3)]
@@ -155,11 +155,11 @@ def sheet(
     scene = Scene(384, sum(heights) + 2)
     tops = [16 + sum(heights[:k]) for k in range(7)]
     for step, (top, (words, rows)) in enumerate(zip(tops, steps, strict=True), 1):
-        scene.text(6, top, step, size=12, anchor="start", bold=True)
+        scene.text(6, top, step, anchor="start", bold=True)
         scene.text(24, top, words, anchor="start", bold=True, math=True)
         for i, row in enumerate(rows):
             y = top + ABOVE + (i + 0.5) * ROW + 4
-            scene.text(left - 6, y, row, size=10, anchor="end")
+            scene.text(left - 6, y, row, anchor="end")
     _matrix(scene, (110, tops[0]), parts["X"], 42, "ink", names=features)
     for k, (letter, role) in enumerate({**ROLES, "O": "output"}.items()):
         title = f"*W_{letter}*" + " / *c*" * (letter == "Q")
@@ -202,7 +202,7 @@ def _matrix(
             scene.cell(*box, words, role, tint, size=NUMBER)
     across = wide * len(M[0])
     scene.box(x, y, across, ROW * len(M), radius=3, stroke=role, width=1.1)
-    look: dict[str, Any] = {"role": role, "size": 10, "math": True}
+    look: dict[str, Any] = {"role": role, "size": 12, "math": True}
     scene.text(x + across / 2, y - 5, title, bold=True, **look)
     for j, name in enumerate(names):
-        scene.text(x + (j + 0.5) * wide, y - 5, name, size=9.4, role="muted")
+        scene.text(x + (j + 0.5) * wide, y - 5, name, size=12, role="muted")

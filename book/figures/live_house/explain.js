@@ -2,27 +2,30 @@
 import { HEADS, differs, divisor, mean, merged, range, sees, softmax, spread, total } from "./model.js";
 
 const minus = (text) => text.replace("-", "−");
-const ORDER = ["1st", "2nd", "3rd", "4th"];
+export const ORDER = ["1st", "2nd", "3rd", "4th"];
 
-// a number in a sentence: at most three decimals, and a power of ten where it is huge
-export function num(x, digits = 3) {
+// a number in a sentence: at most three decimals, and a power of ten where it is huge or
+// so small that it would look like 0; what is smaller still is a rounding error
+export function num(x, digits = 3, least = 1e-9) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-  if (Math.abs(x) < 1e5) return minus(String(Math.round(x * 10 ** digits) / 10 ** digits + 0));
-  const [digit, power] = x.toExponential(1).split("e+");
-  return minus(`${digit}·10^${power}`);
+  const rounded = Math.round(x * 10 ** digits) / 10 ** digits;
+  if (Math.abs(x) < 1e5 && (rounded || Math.abs(x) <= least)) return minus(String(rounded + 0));
+  const [digit, power] = x.toExponential(rounded ? 1 : 0).split("e");
+  return `${minus(digit)}·10^${minus(power.replace("+", ""))}`;
 }
 
 // decimals for which the cells of a matrix have room; whole numbers get none
 export const digits = (numbers, wide) =>
-  numbers.some((x) => differs(x, Math.round(x)) && (x < -0.99 || (wide < 26 && x > 0.99))) ? 1 : 2;
+  numbers.some((x) => differs(x, Math.round(x)) && (x < -0.99 || (wide < 25 && x > 0.99))) ? 1 : 2;
 
-// a number as its cell has room for it: 2, .57, −1.6
-export function short(x, digits) {
+// a number as its cell has room for it: 2, .57, −1.6; a small weight is not called 0
+export function short(x, digits, weight = false) {
   if (!Number.isFinite(x)) return num(x);
   const size = Math.abs(x), whole = Math.abs(x - Math.round(x)) < 1e-9;
   const text = size.toFixed(whole || size >= 99.95 ? 0 : size >= 9.995 ? 1 : digits);
-  return +text === 0 ? "0" : (x < 0 ? "−" : "") + text.replace(/^0(?=\.)/, "");
+  if (+text === 0) return weight && x > 0 ? "<.01" : "0";
+  return (x < 0 ? "−" : "") + text.replace(/^0(?=\.)/, "");
 }
 
 const factor = (x, digits) => (x < 0 ? `(${num(x, digits)})` : num(x, digits));
@@ -78,12 +81,12 @@ const ways = {
     if (scores.every((s) => s === -Infinity)) return [" = 0, because its whole row is hidden.", sources];
     const powers = scores.map(Math.exp), sum = total(powers);
     if (sum === Infinity || sum < 1e-9)
-      return [` = ${num(x)}, the softmax of ${scores.map((s) => num(s)).join(", ")}.`, sources];
+      return [` = ${num(x, 3, 0)}, the softmax of ${scores.map((s) => num(s)).join(", ")}.`, sources];
     const parts = powers.map((p) => num(p, p < 0.095 ? 3 : 1)).join(" + ");
     const by = divisor(d_k, bug, scale), divided = by === 1 || ["M", "T"].some((id) => ids.includes(id));
     const power = divided ? factor(M[i][j]) : `(${num(of("S")[i][j])}/√${num(by * by)})`;
     const own = M[i][j] === -Infinity ? "0" : `e^${power}`;
-    return [` = ${own} / (${parts}) = ${num(x)}${down ? ", down the column" : ""}.`, sources];
+    return [` = ${own} / (${parts}) = ${num(x, 3, 0)}${down ? ", down the column" : ""}.`, sources];
   },
   C({ x, i, j, of, bug, d_k, words }) {
     const [r, t, c] = merged(i, j, words.length, d_k, bug);

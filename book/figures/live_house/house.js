@@ -1,6 +1,6 @@
 // The live house: the numbers of one layer on their sheet, for a reader to ask and to change.
 // It knows no formula: model.js computes, explain.js says where a number is from, laws.js judges.
-import { differs, forward, masks } from "./model.js";
+import { differs, divisor, forward, masks } from "./model.js";
 import { digits, explainer, num, short } from "./explain.js";
 import { laws } from "./laws.js";
 
@@ -9,8 +9,9 @@ const { explain, name, edits } = explainer(data);
 const MOST = 99, last = stages.length - 1; // the largest number that may be typed in
 const stageOf = (id) => stages.findIndex((stage) => stage.id === matrices[id].stage);
 const bugOf = (id) => bugs.find((bug) => bug.id === id);
-// names such as W_O with their index below, and as plain text
-const rich = (text) => text.split(/_(\w+)/).map((piece, k) => (k % 2 ? html("sub", {}, piece) : piece));
+// names such as W_O with their index below, and powers such as e^3.5 with theirs above
+const rich = (text) => text.split(/(_\w+|\^−?[\d.]+|\^\([^)]*\))/).map((piece, k) =>
+  (k % 2 ? html(piece[0] === "_" ? "sub" : "sup", {}, piece.slice(1).replace(/^\((.*)\)$/, "$1")) : piece));
 
 // what the reader has chosen so far
 function beginning() {
@@ -58,13 +59,13 @@ const verdicts = data.laws.map((law) => {
   const sign = html("b", { role: "img" }, "·"), why = html("span", { class: "why" });
   return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
 });
-const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws, asked of these numbers: to come");
+const heading = html("p", { class: "head", "aria-live": "polite" }, "");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 const tally = button("", () => court.scrollIntoView({ block: "center" }));
 const acts = html("div", { class: "acts", hidden: true }, tally, guessing, telling, marking); // of a layer that is broken
 
 const drawn = {}; // the sheets, as they were drawn in Python
-let layout, cells, grids, bands;
+let layout, cells, grids;
 
 function picture(layout) {
   const template = html("template", {});
@@ -85,13 +86,13 @@ function choose(wide) {
 }
 
 function build() {
-  const { at, cell: [w, h], bands: places } = data.places[layout], sheet = drawn[layout];
+  const { at, cell: [w, h], bands } = data.places[layout], sheet = drawn[layout];
   sheet.querySelectorAll(".first, .cells").forEach((old) => old.remove());
   cells = {}; grids = {};
   Object.assign(state, { focus: null, shown: null, typed: null }); // the other sheet may lack them
-  bands = places.map(([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y, rx: 6 }));
+  const band = ([x, y, wide]) => svg("rect", { class: "band", x, width: wide, height: h, y: y + follow * h, rx: 6 });
   const box = (id, M, i, j) => {
-    const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = w < 26 ? 0.42 * w : 11;
+    const [x, y] = [at[id][0] + j * w, at[id][1] + i * h], size = 11.5;
     return svg("g", { role: "gridcell", tabindex: i + j ? -1 : 0, "data-id": id, "data-i": i, "data-j": j },
       svg("rect", { x: x + 1, y: y + 1, width: w - 2, height: h - 2, rx: 2.5 }),
       svg("text", { x: x + w / 2, y: y + h / 2 + 0.36 * size, style: `font-size: ${size}px` }, ""),
@@ -105,7 +106,7 @@ function build() {
       svg("rect", { class: "frame", x, y, width: w * M[0].length, height: h * M.length, rx: 4 }));
     return grids[id];
   };
-  sheet.append(svg("g", { class: "cells" }, ...bands, ...ids.map(matrix)));
+  sheet.append(svg("g", { class: "cells" }, ...bands.map(band), ...ids.map(matrix)));
 }
 
 function paint(id) {
@@ -118,7 +119,7 @@ function paint(id) {
     const node = cells[id][i][j], typing = state.typed && state.focus.join() === [id, i, j].join();
     const hidden = toggle ? !x : x === -Infinity || (id === "A" && !x && !state.input.mask[i][j]);
     const off = state.marked && !state.mystery && !toggle && differs(x, R[i][j]);
-    const text = typing ? `${state.typed.text}▏` : later || hidden || toggle ? "" : short(x, places);
+    const text = typing ? `${state.typed.text}▏` : later || hidden || toggle ? "" : short(x, places, role === "weight");
     const alpha = later || hidden || toggle ? 0 : role === "weight" ? clamp(x, 0.035, 1) : 0.06 + (0.26 * Math.abs(x)) / top;
     const tab = later || (state.stops?.[id] ?? "0,0") !== `${i},${j}` ? -1 : 0;
     const look = [text, alpha.toFixed(3), hidden && !later, off, later, tab].join();
@@ -152,7 +153,24 @@ function update() {
   back.setAttribute("aria-disabled", state.at === 0); // a disabled button would lose the focus
   for (const node of [next, everything]) node.setAttribute("aria-disabled", state.at === last);
   count.textContent = `${state.at + 1} of ${stages.length}`;
-  [measure, judge, light].forEach((say) => say());
+  [crop, divide, measure, judge, light].forEach((show) => show());
+}
+
+// on a phone the sheet ends below what is filled so far
+function crop() {
+  const { width, height, ends, at } = data.places[layout], sheet = drawn[layout];
+  const filled = ids.filter((id) => stageOf(id) <= state.at);
+  const end = Math.max(...filled.map((id) => ends.find((end) => at[id][1] < end)));
+  sheet.setAttribute("viewBox", `0 0 ${width} ${layout === "narrow" ? end : height}`);
+  sheet.style.overflow = "hidden";
+}
+
+// the sheet says that scores are divided only where they are; a mystery stays one
+function divide() {
+  const told = state.mystery ? "" : state.bug, by = divisor(2, told, state.input.scale);
+  const usual = by === divisor(2, "", true);
+  for (const [name, is] of [["divided", usual], ["undivided", !usual]])
+    drawn[layout].querySelectorAll(`.${name}`).forEach((node) => { node.style.display = is ? "" : "none"; });
 }
 
 const breach = (law, bug, all) => laws[law.id](state.input, bug, all, words, right);
@@ -166,7 +184,8 @@ function judge() {
   }
   const broken = verdicts.filter((law) => law.why.textContent).length;
   const share = `${broken} of ${verdicts.length}`;
-  heading.textContent = `Laws, asked of these numbers: ${broken ? `${share} broken` : "all satisfied"}`;
+  heading.textContent = verdicts.length === 1 ? `Law: ${broken ? "broken" : "satisfied"}`
+    : `Laws: ${broken ? `${share} broken` : "all satisfied"}`;
   tally.textContent = `${share} laws broken ↓`;
 }
 
@@ -177,7 +196,7 @@ function measure() {
   if (goal.mask) {
     const wanted = masks[goal.mask](words.length).flat(), open = state.input.mask.flat();
     const off = wanted.filter((x, k) => x !== open[k]).length;
-    return aim(`${off || "No"} ${off === 1 ? "cell is" : "cells are"} still to be changed.`, !off);
+    return aim(off ? `${off} ${off === 1 ? "cell is" : "cells are"} still to be changed.` : "Every later word is hidden.", !off);
   }
   const row = of(found, goal.id)[goal.row], more = row[goal.more], than = goal.above ?? row[goal.than];
   const says = [goal.more, goal.than].filter((k) => k >= 0).map((k) => `${name(goal.id, goal.row, k)}: ${num(row[k])}`).join("; ");
@@ -202,10 +221,8 @@ function light() {
   lit.forEach((node) => node.classList.remove("src", "here"));
   lit = [];
   const [id, i, j] = state.shown ?? state.focus ?? [];
-  less.hidden = more.hidden = !state.focus || !edits(state.focus[0]);
-  const row = id && matrices[id].rows === "words" ? i : id && matrices[id].cols === "words" ? j : follow;
-  const { bands: places, cell: [, h] } = data.places[layout];
-  bands.forEach((band, k) => band.setAttribute("y", places[k][1] + row * h));
+  // only beside the sentence on the number that they change
+  less.hidden = more.hidden = !id || !edits(id) || state.focus?.join() !== [id, i, j].join();
   tell(id);
   if (!id || stageOf(id) > state.at)
     return say("Point at a number, tap it, or go there with Tab and arrow keys, to read what it is made from.");
@@ -225,9 +242,9 @@ function light() {
 function walk(to) {
   state.at = clamp(to, 0, last);
   const own = ids.filter((id) => stageOf(id) === state.at && !edits(id) && !matrices[id].toggle && !matrices[id].copy);
-  point(own.length ? [own.at(-1), follow, 0] : null);
+  point(own.length ? [own[0], follow, 0] : null);
   update();
-  if (own.length) near(grids[own.at(-1)]);
+  if (own.length) near(grids[own[0]]);
 }
 
 // brings a matrix into sight, where the sheet is higher than the window
@@ -379,8 +396,8 @@ less.hidden = more.hidden = true;
 found = right = forward(state.input);
 measure();
 tell();
-choose(matchMedia("(min-width: 680px)").matches); // at once, so that nothing moves later
-new ResizeObserver(() => choose(root.clientWidth >= 600)).observe(root);
+choose(matchMedia("(min-width: 721px)").matches); // at once, so that nothing moves later
+new ResizeObserver(() => choose(root.clientWidth >= Math.max(600, 0.95 * data.places.wide.width))).observe(root);
 const watch = new IntersectionObserver((seen) => {
   if (!seen.some((entry) => entry.isIntersecting)) return;
   watch.disconnect();

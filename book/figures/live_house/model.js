@@ -82,7 +82,7 @@ export function forward(input, bug = "") {
   const F = product(U, W_2), P = plus(Z, F), N = norm(P, bug);
   return {
     X, W_Q: byHead(W_Q), W_K: byHead(W_K), W_V: byHead(W_V), W_O, W_1, W_2, mask, Q, K, V,
-    Kt: K.map(turned), S, T, M, A, V2: V, H, C, D1, D2, Y, R, Z, U, F, P, N,
+    Q2: Q, Kt: K.map(turned), S, T, M, A, V2: V, H, C, D1, D2, Y, R, Z, U, F, P, N,
   };
 }
 

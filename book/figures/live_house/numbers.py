@@ -39,7 +39,7 @@ def numbers(part: str = "whole") -> dict[str, Array]:
     U = np.maximum(Z @ given["W_1"], 0)
     F = U @ given["W_2"]
     return given | W | {
-        "Q": Q, "K": K, "V": V, "Kt": K.swapaxes(-1, -2), "V2": V, "S": S, "T": T,
+        "Q": Q, "K": K, "V": V, "Q2": Q, "Kt": K.swapaxes(-1, -2), "V2": V, "S": S, "T": T,
         "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C, "D1": D1,
         "D2": D2, "Y": Y, "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
     }  # fmt: skip
@@ -54,18 +54,20 @@ def matrices(part: str) -> dict[str, dict[str, Any]]:
 def digits(M: Array, wide: float) -> int:
     """Return how many decimals a matrix has room for; whole numbers get none."""
     parts = M[abs(M - M.round()) > 1e-9]
-    return 1 if (parts < -0.99).any() or (wide < 26 and (parts > 0.99).any()) else 2
+    return 1 if (parts < -0.99).any() or (wide < 25 and (parts > 0.99).any()) else 2
 
 
-def short(x: float, digits: int = 2) -> str:
-    """Return a number as a cell has room for it.
+def short(x: float, digits: int = 2, weight: bool = False) -> str:
+    """Return a number as a cell has room for it; a small weight is not called 0.
 
     >>> [short(x) for x in (2.0, 0.566, -1.55, 0.001)]
     ['2', '.57', '−1.55', '0']
+    >>> short(0.004, weight=True), short(0.0, weight=True)
+    ('<.01', '0')
     """
     text = f"{abs(x):.{digits}f}"
     if float(text) == 0:
-        return "0"
+        return "<.01" if weight and x > 0 else "0"
     if abs(x - round(x)) < 1e-9:
         text = f"{abs(x):.0f}"
     return ("−" if x < 0 else "") + text.removeprefix("0")

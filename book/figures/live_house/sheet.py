@@ -19,8 +19,9 @@ from figures.scene import SANS, Scene, paint
 Flow = tuple[str, str]
 LOOK = re.compile(r'font-size="([\d.]+)"([^>]*) fill="([^"]+)"')
 LEFT, RIGHT, RAIL = 46, 14, 7  # room for words, for arrows, and for one way down
-LABEL, NAMES, PILL, CAPTION = 20, 34, 27, 34  # heights above and below a matrix
+LABEL, NAMES, PILL, CAPTION = 20, 39, 28, 36  # heights above and below a matrix
 GAP, SEAM, BEHIND, LANE, BEND = 62, 5, 5, 10, 6
+SIZE, SMALL = 11.5, 11.3  # of type: on a phone no text has less than 11 pixels
 
 
 class Sheet:
@@ -65,7 +66,9 @@ class Sheet:
         self.lanes = self._lanes()
         self.at, self.bands = {}, []
         self.height = self._downwards()
-        self.back, self.front = (Scene(self.width, self.height) for _ in range(2))
+        scenes = (Scene(self.width, self.height) for _ in range(4))
+        # behind the numbers, the numbers, and what is said while scores are (not) divided
+        self.back, self.front, self.divided, self.undivided = scenes
         self._draw()
 
     def _size(self, name: str) -> tuple[float, float]:
@@ -158,9 +161,7 @@ class Sheet:
         for x, y, w in self.bands:
             place = x, y + IT * self.h, w, self.h
             self.front.box(*place, radius=6, fill="ink", alpha=0.07)
-            for i, word in enumerate(WORDS):
-                low = y + (i + 0.5) * self.h + 4
-                self.back.text(LEFT - 7, low, word, anchor="end", bold=i == IT)
+            self._words(LEFT, y)
         for name in dict.fromkeys(a for a, _ in self.flows):
             self._draw_ways(name)
         for floor in self.floors:
@@ -168,6 +169,12 @@ class Sheet:
                 self._draw_head(name)
                 self._draw_matrix(name)
                 self._caption(name)
+
+    def _words(self, x: float, y: float) -> None:
+        """Write the words to the left of a matrix."""
+        for i, word in enumerate(WORDS):
+            look = {"size": SIZE, "anchor": "end", "bold": i == IT}
+            self.back.text(x - 7, y + (i + 0.5) * self.h + 4, word, **look)
 
     def _draw_ways(self, name: str) -> None:
         """Draw all that leads from one matrix to others, over what is drawn already."""
@@ -207,14 +214,16 @@ class Sheet:
         if over:
             self._draw_matrix(over)
             spec, y = self.specs[over], self.at[over][1]
+        if over == "mask":  # its rows are not those of the words on the left
+            self._words(self.x[over], y)
         if "top" in spec:
             for j, word in enumerate(DATA[spec["top"]]):
                 x = self.at[over or name][0] + (j + 0.55) * self.w
-                look = {"size": 10, "role": "muted", "anchor": "start"}
+                look = {"size": SMALL, "role": "muted", "anchor": "start"}
                 self.back.text(x, y - 7, word, turn=-55, **look)
             y -= NAMES
         if over:
-            look = {"role": spec["role"], "bold": True, "math": True}
+            look = {"size": SIZE, "role": spec["role"], "bold": True, "math": True}
             self.back.text(self._middle(over), y - 10, spec["label"], **look)
         elif "step" in spec:
             self._pill(name, y)
@@ -222,11 +231,12 @@ class Sheet:
     def _pill(self, name: str, y: float) -> None:
         """Draw a step on the way to the matrix below it."""
         words = self.specs[name]["step"]
-        w = 14 + 5.6 * len(words.replace("*", "").replace("_", ""))
+        scene = self.divided if name == "T" else self.back
+        w = 14 + 6 * len(words.replace("*", "").replace("_", ""))
         x = self._middle(name)
-        self.back.arrow([(x, y - 12), (x, y - 2)], width=1.5)
-        self.back.plate(x - w / 2, y - PILL, w, 19, 9.5, "ink")
-        self.back.text(x, y - PILL + 13.5, words, size=10.5, bold=True, math=True)
+        scene.arrow([(x, y - 12), (x, y - 2)], width=1.5)
+        scene.plate(x - w / 2, y - PILL, w, 20, 10, "ink")
+        scene.text(x, y - PILL + 14, words, size=SMALL, bold=True, math=True)
 
     def _draw_matrix(self, name: str) -> None:
         spec, (x, y), (wide, high) = self.specs[name], self.at[name], self._size(name)
@@ -242,10 +252,8 @@ class Sheet:
                 self.front.box(*place, stroke="rest", width=1)
                 continue
             alpha = value if role == "weight" else 0.06 + 0.26 * abs(value) / top
-            look = {"size": 0.42 * self.w if self.w < 26 else 11}
-            self.front.cell(
-                *place, short(value, places), role, max(alpha, 0.035), **look
-            )
+            number = short(value, places, role == "weight")
+            self.front.cell(*place, number, role, max(alpha, 0.035), size=SIZE)
         self.front.box(x, y, wide, high, radius=4, stroke=role)
 
     def _draw_sheet_behind(
@@ -262,18 +270,26 @@ class Sheet:
     def _caption(self, name: str) -> None:
         spec, y = self.specs[name], self.at[name][1] + self.h * len(WORDS)
         x = self._middle(name)
-        look = {"math": True}
-        self.back.text(x, y + 14, spec["label"], role=spec["role"], bold=True, **look)
-        if self.below == CAPTION:
-            self.back.text(x, y + 28, spec["shape"], size=10, role="muted", **look)
+        look = {"size": SIZE, "role": spec["role"], "bold": True, "math": True}
+        scene = self.divided if name == "T" else self.back
+        scene.text(x, y + 14, spec["label"], **look)
+        if name == "T":
+            self.undivided.text(x, y + 14, "not divided", **look)
+        if self.below == CAPTION and "shape" in spec:
+            look = {"size": SMALL, "role": "muted", "math": True}
+            self.back.text(x, y + 29, spec["shape"], **look)
 
     def svg(self, alt: str) -> str:
         """Return the sheet as SVG; what the script replaces is a group of its own."""
-        back, front = (
-            "".join(mark.svg() for mark in scene.marks)
-            for scene in (self.back, self.front)
-        )
-        marks = f'<g>{back}</g><g class="first">{front}</g>'
+        parts = {
+            "back": self.back, "divided": self.divided,
+            "undivided": self.undivided, "first": self.front,
+        }  # fmt: skip
+        marks = ""
+        for name, scene in parts.items():
+            hidden = ' style="display:none"' * (name == "undivided")
+            inside = "".join(mark.svg() for mark in scene.marks)
+            marks += f'<g class="{name}"{hidden}>{inside}</g>'
         marks = LOOK.sub(r'style="font-size:\1px;fill:\3"\2', marks)  # beats the page
         return (
             '<svg class="mha-sheet" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
@@ -285,9 +301,13 @@ class Sheet:
     def picture(self, alt: str) -> Picture:
         """Return the sheet for paper, and for a notebook that runs no script."""
         scene = Scene(self.width, self.height)
-        scene.marks = [*self.back.marks, *self.front.marks]
+        scene.marks = [*self.back.marks, *self.divided.marks, *self.front.marks]
         return finished(scene.figure(), alt, self.svg(alt))
 
     def places(self) -> dict[str, object]:
         """Return what the script needs to put its cells where the numbers are."""
-        return {"cell": (self.w, self.h), "at": self.at, "bands": self.bands}
+        ends = [y + self.h * len(WORDS) + self.below for _, y, _ in self.bands]
+        return {
+            "width": self.width, "height": self.height, "ends": ends,
+            "cell": (self.w, self.h), "at": self.at, "bands": self.bands,
+        }  # fmt: skip
