@@ -1,5 +1,5 @@
 // A table is cut into heads. A number is known by its place p on the tape, row by row.
-// Greys and digits say for which head it was made; the colour of mistakes, that it is lost.
+// Colours and digits say for which head it was made; the colour of mistakes, that it is lost.
 const { cells, words, counts, first } = data;
 const n = cells.length, d = cells[0].length;
 const places = cells.flatMap((row, i) => row.map((_, c) => i * d + c));
@@ -13,7 +13,8 @@ const wrong = (p) => [Math.floor(p / (n * width())), Math.floor(p / width()) % n
 const goes = (p) => (state.way === "reshape" ? wrong : right)(p);
 const text = (p) => cells.flat()[p] + (state.way === "input" ? "′" : "");
 const lost = (p) => `${goes(p)}` !== `${right(p)}`;
-const shade = (p) => `--head: ${7 + (23 * right(p)[0]) / Math.max(1, state.h - 1)}%`;
+const HUES = ["weight", "amber", "olive", "muted"]; // none of a query, a key or a value
+const shade = (p) => `--head: var(--mha-${HUES[right(p)[0] % HUES.length]})`;
 const cell = (p, from = "") => html("span", {
   class: `cell${lost(p) ? " lost" : ""}${p === state.p ? " on" : ""}${from}`, style: shade(p), onclick: () => pick(p),
 }, text(p));

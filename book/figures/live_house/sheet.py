@@ -60,6 +60,7 @@ class Sheet:
         for k, floor in enumerate(self.floors):
             for name in floor:
                 self.floor |= {name: k, self.above.get(name, name): k}
+        self.extra = DATA["parts"][part].get("flows", [])
         self.flows = list(dict.fromkeys(self._flows()))
         self.rails = [f for f in self.flows if self.floor[f[1]] > self.floor[f[0]] + 1]
         self.x = {name: x for floor in self.floors for name, x in self._across(floor)}
@@ -79,11 +80,12 @@ class Sheet:
         """Yield which matrix goes into which: neighbours among those that are here."""
         for chain in DATA["chains"]:
             yield from pairwise(name for name in chain if name in self.floor)
+        yield from map(tuple, self.extra)
 
     def _is_straight(self, flow: Flow) -> bool:
         """Return whether an arrow leads from one matrix to its neighbour."""
         a, b = flow
-        return a != "X" and [a, b] in map(list, pairwise(self.floors[self.floor[b]]))
+        return (a != "X" or b == "Y") and [a, b] in map(list, pairwise(self.floors[self.floor[b]]))
 
     def _across(self, floor: list[str]) -> Iterator[tuple[str, float]]:
         """Yield where the matrices of a floor begin, and those above them."""
