@@ -4,9 +4,9 @@ import { HEADS, differs, divisor, mean, merged, range, sees, softmax, spread, to
 const minus = (text) => text.replace("-", "−");
 export const ORDER = ["1st", "2nd", "3rd", "4th"];
 
-// a number in a sentence: at most three decimals, and a power of ten where it is huge or
-// so small that it would look like 0; what is smaller still is a rounding error
-export function num(x, digits = 3, least = 1e-9) {
+// a number in a sentence: at most three decimals, and a power of ten where it is huge;
+// so is what would look like 0 but is larger than `least`, as a weight is
+export function num(x, digits = 3, least = Infinity) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const rounded = Math.round(x * 10 ** digits) / 10 ** digits;
