@@ -42,7 +42,7 @@ def bars(
         figure, ax = axes("", ylabel)
         drawn = ax.bar(range(len(names)), as_series("p", p, len(names)), 0.736)
         if len(names) <= 12:
-            ax.bar_label(drawn, fmt=share, padding=2)
+            ax.bar_label(drawn, fmt=as_share, padding=2)
         ax.set_xticks(range(len(names)), names)
         if max(map(len, names)) * len(names) > 60:  # they would run into each other
             for text in ax.get_xticklabels():
@@ -233,10 +233,10 @@ def spread(tokens: ArrayLike) -> float:
     return float(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x))
 
 
-def share(weight: float) -> str:
+def as_share(weight: float) -> str:
     """Return a share of 1 with two decimals; a small one is not called 0.
 
-    >>> share(0.566), share(0.004), share(0.0)
+    >>> as_share(0.566), as_share(0.004), as_share(0.0)
     ('0.57', '<.01', '0.00')
     """
     return "<.01" if 0 < weight < 0.005 else f"{weight:.2f}"

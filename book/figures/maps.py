@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from figures.charts import share
+from figures.charts import as_share
 from figures.picture import Picture
 from figures.scene import Scene, corners, ink_on, picture
 
@@ -109,9 +109,8 @@ def heatmaps(
         for (i, j), value in np.ndenumerate(A) if numbered else ():
             if not hidden[i, j] or value not in (0, -np.inf):
                 middle = x + (j + 0.5) * cell, y + (i + 0.5) * cell
-                number(
-                    scene, *middle, cell, written(value, digits, kind), tints[i, j], colour
-                )
+                words = written(value, digits, kind)
+                number(scene, *middle, cell, words, tints[i, j], colour)
         scene.box(x, y, wide, tall, radius=0, stroke=colour, width=1.1)
         for j in range(0, n_k, step) if line == 0 or cols is not None else ():
             at = x + (j + 0.5) * cell, y - BESIDE
@@ -148,7 +147,7 @@ def written(value: float, digits: int, kind: str = "scores") -> str:
     ('0.00', '−1.5', '<.01')
     """
     if kind == "weights":
-        return share(value)
+        return as_share(value)
     text = f"{value:.{digits}f}".replace("-", "−")
     return text if text.strip("−0.") else text.removeprefix("−")
 

@@ -263,7 +263,7 @@ def test_axe_finds_no_barrier(show):
 
 
 @pytest.mark.parametrize("chapter", ["05_attention", "11_encoder_layer", "15_laws"])
-def test_the_sheet_of_a_part_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_alive(
+def test_a_sheet_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_alive(
     chapter, open_page
 ):
     page = open_page(f"book/{chapter}", width=390)

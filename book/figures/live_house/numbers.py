@@ -39,9 +39,9 @@ def numbers(part: str = "whole") -> dict[str, Array]:
     U = np.maximum(Z @ given["W_1"], 0)
     F = U @ given["W_2"]
     return given | W | {
-        "Q": Q, "K": K, "V": V, "Q2": Q, "Kt": K.swapaxes(-1, -2), "V2": V, "S": S, "T": T,
-        "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C, "D1": D1,
-        "D2": D2, "Y": Y, "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
+        "Q": Q, "K": K, "V": V, "Q2": Q, "Kt": K.swapaxes(-1, -2), "V2": V,
+        "S": S, "T": T, "mask": np.ones(T.shape[-2:]), "M": T, "A": A, "H": H, "C": C,
+        "D1": D1, "D2": D2, "Y": Y, "Z": Z, "U": U, "F": F, "N": mha.layer_norm(Z + F),
     }  # fmt: skip
 
 

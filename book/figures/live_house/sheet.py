@@ -68,7 +68,7 @@ class Sheet:
         self.at, self.bands = {}, []
         self.height = self._downwards()
         scenes = (Scene(self.width, self.height) for _ in range(4))
-        # behind the numbers, the numbers, and what is said while scores are (not) divided
+        # behind the numbers, these, and what is said while scores are (not) divided
         self.back, self.front, self.divided, self.undivided = scenes
         self._draw()
 
@@ -85,7 +85,8 @@ class Sheet:
     def _is_straight(self, flow: Flow) -> bool:
         """Return whether an arrow leads from one matrix to its neighbour."""
         a, b = flow
-        return (a != "X" or b == "Y") and [a, b] in map(list, pairwise(self.floors[self.floor[b]]))
+        floor = map(list, pairwise(self.floors[self.floor[b]]))
+        return (a != "X" or b == "Y") and [a, b] in floor
 
     def _across(self, floor: list[str]) -> Iterator[tuple[str, float]]:
         """Yield where the matrices of a floor begin, and those above them."""
