@@ -12,7 +12,7 @@ from docutils import nodes
 
 from chapters import BUGS, CHAPTERS, LAWS, chapter_of, laws_until
 from mha import laws, zoo
-from tests.book.load import ROOT, extension, load
+from tests.book.load import ROOT, extension
 
 
 def section(title, *children):
@@ -185,15 +185,3 @@ def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypa
         assert re.fullmatch(r"us\. Version \d\S+, \d+ \w+ \d{4}", config.copyright)
         assert (config.ogp_social_cards == publish.CARDS) == cards
     assert all((ROOT / path).exists() for path in publish.CARDS.values())
-
-
-def test_the_copy_of_a_chapter_installs_only_what_the_chapter_needs():
-    colab = load(ROOT / ".ci" / "colab", "colab")
-
-    def libraries(*lines):
-        return set(colab.libraries("\n".join(lines), set()))
-
-    assert libraries("import numpy as np", "import mha") == set()
-    assert libraries("from sklearn import metrics") == {"scikit-learn"}
-    assert "torch" in libraries("from mha import nn")
-    assert libraries("import pretrained") >= {"tokenizers", "safetensors"}

@@ -18,4 +18,5 @@ def test_the_copy_for_colab_installs_before_it_computes(tmp_path):
         assert first["id"] == "install"
         source = "".join(first["source"])
         assert REPOSITORY in source
+        assert "import torch" not in json.dumps(copy) or "torch --extra" in source
         assert f"%cd ~/head-by-head/{name.parent.as_posix()}" in source
