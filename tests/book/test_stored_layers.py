@@ -72,9 +72,11 @@ def printed(blocks, names=None):
 
 
 def test_the_first_reports_on_the_page_are_what_comes():
-    text = printed(PYTHON[:3])
-    assert re.findall(r"^```text\n(M.*?)```", PAGE, re.S | re.M)[0] in text
-    assert re.findall(r"^```text\n(M.*?)```", PAGE, re.S | re.M)[1] in text
+    """But for the number of laws that hold, which a new law changes."""
+    text = re.sub(r"\d+ hold", "hold", printed(PYTHON[:3]))
+    first, second, *_ = re.findall(r"^```text\n(M.*?)```", PAGE, re.S | re.M)
+    for shown in first, second:
+        assert re.sub(r"\d+ hold", "hold", shown) in text
 
 
 def test_every_adapter_on_the_page_is_that_of_the_script():
