@@ -196,11 +196,15 @@ def foreign(x, dtype=None):
     return Foreign(x, dtype) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
 
 
-CALLS = {
+GIVEN = {
     step: {name: REQUIRED[name] for name in parameters_of(step) if name in REQUIRED}
     for step in STEPS
-    if step not in ("causal_mask", "padding_mask", "chunked_attention")
-    and not step.startswith("sinusoidal")
+    if step != "chunked_attention"  # it writes into an array of its own
+}
+CALLS = {  # of those that take arrays
+    step: arrays
+    for step, arrays in GIVEN.items()
+    if any(isinstance(x, np.ndarray) for x in arrays.values())
 }
 
 
