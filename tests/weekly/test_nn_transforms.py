@@ -87,3 +87,15 @@ def test_the_exported_layer_is_the_layer(name, case):
     layer, (X, options) = layer_of(name), question(case)
     exported = torch.export.export(layer, (X,), options).module()
     assert_same(exported(X, **options), layer(X, **options))
+
+
+def test_an_exported_encoder_leaves_batch_and_length_open():
+    encoder = layer_of("encoder")
+    X, options = question("bool")
+    batch, n = torch.export.Dim("batch"), torch.export.Dim("n")
+    axes = {"X": {0: batch, 1: n}, "mask": {0: batch, 2: n, 3: n}}
+    exported = torch.export.export(
+        encoder, (X, options["mask"]), dynamic_shapes=axes
+    ).module()
+    X, mask = normal(3, 7, D_MODEL), normal(3, 1, 7, 7, seed=1) > 0
+    assert_same(exported(X, mask), encoder(X, mask))
