@@ -28,12 +28,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-def pytest_xdist_auto_num_workers(config):
-    """Start one process more than there are cores, because tests wait at times."""
-    here = hasattr(os, "sched_getaffinity")
-    return 1 + (len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1)
-
-
 # Which law kills which bug takes seconds, and is kept: who asks it goes together.
 MATRIX = "tests/laws/test_zoo.py"
 ASKING = (
@@ -43,7 +37,7 @@ ASKING = (
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Keep each module and each notebook in one process.
+    """Keep each module and each notebook in one process, and all exercises.
 
     The tests of figures take long and share nothing but the browser, so each is free.
     """
@@ -55,6 +49,8 @@ def pytest_xdist_make_scheduler(config, log):
                 return nodeid.partition("[")[0]
             if nodeid.startswith(ASKING):
                 return MATRIX
+            if nodeid.startswith("tests/exercises"):
+                return "tests/exercises"
             return super()._split_scope(nodeid)
 
     return Scheduling(config, log) if config.option.dist == "loadscope" else None
