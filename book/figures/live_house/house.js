@@ -59,7 +59,7 @@ const verdicts = data.laws.map((law) => {
   const sign = html("b", { role: "img" }, "·"), why = html("span", { class: "why" });
   return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
 });
-const heading = html("p", { class: "head", "aria-live": "polite" }, "");
+const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws: to come");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 const tally = button("", () => court.scrollIntoView({ block: "center" }));
 const acts = html("div", { class: "acts", hidden: true }, tally, guessing, telling, marking); // of a layer that is broken
