@@ -118,7 +118,7 @@ def to_myst(text):
 
 
 def fold(found):
-    """Return a fold whose summary says what it does, or what predict.py looks for."""
+    """Return a fold whose summary says what it does, or what chapter.py looks for."""
     if found[1] in SHOW:
         return found[0].replace(found[1], f"Show the {found[1].lower()}", 1)
     if found[1] != ANSWER:
