@@ -29,7 +29,7 @@ KEPT = re.compile(  # on one line, with no-break spaces
     r"|(?<![\w)])[\w√−-]{1,4}(?: [·×] [\w√−-]{1,5})+"  # 0 · 0
     r"|[\w√)−.]+(?: [=≈<>≤≥] [\w√(−.]+)+"  # x = 0
     r"|\d (?:%|ms|s|px|[kMG]i?B|minutes?|hours?|seconds?|tokens?)\b"
-    r"|\b(?:chapters?|[Cc]hapters?|Figures?|[Ee]quations?|[Ee]xercises?) [\d(]"
+    r"|\b(?:[Cc]hapters?|Figures?|[Ee]quations?|[Ee]xercises?) [\d(]"
 )
 
 
@@ -146,9 +146,7 @@ def kept_together(text):
 
 def breakable(name):
     """Yield the pieces of code in a line of text, between which the line may break."""
-    for k, piece in enumerate(
-        re.split(r"(?<=[\w\])]\.)(?=[A-Za-z])|(?<=\w_)(?=\w)", name)
-    ):
+    for k, piece in enumerate(BETWEEN_WORDS.split(name)):
         yield from [raw("<wbr>")] * (k > 0)
         yield nodes.Text(piece)
 

@@ -92,9 +92,8 @@ def fill_in(app, config):
     config.html_baseurl = config.ogp_site_url = address
     config.notfound_urls_prefix = urlsplit(address).path or "/"
     config.copyright += f". {edition()}"
-    config.pygments_dark_style = (
-        "github-dark"  # the theme makes its settings known late
-    )
+    # Not in _config.yml, because the theme makes its setting known late.
+    config.pygments_dark_style = "github-dark"
     if address:  # a link to a page is shown with a card of its own
         config.ogp_image, config.ogp_social_cards = None, CARDS
     if repository:

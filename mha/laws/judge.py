@@ -297,7 +297,7 @@ class Law:
 
     def tried(
         self, subject: Subject, reference: Subject, seed: int = 0
-    ) -> Iterator["Tried"]:
+    ) -> Iterator[Tried]:
         """Yield what is found on input after input, until one breaks the law."""
         for i, case in enumerate(self.drawn(subject, seed)):
             subject.head = reference.head = i % subject.sizes.n_heads
@@ -308,7 +308,7 @@ class Law:
 
     def judged(
         self, subject: Subject, reference: Subject, case: Case, key: Any = None
-    ) -> "Tried":
+    ) -> Tried:
         """Return what is found on one input: the rule at the top of this file.
 
         `key` is the name of an input that was drawn, of which the reference remembers

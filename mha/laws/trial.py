@@ -203,15 +203,22 @@ def _alike(
     wrong = [x for x in wrong if x.law not in CONVENTIONS] or wrong
     named = {law.name: law for law in ALL}
     asked = [(named[x.law], x) for x in wrong if x.law in named]
+    members = zoo.ENCODERS[1:] if subject.kind.startswith("enc") else zoo.WRONG
     alike = []
-    for member in zoo.ENCODERS[1:] if subject.kind.startswith("enc") else zoo.WRONG:
-        part = {"attend": "attention", "encoder_layer": "layer"}.get(subject.kind)
-        twin = Subject(getattr(member, part) if part else member, subject.sizes)
-        twin.accepts, twin.reference = twin.accepts & subject.accepts, reference
-        if wrong and not member.on_tensors:
-            same = (_answers_alike(law, x, subject, twin) for law, x in asked)
-            alike += [member] * all(same)
+    for member in members if asked else ():
+        if not member.on_tensors:
+            twin = _asked_like(subject, member, reference)
+            if all(_answers_alike(law, x, subject, twin) for law, x in asked):
+                alike.append(member)
     return (alike[0].name, alike[0].wrong) if len(alike) == 1 else ("", "")
+
+
+def _asked_like(subject: Subject, member: Any, reference: Subject) -> Subject:
+    """Return a member of the zoo, called by the signature of the subject."""
+    part = {"attend": "attention", "encoder_layer": "layer"}.get(subject.kind)
+    twin = Subject(getattr(member, part) if part else member, subject.sizes)
+    twin.accepts, twin.reference = twin.accepts & subject.accepts, reference
+    return twin
 
 
 def _answers_alike(law: Law, found: Finding, subject: Subject, twin: Subject) -> bool:

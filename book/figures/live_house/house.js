@@ -56,7 +56,7 @@ const marking = button("mark wrong numbers", () => { state.marked = !state.marke
 const less = button("−", () => step(-1), "one less"), more = button("+", () => step(1), "one more");
 const frame = html("div", { class: "sheet" });
 const verdicts = data.laws.map((law) => {
-  const sign = html("b", { role: "img" }, "·"), why = html("span", { class: "why" });
+  const sign = html("b", { role: "img", "aria-label": "not asked yet:" }, "·"), why = html("span", { class: "why" });
   return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
 });
 const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws: to come");
