@@ -27,6 +27,7 @@
 
   function reach() {
     for (const box of document.querySelectorAll("pre, .table-wrapper")) {
+      if (box.closest("details:not([open])")) continue; // to measure it lays it out
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     }
