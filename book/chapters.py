@@ -21,6 +21,7 @@ CHAPTERS = (
     "positions",
     "encoder_layer",
     "encoder",
+    "real_task",
     "what_heads_learn",
     "real_encoder",
     "laws",

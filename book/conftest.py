@@ -1,10 +1,10 @@
-"""Without the weights of chapter 14, it and the example of `pretrained` skip."""
+"""Without the weights of chapter 15, it and the example of `pretrained` skip."""
 
 import pytest
 
 import pretrained
 
-ASKING = "14_real_encoder.ipynb", "pretrained.py"
+ASKING = "15_real_encoder.ipynb", "pretrained.py"
 
 
 def pytest_collection_modifyitems(items):

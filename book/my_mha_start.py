@@ -72,14 +72,14 @@ def encoder(X, layers, n_heads, mask=None):
 
 
 def chunked_attention(Q, K, V, block_size=512):
-    """Chapter 16: attention without a mask, with the keys in blocks of this size.
+    """Chapter 17: attention without a mask, with the keys in blocks of this size.
 
     Never hold more than block_size scores for a query; the numbers stay the same.
     """
 
 
 def causal_model(X, layers, n_heads):
-    """Chapter 17: the layers as a model that writes has them.
+    """Chapter 18: the layers as a model that writes has them.
 
     They are pre-norm, and a token attends to itself and to earlier tokens only.
     """

@@ -1,4 +1,4 @@
-"""A real model, all-MiniLM-L6-v2, run by `mha.encoder` (chapter 14).
+"""A real model, all-MiniLM-L6-v2, run by `mha.encoder` (chapter 15).
 
 The weights, 91 MB, are no part of the book; `WAYS` says how to get them.
 """

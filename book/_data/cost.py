@@ -1,4 +1,4 @@
-"""Measure what attention costs, for chapter 16: see __main__.py.
+"""Measure what attention costs, for chapter 17: see __main__.py.
 
 One head of 64 columns in float32, one thread. Every figure comes from a process of its
 own, since memory that was used once hides what is used next. Linux only, about ten

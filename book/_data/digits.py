@@ -1,4 +1,4 @@
-"""Train encoders on handwritten digits for chapter 13: see __main__.py.
+"""Train encoders on handwritten digits for chapter 14: see __main__.py.
 
 Ten seeds a cell, about five minutes on one core.
 """

@@ -1,4 +1,4 @@
-"""Sentences of chapter 14, and its one long sweep: python -m _data.minilm, in book
+"""Sentences of chapter 15, and its one long sweep: python -m _data.minilm, in book
 
 Every head and every layer of the model is silenced in turn, and sixty sentences are
 embedded without it. About a minute on one core; `minilm.json` holds what came out.

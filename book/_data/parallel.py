@@ -1,4 +1,4 @@
-"""Let two processes share the heads of a layer, for chapter 16: see __main__.py.
+"""Let two processes share the heads of a layer, for chapter 17: see __main__.py.
 
 Each holds half of the heads, and nothing in `mha.nn` knows of the other: PyTorch cuts
 the matrices and adds the two answers. The result is compared with one process that

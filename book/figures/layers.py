@@ -86,7 +86,7 @@ def lanes() -> Picture:
 
     From the top to the bottom; three of the twelve heads are drawn.
 
-    The numbers are those of the encoder in chapter 14, and every matrix is as wide as
+    The numbers are those of the encoder in chapter 15, and every matrix is as wide as
     its number of columns, so that twelve head outputs fill the width of X.
 
     >>> lanes().alt.partition(":")[0]

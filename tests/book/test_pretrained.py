@@ -1,4 +1,4 @@
-"""The real model of chapter 14, through our own encoder.
+"""The real model of chapter 15, through our own encoder.
 
 What reads the weights is skipped where they are not. Where to find them, and whom to
 believe, is tested everywhere.
@@ -114,7 +114,7 @@ def test_what_stands_behind_the_limit_is_not_read(model):
 
 
 def test_embeddings_are_those_of_another_implementation(model, stored):
-    """In float32 they agree within 1e-6, as chapter 14 shows."""
+    """In float32 they agree within 1e-6, as chapter 15 shows."""
     assert_close(model.embed(SENTENCES), stored["embeddings"], atol=1e-12)
 
 

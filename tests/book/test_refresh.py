@@ -97,13 +97,13 @@ def test_equations_figures_and_links_get_their_numbers(refresh):
     (refresh.BOOK / "02_softmax.ipynb").write_text(far)
     figure = '<a id="fig-c"></a>\n\n**Figure 2.7.** A caption.'
     links = "[equation (7.7)](#eq-b), [(1.1)](02_softmax.ipynb#eq-far)"
-    links += ", [Chapter 3](16_long.ipynb), [1](solutions/04_masks.ipynb#exercise-4-1)"
+    links += ", [Chapter 3](17_long.ipynb), [1](solutions/04_masks.ipynb#exercise-4-1)"
     one, two = equation("a", "9.9"), equation("b", "4.1")
     text = refresh.in_form(chapter_of(f"{one}\n\n{two}", figure, links), "04_masks")
     assert re.findall(r"tag\{(\S+?)\}", text) == ["4.1", "4.2"]
     assert "**Figure 4.1.** A caption." in text
     assert "[equation (4.2)](#eq-b), [(2.1)](02_softmax.ipynb#eq-far)" in text
-    assert "[Chapter 16](16_long.ipynb)" in text
+    assert "[Chapter 17](17_long.ipynb)" in text
     assert "solutions/04_masks.ipynb#cell-id=exercise-4-1" in text
     with pytest.raises(SystemExit, match="04_masks: a link to eq-nowhere"):
         refresh.in_form(chapter_of("[(1.1)](#eq-nowhere)"), "04_masks")

@@ -1,4 +1,4 @@
-"""What chapter 14 stores is what its script gives; without weights it is skipped."""
+"""What chapter 15 stores is what its script gives; without weights it is skipped."""
 
 import json
 

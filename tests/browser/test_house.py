@@ -262,7 +262,7 @@ def test_axe_finds_no_barrier(show):
         assert house.page.evaluate(SIDEWAYS) <= 0
 
 
-@pytest.mark.parametrize("chapter", ["05_attention", "11_encoder_layer", "15_laws"])
+@pytest.mark.parametrize("chapter", ["05_attention", "11_encoder_layer", "16_laws"])
 def test_a_sheet_fits_one_screen_of_a_phone_and_stays_as_it_is_when_it_comes_alive(
     chapter, open_page
 ):

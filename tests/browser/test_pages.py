@@ -77,7 +77,7 @@ def test_a_chapter_begins_with_title_promise_minutes_needs_and_its_question(open
 PLACES = {
     "03_scale": "the-scale-in-other-code-and-models-without-it",
     "04_masks": "check",
-    "15_laws": "laws-table",
+    "16_laws": "laws-table",
 }
 TOP = "node => node.getBoundingClientRect().top"
 
@@ -198,6 +198,6 @@ def test_without_scripts_text_figures_and_the_story_of_the_front_page_are_there(
 
 def test_old_addresses_and_wrong_ones_show_the_way(open_page, html):
     page = open_page("book/14_laws")
-    page.wait_for_url("**/book/15_laws.html")
+    page.wait_for_url("**/book/16_laws.html")
     lost = (html / "404.html").read_text("utf-8")
     assert "No such page" in lost and 'href="/book/index.html"' in lost

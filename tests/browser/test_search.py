@@ -8,10 +8,10 @@ from tests.browser.looks import barriers
 
 QUERIES = {  # what is typed, and the page that answers it
     "mask": "04_masks", "padding": "04_masks", "softmax": "02_softmax",
-    "multi-head": "09_multi_head", "W_O": "08_output", "flash attention": "16_long",
+    "multi-head": "09_multi_head", "W_O": "08_output", "flash attention": "17_long",
     "temperature": "02_softmax", "dot product": "01_dot_product",
     "positional encoding": "10_positions", "residual": "11_encoder_layer",
-    "pretrained": "14_real_encoder", "kv cache": "16_long", "law": "15_laws",
+    "pretrained": "15_real_encoder", "kv cache": "17_long", "law": "16_laws",
     "glossary": "glossary", "prerequisites": "prerequisites",
 }  # fmt: skip
 HIT = ".found li > a"

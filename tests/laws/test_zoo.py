@@ -11,7 +11,7 @@ EVERY = (*zoo.ALL, *zoo.ENCODERS)
 ALSO = ["rows_sum_to_one", "calls_agree", "equals_reference"]
 
 
-# Chapter 15 counts daily all laws that a member breaks, and tests/weekly compares them.
+# Chapter 16 counts daily all laws that a member breaks, and tests/weekly compares them.
 @pytest.mark.parametrize("member", EVERY, ids=lambda m: m.name)
 def test_a_member_breaks_the_laws_that_are_stored_for_it(member):
     stored = STORED[member.name]

@@ -1,4 +1,4 @@
-"""Chapter 14 with many versions of its model; without the weights it is skipped."""
+"""Chapter 15 with many versions of its model; without the weights it is skipped."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.book.load import BOOK, ROOT
 from tests.book.test_stored_minilm import TABLE, minilm, model
 
 __all__ = ["model"]  # a fixture
-CHAPTER = BOOK / "14_real_encoder.ipynb"
+CHAPTER = BOOK / "15_real_encoder.ipynb"
 CLOSE = 2e-4  # rows are stored with four digits; machines differ in the seventh
 
 

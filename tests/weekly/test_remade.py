@@ -24,7 +24,7 @@ from _data.training import stored
 from mha import zoo
 from tests.conftest import KEPT
 
-IMAGE = 1 / 500  # what one image of the test set of chapter 13 is worth
+IMAGE = 1 / 500  # what one image of the test set of chapter 14 is worth
 ONE_MB = 1.0  # libraries differ by the work space that they lay out
 
 
