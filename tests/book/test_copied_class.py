@@ -45,43 +45,101 @@ def masks(b, h, n):
     yield from ((padding.flip(-1), causal), (None, each), (padding, each))
 
 
-@pytest.mark.parametrize("of", classes(), ids=lambda of: of.__name__)
-@pytest.mark.parametrize(("b", "n", "h", "d"), SIZES)
-def test_the_class_gives_the_numbers_of_mha_and_finite_gradients(of, b, n, h, d):
-    torch.manual_seed(d)
+every_class = pytest.mark.parametrize("of", classes(), ids=lambda of: of.__name__)
+
+
+def drawn(d):
+    """Return a state with biases, and the same numbers by the names of `mha`."""
     state = {
         f"W_{x}.{part}": torch.randn(*shape, dtype=torch.float64)
         for x in "QKVO"
         for part, shape in (("weight", (d, d)), ("bias", (d,)))
     }
     arrays = {f"W_{x}": state[f"W_{x}.weight"].numpy().T for x in "QKVO"}
-    arrays |= {f"b_{x}": state[f"W_{x}.bias"].numpy() for x in "QKVO"}
+    return state, arrays | {f"b_{x}": state[f"W_{x}.bias"].numpy() for x in "QKVO"}
+
+
+@every_class
+@pytest.mark.parametrize(("b", "n", "h", "d"), SIZES)
+def test_the_class_gives_the_numbers_of_mha_and_finite_gradients(of, b, n, h, d):
+    torch.manual_seed(d)
+    state, arrays = drawn(d)
     layer, X = loaded(of, d, h, state), torch.randn(b, n, d, dtype=torch.float64)
     for padding, mask in masks(b, h, n):
-        joined = np.ones((b, 1, n, n), bool)
-        joined = joined if padding is None else joined & padding[:, None, None].numpy()
-        joined = joined if mask is None else joined & mask.numpy()
-        expected = mha.multi_head_attention(X.numpy(), n_heads=h, mask=joined, **arrays)
-        asked = X.clone().requires_grad_()
-        Y = layer(asked, padding, mask)
-        np.testing.assert_allclose(Y.detach(), expected, rtol=0, atol=1e-10)
-        Y.square().sum().backward()
-        slopes = [asked.grad, *(p.grad for p in layer.parameters())]
-        assert all(slope.isfinite().all() for slope in slopes)
+        for is_causal in (False, True):
+            joined = np.tri(n, dtype=bool) if is_causal else np.ones((b, 1, n, n), bool)
+            if padding is not None:
+                joined = joined & padding[:, None, None].numpy()
+            if mask is not None:
+                joined = joined & mask.numpy()
+            numpy = mha.multi_head_attention(
+                X.numpy(), n_heads=h, mask=joined, **arrays
+            )
+            asked = X.clone().requires_grad_()
+            with torch.autograd.detect_anomaly(check_nan=True):
+                Y = layer(asked, padding, mask, is_causal)
+                Y.square().sum().backward()
+            np.testing.assert_allclose(Y.detach(), numpy, rtol=0, atol=1e-10)
+            slopes = [asked.grad, *(p.grad for p in layer.parameters())]
+            assert all(slope.isfinite().all() for slope in slopes)
 
 
-@pytest.mark.parametrize("of", classes(), ids=lambda of: of.__name__)
+@every_class
+def test_the_class_attends_to_other_tokens_with_their_padding(of):
+    torch.manual_seed(0)
+    state, arrays = drawn(6)
+    X, X_k = (torch.randn(2, n, 6, dtype=torch.float64) for n in (5, 7))
+    padding = torch.arange(7) < torch.tensor([3, 7])[:, None]
+    numpy = mha.multi_head_attention(
+        X.numpy(),
+        n_heads=3,
+        X_k=X_k.numpy(),
+        mask=padding[:, None, None].numpy(),
+        **arrays,
+    )
+    Y = loaded(of, 6, 3, state)(X, padding, X_k=X_k)
+    np.testing.assert_allclose(Y.detach(), numpy, rtol=0, atol=1e-10)
+
+
+@every_class
+def test_scores_that_fit_into_float16_are_not_lost_on_the_way(of):
+    """Before it is divided by √64 one is 102,400, and float16 ends at 65,504."""
+    large, one = 40 * torch.eye(64), torch.eye(64)
+    state = {f"W_{x}.weight": large if x in "QK" else one for x in "QKVO"}
+    state |= {f"W_{x}.bias": torch.zeros(64) for x in "QKVO"}
+    X = torch.where(torch.rand(1, 5, 64) < 0.5, -1.0, 1.0)
+    layer = loaded(of, 64, 1, state)
+    torch.testing.assert_close(layer.half()(X.half()), X.half())
+
+
+def test_the_kernel_gets_no_mask_where_nothing_or_only_the_future_is_hidden(
+    monkeypatch,
+):
+    """A mask for long texts is as large as the table that the kernel avoids."""
+    asked, attention = [], torch.nn.functional.scaled_dot_product_attention
+
+    def seen(*args, **options):
+        asked.append((options["attn_mask"], options["is_causal"]))
+        return attention(*args, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", seen)
+    layer, X = classes()[1](6, 3), torch.randn(2, 5, 6)
+    layer(X), layer(X, is_causal=True)
+    assert asked == [(None, False), (None, True)]
+
+
+@every_class
 def test_the_class_refuses_what_would_run_silently(of):
     layer, X = of(6, 3), torch.randn(3, 5, 6)
     everywhere = torch.ones(3, 1, 5, dtype=torch.bool)
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="mask: bool, "):
         layer(X, mask=everywhere)
     for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(ValueError, match=r"padding: bool, .* \(3, 5\)"):
             layer(X, padding)
-    with pytest.raises(AssertionError, match="X: "):
+    with pytest.raises(ValueError, match="X: "):
         layer(X[0])
-    with pytest.raises(AssertionError, match="10 columns do not make 3 equal heads"):
+    with pytest.raises(ValueError, match="10 columns do not make 3 equal heads"):
         of(10, 3)
 
 
