@@ -67,9 +67,9 @@ def turn(x):
     """Turn each pair of columns of row t by t times its frequency."""
     n, d = x.shape[-2:]
     angle = torch.arange(n)[:, None] * 10000 ** (-torch.arange(0, d, 2) / d)
-    a, b = x[..., 0::2], x[..., 1::2]
+    b, a = x[..., 0::2], x[..., 1::2]  # nothing is loaded, so either may be the first
     cos, sin = angle.cos(), angle.sin()
-    return torch.stack([a * cos + b * sin, b * cos - a * sin], -1).flatten(-2)
+    return torch.stack([a * sin + b * cos, a * cos - b * sin], -1).flatten(-2)
 
 
 def train(way, task, seed, n=SHORT, steps=600):
