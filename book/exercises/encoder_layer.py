@@ -18,7 +18,7 @@ length_after_norm = Exercise(
         "the numbers are about 1 in size and there are 64 of them, "
         "so multiply by the root of 64": 0.125,
     },
-    reread=section("encoder_layer", "The equation"),
+    reread=section("encoder_layer", "Before or after: two places for the norm"),
     praise="√d_model, whatever came in: layer norm gives every token the same length.",
 )
 
@@ -65,7 +65,7 @@ normalise_tokens = Exercise(
         ),
         "the mean of the token is not subtracted": _over(-1, centre=False),
     },
-    reread=section("encoder_layer", "The equation"),
+    reread=section("encoder_layer", "Before or after: two places for the norm"),
     praise="each token is normalised by its own numbers, even if they are all equal.",
 )
 
@@ -224,7 +224,7 @@ wire_layer = Exercise(
         "norm_first has no effect: "
         "with norm_first=False each norm comes after a sum": _wired(_pre, _pre),
     },
-    reread=section("encoder_layer", "The equation"),
+    reread=section("encoder_layer", "Before or after: two places for the norm"),
     praise="two parts, two residual connections and two norms, in both orders.",
 )
 

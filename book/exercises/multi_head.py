@@ -158,7 +158,7 @@ many_heads = Exercise(
         "queries, values and tokens have three widths here: W_Q.shape[1] // n_heads, "
         "W_V.shape[1] // n_heads, and d_model": _one_width,
     },
-    reread=section("multi_head", "The equation"),
+    reread=section("multi_head", "Multi-head attention as a class"),
     praise="it agrees with the package, masks and unequal widths included.",
 )
 
@@ -326,7 +326,7 @@ def suspect_exercise(letter):
         mistakes={
             _alibi(letter, guilty, slug): slug for slug in WANTED if slug != guilty
         },
-        reread=section("multi_head", "The law"),
+        reread=section("multi_head", "The same output, alone or in a batch"),
     )
 
 
@@ -392,7 +392,7 @@ bug_hunt = Hunt(
     cases=((),),
     mistakes={},  # each suspect has its own: see suspect_exercise
     seconds=600,
-    reread=section("multi_head", "The law"),
+    reread=section("multi_head", "The same output, alone or in a batch"),
     praise="all six are right.",
 )
 

@@ -6,7 +6,10 @@ from exercises import Exercise, Law, each, random_arrays, section
 from mha import zoo
 from mha.heads import merge_heads, multi_head_attention
 
-_BREAK, _EQUATION = section("output", "Break it"), section("output", "The equation")
+_BREAK, _EQUATION = (
+    section("output", "Break it"),
+    section("output", "One product, or one term for each head"),
+)
 
 
 def _rows(W_O, r, n_heads, d_v):
@@ -238,6 +241,6 @@ own_block_law = Law(
         "": "you call the layer once, so other faults matter too: change one head, and "
         "compare two outputs",
     },
-    reread=section("output", "The law"),
+    reread=section("output", "Switch off a head"),
     praise="True of the three layers that keep it, and False of the three others.",
 )

@@ -6,7 +6,7 @@ from exercises import Exercise, Law, each, number, section
 from mha.attention import scaled_dot_product_attention
 from mha.positions import sinusoidal_positional_encoding
 
-_EQUATION = section("positions", "The equation")
+_EQUATION = section("positions", "One rotation for every step")
 
 
 def _waves(even=np.sin, odd=np.cos, exponent=lambda i, d: 2 * i / d):
@@ -249,7 +249,7 @@ tells_order = Law(
         ),
     },
     vary=("X",),
-    reread=section("positions", "The law"),
+    reread=section("positions", "A law that we want to break"),
     praise=(
         "your law finds every model that knows the order, and raises no false alarm."
     ),

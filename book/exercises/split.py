@@ -38,7 +38,7 @@ head_and_column = Exercise(
         "the head is right; "
         "count the column from where the block of this head begins": (6, 389),
     },
-    reread=section("split", "By hand"),
+    reread=section("split", "Cut, then swap"),
     praise="389 = 6 · 64 + 5: the quotient is the head, the remainder its column.",
     observe=_row_of(2, example=(0, 63)),
 )
@@ -163,6 +163,6 @@ fuse = Exercise(
             lambda small: small.transpose(1, 2, 0).reshape(small.shape[1], -1)
         ),
     },
-    reread=section("split", "The equation"),
+    reread=section("split", "Why the large matrix gives the same queries"),
     praise="one product now does the work of all heads.",
 )
