@@ -36,7 +36,7 @@ scores_memory = Exercise(
         "these are MiB, and 1024 of them make a GiB": 16384,
         "these are bytes, and 2³⁰ of them make a GiB": 2**34,
     },
-    reread=section("long", "The question", "By hand"),
+    reread=section("long", "Ten billion scores for one novel", "One word at a time"),
     praise="16 GiB, for one head of one layer; the book of the question needs more.",
 )
 
@@ -144,7 +144,7 @@ merge_outputs = Exercise(
         "Y is right; add to the second result what you subtracted from both "
         "lse": _with_lse(lambda a, b: np.logaddexp(a, b) - np.maximum(a, b)),
     },
-    reread=section("long", "The equation"),
+    reread=section("long", "A summary of keys, and how two are merged"),
     praise="a text divided between two machines gives the output of one machine.",
 )
 
@@ -283,6 +283,6 @@ long_text_law = Law(
         "in your text nothing has to be rescaled: it fits into a block "
         "of 512, or the first block has the largest score of every row": _agrees(n=8),
     },
-    reread=section("long", "The law"),
+    reread=section("long", "Blocks of any size"),
     praise="it takes more than one block, and a larger score in a later one.",
 )

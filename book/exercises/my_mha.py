@@ -123,7 +123,7 @@ _merge = Exercise(
         ),
         "you add up the heads: lay them side by side": lambda heads: heads.sum(-3),
     },
-    reread=section("split", "The equation"),
+    reread=section("split", "Why the large matrix gives the same queries"),
 )
 _feed = Exercise(
     task="the feed-forward network",
@@ -144,7 +144,7 @@ _feed = Exercise(
             (np.maximum(x @ W, 0) + b) @ U + c
         ),
     },
-    reread=section("encoder_layer", "The equation"),
+    reread=section("encoder_layer", "Before or after: two places for the norm"),
 )
 _layer = Exercise(
     task="one post-norm layer",
@@ -167,7 +167,7 @@ _layer = Exercise(
             )
         ),
     },
-    reread=section("encoder_layer", "The equation"),
+    reread=section("encoder_layer", "Before or after: two places for the norm"),
 )
 _stack = Exercise(
     task="one layer after the other",
@@ -190,7 +190,7 @@ _chunked = Exercise(
         "you rescale the sum of the values, and the sum of the weights too must "
         "be": _rescaling(mix=True),
     },
-    reread=section("long", "The equation"),
+    reread=section("long", "A summary of keys, and how two are merged"),
 )
 _model = Exercise(
     task="pre-norm layers under a causal mask",
@@ -204,7 +204,7 @@ _model = Exercise(
             X, layers, n_heads, np.tri(X.shape[-2], k=-1, dtype=bool), norm_first=True
         ),
     },
-    reread=section("since_2017", "The equation"),
+    reread=section("since_2017", "Only the offset is left"),
 )
 
 # A step, and the chapter after which it can be written.

@@ -81,7 +81,7 @@ sentence_vectors = Exercise(
         "you divided every token by its length too; divide only the "
         "mean": lambda Y, mask: _to_length_1(_total(_to_length_1(Y), mask)),
     },
-    reread=section("real_encoder", "By hand"),
+    reread=section("real_encoder", "One step before the encoder, and one after it"),
     praise="this is the last step of the model, and padding does not change it.",
 )
 

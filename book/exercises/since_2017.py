@@ -92,7 +92,7 @@ rotate = Exercise(
         "you add a table of sines and cosines; "
         "here the pairs are rotated": _table_added,
     },
-    reread=section("since_2017", "The equation"),
+    reread=section("since_2017", "Only the offset is left"),
     praise="every pair at its own speed, wherever the row stands.",
 )
 
@@ -201,6 +201,6 @@ far_keys_law = Law(
         "K": "change the values of far keys, by a lot: their keys may not show it"
     },
     vary=("V",),
-    reread=section("since_2017", "The law"),
+    reread=section("since_2017", "A design is compared with itself"),
     praise="a law that a design satisfies and the attention of 2017 breaks.",
 )
