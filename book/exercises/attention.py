@@ -51,7 +51,7 @@ attend = Exercise(
         "the sums of the rows do not line up with the rows: keep the axis of the sum "
         "with keepdims=True": lambda Q, K, V: _powers(Q, K) / _powers(Q, K).sum(-1) @ V,
     },
-    reread=section("attention", "The equation"),
+    reread=section("attention", "Self-attention in two lines"),
     praise="it agrees with the package, for large scores too.",
 )
 
@@ -106,7 +106,7 @@ self_attention = Exercise(
         "you score the tokens as they are: "
         "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
     },
-    reread=section("attention", "By hand"),
+    reread=section("attention", "One list becomes three"),
     praise="three jobs, three matrices, one attention.",
 )
 

@@ -27,7 +27,7 @@ causal_row = Exercise(
         "these are shares of the scores; take the exponential of "
         "each score first": np.log([2, 6, 1, 1]) / np.log(12),
     },
-    reread=section("masks", "By hand"),
+    reread=section("masks", "Hide one word, and share its weight among the others"),
     praise="2/9, 6/9 and 1/9: the total contains only what the word may attend to.",
 )
 

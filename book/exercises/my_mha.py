@@ -107,7 +107,7 @@ _attention = Exercise(
         *("mask_ignored", "mask_inverted", "mask_after_softmax", "mask_zero_score"),
         *("minus_1e9_mask", "key_reshaped"),
     ),
-    reread=section("attention", "The equation"),
+    reread=section("attention", "Self-attention in two lines"),
 )
 _merge = Exercise(
     task="the heads side by side again",

@@ -6,7 +6,7 @@ from exercises import Exercise, number, section
 from exercises.engine import Unfit
 from mha import softmax
 
-_BY_HAND = section("why_heads", "By hand")
+_TWO_HEADS = section("why_heads", "Two heads, two equations")
 
 
 two_of_three = Exercise(
@@ -22,7 +22,7 @@ two_of_three = Exercise(
         "that is the limit for all ten contents, and three are to be guessed": 2 / 10,
         "that is the sum of the three values of R²; R² of all three is their mean": 2,
     },
-    reread=section("why_heads", "The equation"),
+    reread=section("why_heads", "No more than h glows from h heads"),
     praise="min(2, 3) / 3: two heads can tell as much as two of the three contents.",
     observe=number,
 )
@@ -85,7 +85,7 @@ rebuild = Exercise(
             _ones(new) @ _fit(_ones(x), y)
         ),
     },
-    reread=_BY_HAND,
+    reread=_TWO_HEADS,
     praise="the least-squares guess, for outputs that it was not fitted to.",
     observe=_guessed,
 )
@@ -109,7 +109,7 @@ unmix = Exercise(
         "1 / A inverts each entry by itself; "
         "the whole matrix has to be inverted": lambda A: 1 / A,
     },
-    reread=_BY_HAND,
+    reread=_TWO_HEADS,
     praise="if the rows of weights are linearly independent, the averages can be taken "
     "apart again.",
 )
@@ -147,7 +147,7 @@ heads_needed = Exercise(
             lambda wanted: len(np.unique(wanted / wanted.max(1)[:, None], axis=0))
         ),
     },
-    reread=section("why_heads", "The equation"),
+    reread=section("why_heads", "No more than h glows from h heads"),
     praise="as many heads as there are linearly independent rows: the rank.",
 )
 
