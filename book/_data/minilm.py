@@ -2,7 +2,8 @@
 
 Every head and every layer of the model is silenced in turn, and sixty sentences are
 embedded without it. About a minute on one core; `minilm.json` holds what came out.
-`minilm_reference.json` is an excerpt of what the tests compare with.
+`minilm_reference.json` is an excerpt of what the tests compare with, and
+`minilm_it.json` is the row of weights that chapters 0 and 5 show.
 """
 
 import json
@@ -15,6 +16,7 @@ import pretrained
 
 STORE = Path(__file__).with_suffix(".json")
 EXCERPT = Path(__file__).with_name("minilm_reference.json")
+IT = Path(__file__).with_name("minilm_it.json")
 REFERENCE = Path(__file__).parents[2] / "tests" / "fixtures" / "minilm.py"
 EVERY = 32  # of 384 numbers the page compares twelve
 
@@ -65,6 +67,15 @@ def excerpt():
     return columns | dict(zip(sentences, vectors.tolist(), strict=True))
 
 
+def shared(model, end, layer=4, head=2):
+    """Return how "it" shares its attention in one head, as [token, weight] pairs."""
+    text = f"A dog ate the food because it was {end}."
+    words = model.tokenize(text).words
+    _, A = model.run(text, return_weights=True)
+    row = A[layer - 1][head - 1, words.index("it")]
+    return [[t, round(float(w), 4)] for t, w in zip(words, row, strict=True)]
+
+
 def text_of(table):
     """Return the table as JSON with one row a line."""
     rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in table.items()]
@@ -74,6 +85,8 @@ def text_of(table):
 def main():
     EXCERPT.write_text(text_of(excerpt()), encoding="utf-8", newline="\n")
     model = pretrained.load()
+    rows = {end: shared(model, end) for end in ("hungry", "rotten")}
+    IT.write_text(text_of(rows), encoding="utf-8", newline="\n")
     E_full = model.embed(SIXTY)
     table = {name: silence(model, h, E_full) for name, h in cells(model).items()}
     STORE.write_text(text_of(table), encoding="utf-8", newline="\n")

@@ -13,6 +13,8 @@ from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
 from figures.maps import heatmap, heatmaps
+from figures.meaning import real, recipe, sentence
+from figures.mixing import mixing
 from figures.online import online
 from figures.planes import clocks, shadows, turns
 from figures.softmax import softmax
@@ -22,7 +24,8 @@ from figures.worked import batch, fused, sheet
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
-    "dragons", "exam", "exceptions", "fused", "heads", "heatmap",
-    "heatmaps", "house", "lanes", "learned", "lines", "moves", "one_head",
-    "online", "paths", "shadows", "sheet", "softmax", "turns", "walks",
+    "dragons", "exam", "exceptions", "fused", "heads", "heatmap", "heatmaps",
+    "house", "lanes", "learned", "lines", "mixing", "moves", "one_head", "online",
+    "paths", "real", "recipe", "sentence", "shadows", "sheet", "softmax", "turns",
+    "walks",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
+from matplotlib.patheffects import withStroke
 
 from figures.picture import COLOURS, SANS, WIDEST, Picture, finished
 
@@ -30,6 +31,9 @@ CODES = {"M": Path.MOVETO, "L": Path.LINETO, "Q": Path.CURVE3, "Z": Path.CLOSEPO
 ALIGN = {"start": "left", "middle": "center", "end": "right"}
 MARKUP = re.compile(r"(\*|_\w+|ᵀ)")  # *letter*, subscript, transpose
 LETTER = 1.3  # as large as the words beside it
+HALO = 3  # points of paper around words that stand on lines
+# How wide letters are, in units of their size, if they are not as wide as most.
+LETTERS = dict.fromkeys("mwMW", 0.86) | dict.fromkeys("ijltfr.,'[]I ", 0.34)
 FONTS = {"font.family": "DejaVu Sans", "text.parse_math": False}
 
 
@@ -74,6 +78,7 @@ class Shape:
     width: float = 0
     radius: float = 0
     closed: bool = True
+    dash: Sequence[float] = ()
 
     def commands(self) -> Iterator[tuple[str, Sequence[Point]]]:
         """Yield the commands of a path, each with its points."""
@@ -96,10 +101,12 @@ class Shape:
     def svg(self) -> str:
         """Return a path element."""
         look = f' fill="{paint(self.fill) if self.fill else "none"}"'
-        if self.fill and self.alpha < 1:
-            look += f' fill-opacity="{short(self.alpha)}"'
+        if self.alpha < 1:
+            look += f' {"fill" if self.fill else "stroke"}-opacity="{self.alpha:.2g}"'
         if self.stroke:
             look += f' stroke="{paint(self.stroke)}" stroke-width="{short(self.width)}"'
+        if self.dash:
+            look += f' stroke-dasharray="{" ".join(map(short, self.dash))}"'
         return f'<path d="{"".join(self._steps())}"{look}/>'
 
     def _steps(self) -> Iterator[str]:
@@ -125,7 +132,10 @@ class Shape:
         steps = [(CODES[letter], p) for letter, ps in self.commands() for p in ps]
         path = Path([place for _, place in steps], [code for code, _ in steps])
         look = {"fc": _rgba(self.fill, self.alpha), "zorder": z}
-        look |= {"ec": _rgba(self.stroke), "lw": self.width}
+        alpha = 1 if self.fill else self.alpha
+        look |= {"ec": _rgba(self.stroke, alpha), "lw": self.width}
+        if self.dash:
+            look["ls"] = 0, [length / self.width for length in self.dash]
         ax.add_patch(PathPatch(path, capstyle="round", joinstyle="round", **look))
 
 
@@ -142,6 +152,7 @@ class Text:
     bold: bool
     turn: float
     math: bool
+    halo: bool = False
 
     def svg(self) -> str:
         """Return a text element."""
@@ -150,6 +161,9 @@ class Text:
         look += f' text-anchor="{self.anchor}"' * (self.anchor != "start")
         look += ' font-weight="600"' * self.bold
         look += f' transform="rotate({short(self.turn)} {x} {y})"' * bool(self.turn)
+        if self.halo:
+            look += f' paint-order="stroke" stroke="{paint("paper")}"'
+            look += f' stroke-width="{HALO}" stroke-linejoin="round"'
         inside = _tspans(self.words) if self.math else escape(self.words)
         return f'<text {look} fill="{paint(self.role)}">{inside}</text>'
 
@@ -163,7 +177,9 @@ class Text:
         # DejaVu is wider than what most pages have
         look |= {"size": 0.92 * self.size, "color": _rgba(self.role)}
         words = _mathtext(self.words) if self.math else self.words
-        ax.text(self.x, self.y, words, **look)
+        drawn = ax.text(self.x, self.y, words, **look)
+        if self.halo:
+            drawn.set_path_effects([withStroke(linewidth=HALO, foreground="white")])
 
 
 class Scene:
@@ -188,10 +204,10 @@ class Scene:
     def shape(
         self, *lines: Sequence[Point], fill: str | None = None, alpha: float = 1,
         stroke: str | None = None, width: float = 1.3, radius: float = 0,
-        closed: bool = False,
+        closed: bool = False, dash: Sequence[float] = (),
     ) -> None:  # fmt: skip
         """Add lines, or areas, of one look."""
-        look = fill, alpha, stroke, width if stroke else 0, radius, closed
+        look = fill, alpha, stroke, width if stroke else 0, radius, closed, dash
         if lines:
             self.marks.append(Shape(lines, *look))
 
@@ -199,13 +215,20 @@ class Scene:
         """Add a rectangle, as a `shape` that looks like this."""
         self.shape(corners(x, y, w, h), closed=True, **{"radius": 3, **look})
 
+    def dots(self, *circles: tuple[float, float, float], **look: Any) -> None:
+        """Add circles (x, y, radius), as a `shape` that looks like this."""
+        rings = [_octagon(*circle) for circle in circles]
+        far = max((r for *_, r in circles), default=0)  # every side turns in its middle
+        self.shape(*rings, closed=True, radius=far, **look)
+
     def text(
         self, x: float, y: float, words: object, *, size: float = 12, role: str = "ink",
         anchor: str = "middle", bold: bool = False, turn: float = 0, math: bool = False,
+        halo: bool = False,
     ) -> None:  # fmt: skip
         """Add words, if there are any; `turn` is in degrees, clockwise."""
         if str(words):
-            look = size, role, anchor, bold, turn, math
+            look = size, role, anchor, bold, turn, math, halo
             self.marks.append(Text(x, y, str(words), *look))
 
     def arrow(
@@ -285,6 +308,41 @@ class Scene:
 def corners(x: float, y: float, w: float, h: float) -> list[Point]:
     """Return the corners of a rectangle, clockwise from the upper left one."""
     return [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
+
+
+def curve(a: Point, b: Point, c: Point, d: Point, pieces: int = 12) -> list[Point]:
+    """Return points of the curve from a to d that leaves towards b and comes from c.
+
+    A `Shape` with a large radius joins them without corners.
+
+    >>> curve((0, 0), (0, 4), (4, 4), (4, 0), pieces=2)
+    [(0.0, 0.0), (2.0, 3.0), (4.0, 0.0)]
+    """
+    way = []
+    for t in (k / pieces for k in range(pieces + 1)):
+        shares = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+        pairs = [*zip(shares, (a, b, c, d), strict=True)]
+        way.append((sum(s * p[0] for s, p in pairs), sum(s * p[1] for s, p in pairs)))
+    return way
+
+
+def places(words: Sequence[str], size: float, left: float, right: float) -> list[float]:
+    """Return the middle of each word of a line that reaches from left to right.
+
+    >>> places(["to", "it"], 10, 0, 20)
+    [4.6, 16.6]
+    """
+    wide = [sum(LETTERS.get(c, 0.58) for c in word) * size for word in words]
+    gap = (right - left - sum(wide)) / max(len(words) - 1, 1)
+    starts = [left + sum(wide[:k]) + k * gap for k in range(len(words))]
+    return [round(x + w / 2, 1) for x, w in zip(starts, wide, strict=True)]
+
+
+def _octagon(x: float, y: float, r: float) -> list[Point]:
+    """Return corners of which a `Shape` with round corners makes a circle."""
+    far, eighth = r / math.cos(math.pi / 8), math.pi / 4
+    turns = [(k + 0.5) * eighth for k in range(8)]
+    return [(x + far * math.cos(t), y + far * math.sin(t)) for t in turns]
 
 
 def _toward(b: Point, a: Point, radius: float) -> Point:

@@ -36,6 +36,11 @@ def test_the_table_holds_every_cell_and_stands_as_the_script_writes_it(model):
     assert minilm.STORE.read_text(encoding="utf-8") == minilm.text_of(TABLE)
 
 
+def test_the_rows_of_chapter_0_are_those_of_the_model(model):
+    rows = {end: minilm.shared(model, end) for end in ("hungry", "rotten")}
+    assert minilm.IT.read_text(encoding="utf-8") == minilm.text_of(rows)
+
+
 def test_the_excerpt_of_the_reference_is_what_the_tests_compare_with():
     stored = minilm.EXCERPT.read_text(encoding="utf-8")
     assert stored == minilm.text_of(minilm.excerpt())
