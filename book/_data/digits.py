@@ -9,9 +9,7 @@ from collections import defaultdict
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
-from sklearn.svm import SVC
 from torch import nn
 
 from _data.training import Encoder, trained
@@ -100,19 +98,6 @@ def loss_on(model, part):
     return nn.functional.cross_entropy(model(images), classes).item()
 
 
-def classical(parts):
-    """Return what two models without attention reach on the flat images."""
-    train, test = (
-        (images.flatten(1).numpy(), classes.numpy())
-        for images, classes in (parts["train"], parts["test"])
-    )
-    models = {
-        "logistic regression": LogisticRegression(max_iter=2000),
-        "RBF-SVM": SVC(C=10),
-    }
-    return {name: model.fit(*train).score(*test) for name, model in models.items()}
-
-
 def shuffled(part, seed=0):
     """Return the part with the rows of every image in an order of their own."""
     images, classes = part
@@ -165,7 +150,7 @@ def pruned(model, order, part):
 def run(seed):
     """Return {name: result} of everything that is trained with this seed."""
     parts = split(seed)
-    found = {name: round(score, 3) for name, score in classical(parts).items()}
+    found = {}
     for h in HEADS:
         model = classifier(seed, parts, n_heads=h)
         found[f"heads {h}"] = round(accuracy(model, parts["test"]), 3)

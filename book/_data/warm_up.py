@@ -1,4 +1,4 @@
-"""Train deep stacks with and without warm-up, for chapter 14: see __main__.py.
+"""Train deep stacks with and without warm-up, for chapter 11: see __main__.py.
 
 Twelve layers, post-norm and pre-norm, two learning rates, three seeds;
 about four minutes on one core.

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 import mha
-from _data import cost, masks_elsewhere, trained_positions, two_dragons
+from _data import cost, induction, masks_elsewhere, trained_positions, two_dragons
 from _data.training import stored
 from _data.wrong_attention import MEMBERS, STEPS
 from _data.wrong_attention import TASKS as TASKS_OF_12
@@ -51,6 +51,13 @@ def test_the_trainings_that_the_readme_tells_of_are_stored():
 
 
 # The tasks, by hand
+
+
+def test_from_the_second_round_on_a_text_to_copy_tells_its_next_letter():
+    letters, periods = induction.texts(211, seed=0)
+    for text, period in zip(letters.tolist(), periods[:, 0].tolist(), strict=True):
+        assert text[period:] == text[:-period]
+        assert len(set(text)) == period and 5 <= period <= 12
 
 
 @pytest.mark.parametrize("way", cost.WAYS)

@@ -14,6 +14,7 @@ from _data import (
     cards,
     cost,
     digits,
+    induction,
     learned,
     trained_positions,
     two_dragons,
@@ -55,6 +56,13 @@ def test_digits():
     assert set(again) == set(table)
     for name, found in again.items():
         is_close(found, table[name][1], 16 * IMAGE if "," in name else 8 * IMAGE)
+
+
+def test_induction():
+    again, table = induction.run(1), stored("induction")
+    assert set(again) == set(table)
+    for name, found in again.items():
+        is_close(found, table[name][1], 0.1)
 
 
 @pytest.mark.parametrize("name", ["post 0.003 warm-up 0", "pre 0.001 warm-up 100"])
