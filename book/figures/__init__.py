@@ -9,6 +9,7 @@ who do not see it.
 
 from figures.charts import bars, collapse, lines, moves, walks
 from figures.dragons import dragons
+from figures.hand import hand
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
 from figures.live_house import house
@@ -17,15 +18,16 @@ from figures.meaning import real, recipe, sentence
 from figures.mixing import mixing
 from figures.online import online
 from figures.planes import clocks, shadows, turns
+from figures.rules import exponential, leak, rules, spikes, written
 from figures.softmax import softmax
 from figures.tables import detected, exam, exceptions, learned
 from figures.ten import bugs
 from figures.worked import batch, fused, sheet
 
 __all__ = [
-    "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected",
-    "dragons", "exam", "exceptions", "fused", "heads", "heatmap", "heatmaps",
-    "house", "lanes", "learned", "lines", "mixing", "moves", "one_head", "online",
-    "paths", "real", "recipe", "sentence", "shadows", "sheet", "softmax", "turns",
-    "walks",
+    "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected", "dragons",
+    "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
+    "heatmaps", "house", "lanes", "leak", "learned", "lines", "mixing", "moves",
+    "one_head", "online", "paths", "real", "recipe", "rules", "sentence", "shadows",
+    "sheet", "softmax", "spikes", "turns", "walks", "written",
 ]  # fmt: skip

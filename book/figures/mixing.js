@@ -1,5 +1,5 @@
 // Two planes: keys to drag on the left, and what the average of the values becomes on the right.
-const { words, query, keys, values } = data;
+const { words, query, keys, values, drag } = data;
 const state = { keys: keys.map((k) => [...k]), query: [...query] };
 const [unit, left, base] = [74, 34, 214];
 const x = (a) => left + unit * a, y = (b) => base - unit * b;
@@ -14,7 +14,7 @@ const offer = plane("What words give", "animal", "edible");
 const contours = words.map(() => find.appendChild(svg("line", { stroke: "var(--muted)", "stroke-dasharray": "3 3" })));
 const hand = find.appendChild(svg("line", { x1: x(0), y1: y(0), stroke: "var(--query)", "stroke-width": 4, "stroke-linecap": "round" }));
 const goal = find.appendChild(svg("text", { class: "query" }, "“it” looks for"));
-const handle = (role, name, get, set) => {
+const handle = (role, name, last, get, set) => {
   const dot = svg("circle", { r: 8, fill: `var(--${role})` });
   const text = svg("text", { class: "name" }, name);
   const node = svg("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": `${role} of ${name}` }, svg("circle", { r: 20, fill: "transparent" }), dot, text);
@@ -38,7 +38,7 @@ const handle = (role, name, get, set) => {
   node.move = () => {
     const [a, b] = get();
     node.setAttribute("transform", `translate(${x(a)} ${y(b)})`);
-    text.setAttribute("y", a < 0.3 && b < 0.3 ? 23 : -12);
+    text.setAttribute("y", a < 0.3 && b < 0.3 && !last ? 23 : -12);
     text.setAttribute("text-anchor", a < 0.3 ? "start" : a > 2.4 ? "end" : "middle");
     node.setAttribute("aria-valuetext", `${show(a)} animal, ${show(b)} wanting`);
     node.setAttribute("aria-valuenow", show(a).replace("−", "-"));
@@ -46,14 +46,14 @@ const handle = (role, name, get, set) => {
   find.append(node);
   return node;
 };
-const handles = words.map((name, j) => handle("key", name, () => state.keys[j], (a, b) => { state.keys[j] = [a, b]; }));
+const handles = words.map((name, j) => handle("key", name, j === words.length - 1, () => state.keys[j], (a, b) => { state.keys[j] = [a, b]; }));
 
 // the right plane: springs, values as dots whose area is the weight, and the way of "it"
 const [dog, food, , hungry] = values;
 offer.append(svg("path", { d: `M${[dog, food, hungry].map(([a, b]) => `${x(a)} ${y(b)}`).join("L")}Z`, fill: "var(--soft)" }));
 const springs = values.map(([a, b]) => offer.appendChild(svg("line", { x1: x(a), y1: y(b), stroke: "var(--value)", opacity: 0.35 })));
 const dots = values.map(([a, b]) => offer.appendChild(svg("circle", { cx: x(a), cy: y(b), fill: "var(--value)", opacity: 0.9 })));
-const places = [[0, 30, "middle"], [8, 4, "start"], [8, -4, "start"], [-4, 30, "middle"]]; // plus the radius, aside
+const places = [[0, 30, "middle"], [8, 4, "start"], [8, -4, "start"], values[3][0] ? [-4, 30, "middle"] : [8, 20, "start"]]; // plus the radius, aside
 const labels = values.map(([, b], j) => offer.appendChild(svg("text", { y: y(b) + places[j][1], "text-anchor": places[j][2], class: "name" })));
 const way = offer.appendChild(svg("line", { x1: x(values[2][0]), y1: y(values[2][1]), stroke: "var(--output)", "stroke-width": 3 }));
 const out = offer.appendChild(svg("circle", { r: 7, fill: "var(--output)" }));
@@ -90,7 +90,7 @@ function draw() {
   aim(`Animal ${show(h[0])}, edible ${show(h[1])}.${done ? " Now “it” means something to eat." : ""}`, done);
   say(`Scores: ${words.map((name, j) => `${name} ${show(scores[j], 1)}`).join(", ")}.`);
 }
-mount("drag the key of “food” until “it” becomes more edible than animal.",
+mount(`drag the key of ${word(words[drag])} until “it” becomes more edible than animal.`,
   html("div", { class: "planes" },
     html("div", {}, html("b", { class: "key" }, "what words are found by"), find),
     html("div", {}, html("b", { class: "value" }, "what words give, and what “it” becomes"), offer)),
