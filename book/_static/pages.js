@@ -1,9 +1,11 @@
 // Where a link leads, and what a search has found, is not hidden; paper shows everything.
 // What scrolls sideways can be reached by keyboard. A prediction has a place for a guess.
 (() => {
+  const SHUT = "details:not([open])";
   function open(node) {
     for (let at = node?.parentElement; at; at = at.parentElement)
       if (at.tagName === "DETAILS") at.open = true;
+    ask();
   }
   function follow() {
     const node = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -26,11 +28,13 @@
   });
 
   function reach() {
-    for (const box of document.querySelectorAll("pre, .table-wrapper")) {
-      if (box.closest("details:not([open])")) continue; // to measure it lays it out
-      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    const boxes = [...document.querySelectorAll("pre, .table-wrapper")]
+      .filter((box) => !box.closest(SHUT)); // to measure it lays it out
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
+    boxes.forEach((box, k) => {
+      if (wide[k]) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
-    }
+    });
   }
   addEventListener("load", reach);
   addEventListener("resize", reach);
@@ -38,14 +42,22 @@
 
   let shut = [];
   addEventListener("beforeprint", () => {
-    shut = [...document.querySelectorAll("article details:not([open])")];
+    shut = [...document.querySelectorAll(`article ${SHUT}`)];
     shut.forEach((fold) => { fold.open = true; });
   });
   addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
 
   // A guess stays for the visit, and opens the answer, which is the next one on the page.
+  // In a fold it is made when the fold opens: a browser that fills in forms for its reader
+  // would lay out the whole fold to look at a field.
   const answers = [...document.querySelectorAll("details.answer")];
-  document.querySelectorAll(".guess").forEach((place, number) => {
+  const places = [...document.querySelectorAll(".guess")];
+  function ask() {
+    places.forEach((place, number) => {
+      if (place.hidden && !place.closest(SHUT)) makeForm(place, number);
+    });
+  }
+  function makeForm(place, number) {
     const key = `guess ${number} of ${location.pathname}`;
     const answer = answers.find((fold) =>
       place.compareDocumentPosition(fold) & Node.DOCUMENT_POSITION_FOLLOWING);
@@ -75,12 +87,7 @@
     place.replaceChildren(form);
     place.hidden = false;
     show(sessionStorage.getItem(key) ?? "");
-  });
-
-  // A page on a disk is always a first visit, and its typefaces are near: it waits.
-  const bring = (name, file, more) => location.protocol === "file:" && document.fonts.add(new FontFace(
-    name, `url(${document.documentElement.dataset.content_root}_static/fonts/${file}.woff2)`, more));
-  bring("Book Sans", "sans", { weight: "400 700" });
-  bring("Book Sans", "sans-italic", { style: "italic" });
-  bring("Book Serif", "serif", { weight: 600 });
+  }
+  ask();
+  document.addEventListener("toggle", ask, true);
 })();
