@@ -23,11 +23,13 @@ from figures.softmax import softmax
 from figures.tables import detected, exam, exceptions, learned
 from figures.ten import bugs
 from figures.worked import batch, fused, sheet
+from figures.worlds import road, rotary, whole, worlds
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected", "dragons",
     "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
     "heatmaps", "house", "lanes", "leak", "learned", "lines", "mixing", "moves",
-    "one_head", "online", "paths", "real", "recipe", "rules", "sentence", "shadows",
-    "sheet", "softmax", "spikes", "turns", "walks", "written",
+    "one_head", "online", "paths", "real", "recipe", "road", "rotary", "rules",
+    "sentence", "shadows", "sheet", "softmax", "spikes", "turns", "walks", "whole",
+    "worlds", "written",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 const { words, query, keys } = data;
 const long = Math.hypot(...query), start = Math.atan2(query[1], query[0]);
 const state = { turn: start };
-const [unit, mid, beyond] = [44, 136, 0.5]; // the handle is beyond the tip of the query
+const [unit, mid, beyond] = [44, 150, 0.9]; // the handle is beyond the tip of the query
 const x = (a) => mid + unit * a, y = (b) => mid - unit * b;
 const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
 const line = (look) => svg("line", { x1: mid, y1: mid, ...look });
@@ -12,13 +12,13 @@ const drops = keys.map(() => line({ stroke: "var(--muted)", "stroke-dasharray": 
 const ruler = line({ stroke: "var(--query)", opacity: 0.45 });
 const arrow = svg("path", { fill: "none", stroke: "var(--query)", "stroke-width": 3, "stroke-linejoin": "round" });
 const scores = keys.map(() => svg("text", { class: "score" }));
-const left = [true, true, true, false]; // of its dot is the name of a key
+const places = [[10, 5, "start"], [-9, 15, "end"], [-9, -7, "end"], [8, -7, "start"]]; // of names
 const names = keys.map(([a, b], j) => svg("text", {
-  x: x(a) + (left[j] ? -9 : 8), y: y(b) + (a || b ? -7 : 15), "text-anchor": left[j] ? "end" : "start", class: "name",
+  x: x(a) + places[j][0], y: y(b) + places[j][1], "text-anchor": places[j][2], class: "name",
 }, words[j]));
 const tip = svg("g", { class: "tip", tabindex: 0, role: "slider", "aria-label": `direction of the query of ${word("it")}`, "aria-valuemin": -180, "aria-valuemax": 180 },
   svg("circle", { r: 22, fill: "transparent" }), svg("circle", { r: 8, fill: "var(--paper)", stroke: "var(--query)", "stroke-width": 3.5 }));
-const face = svg("svg", { viewBox: "0 0 272 272" },
+const face = svg("svg", { viewBox: "0 0 300 300" },
   svg("path", { d: `M${x(-2.9)} ${y(0)}H${x(2.9)}M${x(0)} ${y(-2.9)}V${y(2.9)}`, stroke: "var(--rest)" }),
   svg("text", { x: x(3), y: y(0) - 6, "text-anchor": "end", class: "quiet" }, "animal"),
   svg("text", { x: x(0) + 5, y: y(2.85), class: "quiet" }, "wanting"),

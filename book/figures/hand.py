@@ -14,7 +14,7 @@ PLACES = ((9, -8, "start"), (-9, 15, "end"), (-9, -5, "end"), (9, -7, "start"))
 def hand() -> View:
     """Show a query that can be turned, four keys, their shadows and their scores.
 
-    >>> hand().alt[-38:]
+    >>> hand().alt[-39:]
     'dog 5, food 0, it 3 and hungry 4 first.'
     """
     Q, K, S = (numbers()[name][0] for name in "QKS")

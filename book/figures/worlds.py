@@ -1,0 +1,246 @@
+"""Averages, turns and sums: two dragons, rotary positions, and the road of a word."""
+
+import math
+
+import numpy as np
+
+from figures.live_house.numbers import IT, WORDS, numbers
+from figures.meaning import SMALL, WIDE
+from figures.picture import Picture
+from figures.scene import Point, Scene, curve, picture
+from mha import designs
+
+NIGHTS, EVEN, HEADS = ((3, 1), (1, 3), (2, 5)), (0.5, 0.5), ((0.8, 0.2), (0.2, 0.8))
+PLACES = ((2, 0), (5, 3), (12, 10), (5, 1))  # of query and key
+PARTS = (("attention", "weight", "adds from all words"),)
+PARTS += (("feed-forward", "amber", "adds from “it” alone"),)
+
+
+def worlds() -> Picture:
+    """Show nights that one average cannot tell apart, and a second one that can.
+
+    >>> worlds().alt[-37:]
+    'crosses it at the night (3, 1) alone.'
+    """
+    scene = Scene(WIDE, 452)
+    for k, night in enumerate(NIGHTS[:2]):
+        _beam(scene, 24 + 92 * k, night, ("one night", "another night")[k])
+    left, bottom, unit = 64, 424, 34
+
+    def at(a: float, b: float) -> Point:
+        return left + unit * a, bottom - unit * b
+
+    scene.arrow([at(0, 0), at(7.4, 0)], role="muted", width=1)
+    scene.arrow([at(0, 0), at(0, 5.9)], role="muted", width=1)
+    scene.text(
+        at(7.4, 0)[0], bottom + 17, "glow of dragon A →", role="amber", anchor="end"
+    )
+    place = left - 12, at(0, 5.9)[1], "glow of dragon B →"
+    scene.text(*place, role="olive", turn=-90, anchor="end")
+    averages = [float(np.dot(weights, NIGHTS[0])) for weights in HEADS]
+    (a, b), (c, d) = HEADS
+    first = [at((averages[0] - b * y) / a, y) for y in (0, 5.6)]
+    second = [at(x, (averages[1] - c * x) / d) for x in (0, 6.4)]
+    scene.shape(first, stroke="output", width=2.4)
+    scene.shape(second, stroke="output", width=1.8, dash=(5, 4))
+    scene.dots(*((*at(*night), 5) for night in (NIGHTS[0], NIGHTS[2])), fill="output")
+    for night in (NIGHTS[0], NIGHTS[2]):
+        x, y = at(*night)
+        scene.text(x + 10, y - 6, f"{night}", bold=True, anchor="start", halo=True)
+    look = {"role": "output", "anchor": "start", "halo": True}
+    x, y = at(2.75, 3.5)
+    scene.text(x, y, f"head 1: weights {a:g} and {b:g}", bold=True, **look)
+    scene.text(x, y + 15, f"gives {averages[0]:.1f} on this whole line", **look)
+    x, y = at(4.4, 1.9)
+    scene.text(x, y - 8, f"head 2: {c:g} and {d:g}", bold=True, **look)
+    scene.text(x, y + 7, f"gives {averages[1]:.1f}", **look)
+    return picture(
+        scene,
+        "With equal weights, the glows 3 and 1 of the dragons A and B balance at 2, "
+        "and so do 1 and 3. In the plane of both glows, all nights with one average lie on "
+        f"a line: head 1 gives {averages[0]:.1f} on the nights (3, 1) and (2, 5). The "
+        f"line of head 2, {averages[1]:.1f}, crosses it at the night (3, 1) alone.",
+    )
+
+
+def _beam(scene: Scene, top: float, night: tuple[int, int], title: str) -> None:
+    """Draw two glows on a beam, at their sizes, and the point where they balance."""
+    base, average = top + 42, float(np.dot(EVEN, night))
+
+    def at(glow: float) -> float:
+        return 96 + 62 * glow
+
+    scene.text(4, base - 8, title, bold=True, anchor="start")
+    marks = [[(at(n), base), (at(n), base + 4)] for n in range(5)]
+    scene.shape([(at(0), base), (at(4), base)], *marks, stroke="ink", width=1.4)
+    for name, glow, role in zip("AB", night, ("amber", "olive"), strict=True):
+        scene.dots((at(glow), base - 10, 9), fill=role)
+        scene.text(at(glow), base - 24, f"{name} {glow}", role=role, bold=True)
+    x = at(average)
+    prop = [(x, base + 2), (x - 8, base + 17), (x + 8, base + 17)]
+    scene.shape(prop, closed=True, fill="output")
+    scene.text(
+        x + 14,
+        base + 16,
+        f"average {average:g}",
+        role="output",
+        anchor="start",
+        bold=True,
+    )
+
+
+def rotary() -> Picture:
+    """Show a query and a key turned by their positions: the score needs the distance.
+
+    Equation: (R_i q) · (R_j k) = q · (R_{j−i} k)  (chapter since_2017)
+
+    >>> rotary().alt[:45]
+    'Four clocks, each with the query of it and th'
+    """
+    scene, r, told = Scene(WIDE, 388), 50, []
+    q, k = numbers()["Q"][0, IT], numbers()["K"][0, 0]
+    for n, (i, j) in enumerate(PLACES):
+        cx, cy = WIDE * (0.25 + 0.5 * (n % 2)), 92 + 190 * (n // 2)
+        score = (_turned(q, i) @ _turned(k, j)).item()
+        a, b = math.atan2(q[1], q[0]) + i, math.atan2(k[1], k[0]) + j
+
+        def tip(turn: float, far: float = r, cx=cx, cy=cy) -> Point:
+            return cx + far * math.cos(turn), cy - far * math.sin(turn)
+
+        same = i - j == PLACES[0][0] - PLACES[0][1]
+        role = "weight" if same else "wrong"
+        scene.dots((cx, cy, r + 5), stroke="rest")
+        wedge = [(cx, cy), *(tip(t, 26) for t in np.linspace(b, a, 20))]
+        scene.shape(wedge, closed=True, fill=role, alpha=0.3)
+        scene.arrow([(cx, cy), tip(a)], role="query", width=2.6)
+        scene.arrow([(cx, cy), tip(b)], role="key", width=2.6)
+        look = {"bold": True}
+        scene.text(
+            cx - 5,
+            cy - r - 26,
+            f"{WORDS[IT]} at {i}",
+            role="query",
+            anchor="end",
+            **look,
+        )
+        scene.text(
+            cx + 5,
+            cy - r - 26,
+            f"{WORDS[0]} at {j}",
+            role="key",
+            anchor="start",
+            **look,
+        )
+        scene.text(cx, cy - r - 11, f"distance {i - j}", role="muted")
+        words = f"score {score:.2f}".replace("-", "−")
+        scene.text(cx, cy + r + 24, words, role="ink" if same else "wrong", **look)
+        told.append(f"at {i} and {j} {score:.2f}".replace("-", "−"))
+    return picture(
+        scene,
+        f"Four clocks, each with the query of {WORDS[IT]} and the key of {WORDS[0]}, "
+        "turned by one radian per position. At the same distance the angle between "
+        f"them and the score are the same: {'; '.join(told)}.",
+    )
+
+
+def _turned(x: np.ndarray, place: int) -> np.ndarray:
+    """Return two numbers, rotated by one radian per position."""
+    return designs.rotated(x[None], np.array([[float(place)]]))[0]
+
+
+def road() -> Picture:
+    """Show the vector of a word as a road to which each part of a layer adds.
+
+    >>> road().alt[:39]
+    'The vector of “it” runs down a road thr'
+    """
+    scene, x0, wide = Scene(344, 442), 62, 13
+    scene.text(x0 + 8, 24, WORDS[IT], size=17, bold=True)
+    scene.text(x0 + 24, 24, "its vector enters", role="muted", anchor="start")
+    strands = [(x0, 34, "rest")]
+    box, high = (186, 154), 42
+    for n, (name, role, says) in enumerate(PARTS * 2):
+        top, edge = 62 + 86 * n, x0 + wide * (n + 1)
+        join = top + 60
+        scene.box(
+            box[0], top, box[1], high, radius=6, fill=role, alpha=0.1, stroke=role
+        )
+        middle = box[0] + box[1] / 2
+        scene.text(middle, top + 17, name, size=12.5, bold=True, role=role)
+        scene.text(middle, top + 33, says, size=SMALL)
+        copy = curve(
+            (edge + 2, top - 6), (edge + 40, top - 6), (136, top + 14), (172, top + 14)
+        )
+        scene.arrow(
+            [*copy, (box[0] - 1, top + 14)], role="muted", width=1.2, radius=WIDE
+        )
+        x = edge + wide / 2
+        back = curve((box[0], top + 31), (136, top + 31), (x, top + 26), (x, join))
+        scene.shape(back, stroke=role, width=wide - 2.5, radius=WIDE)
+        strands.append((edge, join - 0.5, role))
+        if n == 0:
+            scene.text(
+                edge + 36, top - 10, "reads a copy", role="muted", anchor="start"
+            )
+    for x, top, role in strands:
+        scene.box(x + 1.2, top, wide - 2.5, 414 - top, radius=0, fill=role)
+    for n in range(2):
+        top = 54 + 172 * n
+        scene.shape([(x0 - 12, top), (x0 - 12, top + 160)], stroke="rest", width=2)
+        scene.text(x0 - 20, top + 80, f"layer {n + 1}", role="muted", turn=-90)
+    scene.text(x0 + 76, 412, "each is added;", anchor="start")
+    scene.text(x0 + 76, 428, "none replaces another", anchor="start", bold=True)
+    return picture(
+        scene,
+        "The vector of “it” runs down a road through two layers. In each layer, "
+        "attention and then feed-forward read a copy of all that is on the road and "
+        "add a strand of their own. Each is added, and none replaces another.",
+    )
+
+
+def whole() -> Picture:
+    """Show the whole encoder, from the words to one vector for each of them.
+
+    >>> whole().alt[:39]
+    'The whole encoder, from the top to the '
+    """
+    scene, x, wide = Scene(344, 470), 150, 128
+    steps = (("multi-head attention", "output"), ("feed-forward", "amber"))
+
+    def step(y: float, words: str, role: str = "ink") -> None:
+        scene.plate(x - wide / 2, y - 13, wide, 26, 8, role)
+        scene.text(x, y + 4.2, words, role=role, bold=True)
+
+    scene.text(x, 16, "The dog ate the food …", bold=True)
+    scene.arrow([(x, 22), (x, 34)])
+    step(48, "word vectors")
+    scene.arrow([(x, 61), (x, 83)])
+    scene.arrow([(x + 92, 92), (x + 9, 92)])
+    scene.plus(x, 92)
+    scene.text(x + 96, 96, "positions", anchor="start", bold=True)
+    scene.box(x - 118, 116, 226, 262, radius=10, stroke="rest")
+    scene.text(x + 116, 240, "layer,", anchor="start", bold=True)
+    scene.text(x + 116, 256, "repeated", anchor="start", bold=True)
+    scene.text(x + 116, 272, "6 times, say", anchor="start", role="muted")
+    for k, (name, role) in enumerate(steps):
+        top = 101 + 127 * k + 4 * (k > 0)
+        scene.arrow([(x, top), (x, 150 + 126 * k)])
+        fork = 130 + 126 * k
+        scene.arrow(
+            [(x, fork), (x - 92, fork), (x - 92, fork + 62), (x - 9, fork + 62)]
+        )
+        step(163 + 126 * k, name, role)
+        scene.arrow([(x, 176 + 126 * k), (x, fork + 53)])
+        scene.plus(x, fork + 62)
+        scene.arrow([(x, fork + 71), (x, fork + 84)])
+        step(fork + 98, "norm")
+    scene.arrow([(x, 367), (x, 400)], tip=False)
+    scene.arrow([(x, 367), (x, 412)])
+    step(426, "one vector per word")
+    return picture(
+        scene,
+        "The whole encoder, from the top to the bottom: words become vectors, to which "
+        "their positions are added. Then a layer is repeated: multi-head attention, "
+        "its input added to its output, a norm; feed-forward, its input added to its "
+        "output, a norm. At the end there is one vector per word.",
+    )
