@@ -71,6 +71,14 @@ def encoder(X, layers, n_heads, mask=None):
     """Chapter 12: one layer after the other; `layers` is a list of such dicts."""
 
 
+def stress_scores(letters, model, n_heads):
+    """Chapter 13: letters (n,) from 1 to 26; return a score for each, shape (n,).
+
+    The dict `model` holds embed (27, d), positions (longest, d), layers, a list of such
+    dicts, for pre-norm layers, final_norm, a gain and a bias, and score, w (d,) and b.
+    """
+
+
 def chunked_attention(Q, K, V, block_size=512):
     """Chapter 17: attention without a mask, with the keys in blocks of this size.
 

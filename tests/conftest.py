@@ -32,7 +32,8 @@ def rng():
 MATRIX = "tests/laws/test_zoo.py"
 ASKING = (
     "mha/laws/trial", "book/figures/front", "book/figures/ten",
-    "tests/book/test_extensions", "tests/book/test_front", "tests/figures/test_numbers",
+    "book/figures/finding", "tests/book/test_extensions", "tests/book/test_front",
+    "tests/book/test_stress", "tests/figures/test_numbers",
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ UNPUBLISHED = (
     "The README shows the command that prints the whole book as one PDF. These pages "
     "also work offline, from a folder."
 )
-CARDS = {"image": "book/_static/ten.png", "image_mini": "book/_static/logo.png"}
+CARDS = {"image": "book/_static/finding.png", "image_mini": "book/_static/logo.png"}
 
 
 def addresses(environ):

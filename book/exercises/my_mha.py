@@ -13,26 +13,13 @@ from exercises import Exercise, chapter, random_arrays, section, slips_of_the_zo
 from exercises.encoder_layer import normalise_tokens
 from exercises.masks import safe_masked_softmax
 from exercises.multi_head import many_heads
+from exercises.real_task import stress_scores
+from exercises.real_task import weights_of_a_layer as _weights
 from exercises.softmax import stable_softmax
 from exercises.split import to_heads
 from mha import zoo
 
 _ALL = tuple(step for step in vars(mha).values() if callable(step))
-_SIZES = {"W_Q": "df", "W_K": "df", "W_V": "df", "W_O": "fd", "W_1": "dh", "W_2": "hd"}
-_ROWS = {"b_Q": "f", "b_K": "f", "b_V": "f", "b_O": "d", "b_1": "h", "b_2": "d"}
-_ROWS |= {"gain_1": "d", "bias_1": "d", "gain_2": "d", "bias_2": "d"}
-
-
-class _Weights(dict):
-    def __repr__(self):
-        return "random weights of a layer"
-
-
-def _weights(seed, d=4, f=6, h=5):
-    """Return the weights of a layer whose widths all differ."""
-    sizes, shapes = {"d": d, "f": f, "h": h}, {**_SIZES, **_ROWS}
-    arrays = random_arrays(*([sizes[a] for a in s] for s in shapes.values()), seed=seed)
-    return _Weights(zip(shapes, arrays, strict=True))
 
 
 def _without(*names, value=0):
@@ -219,6 +206,7 @@ _STEPS = {
     "feed_forward": ("encoder_layer", _feed),
     "encoder_layer": ("encoder_layer", _layer),
     "encoder": ("encoder", _stack),
+    "stress_scores": ("real_task", stress_scores),
     "chunked_attention": ("long", _chunked),
     "causal_model": ("since_2017", _model),
 }

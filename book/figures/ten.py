@@ -1,7 +1,4 @@
-"""The emblem of the book: ten wrong attentions and the laws that each of them breaks.
-
-python -m figures.ten       in book: draws book/_static/ten.png, for the README
-"""
+"""Ten wrong attentions of chapter 12 and the laws that each of them breaks."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +14,6 @@ from mha import laws, zoo
 
 BOOK = Path(__file__).parents[1]
 STORE = BOOK / "_data" / "wrong_attention.json"
-PICTURE = BOOK / "_static" / "ten.png"
 RIGHT = "right"
 LAWS = laws_until("multi_head")
 NAMES = {  # for a column of text, and for a phone
@@ -57,7 +53,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def alt() -> str:
-    """Return what the emblem shows, in words."""
+    """Return what the picture shows, in words."""
     counts = [str(len(row.broken)) for row in rows()[1:]]
     return (
         f"{len(rows())} attention layers in {len(rows())} rows. The accuracy of all of "
@@ -68,7 +64,7 @@ def alt() -> str:
 
 
 def worst() -> str:
-    """Return the worst accuracy of all, as the emblem prints it."""
+    """Return the worst accuracy of all, as the picture prints it."""
     return f"{min(row.accuracy for row in rows()):.3f}"
 
 
@@ -93,7 +89,7 @@ LAYOUTS = {  # for the front page, for the column of a chapter, for a phone
 
 
 def ten(layout: str = "wide") -> Scene:
-    """Draw the emblem for a page ("wide"), a column of text ("chapter") or a phone."""
+    """Draw it for a page ("wide"), a column of text ("chapter") or a phone."""
     plan, wide, top = LAYOUTS[layout], layout != "narrow", 48
     width, x_bar, bar, x_law, side, gap, high, small = plan
     scene = Scene(width, top + len(rows()) * high + 12)
@@ -128,7 +124,7 @@ def ten(layout: str = "wide") -> Scene:
 def bugs() -> Picture:
     """Show the accuracy of the ten, and the laws that each of them breaks.
 
-    The emblem of the book, for a column of text; the page adds one for phones.
+    For a column of text; the page adds one for phones.
 
     >>> bugs().alt[:34]
     '11 attention layers in 11 rows. Th'
@@ -170,12 +166,3 @@ def _tiles(
             if (name in row.broken) == broken
         ]
         scene.shape(*squares, fill=role, alpha=alpha, closed=True)
-
-
-def main() -> None:
-    """Draw the picture of the README."""
-    PICTURE.write_bytes(picture(ten(), alt()).png)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,11 +9,10 @@ pytest.importorskip("sphinx")
 pytest.importorskip("matplotlib")
 
 
-from figures import front, ten
+from figures import front
 from mha import scaled_dot_product_attention, zoo
 from tests.book.load import ROOT, extension
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
 
 
@@ -67,8 +66,3 @@ def test_the_law_on_the_page_is_broken_by_b_and_satisfied_by_a():
     assert front.LAW.check(zoo.merge_without_transpose).holds is False
     assert front.LAW.check(zoo.right).holds
     assert front.facts()["got"] != front.facts()["expected"]
-
-
-def test_the_picture_of_the_readme_says_what_it_shows():
-    alt = re.search(r"!\[(.*?)\]\(book/_static/ten.png\)", README)[1]
-    assert ten.worst() in alt

@@ -82,6 +82,15 @@ def encoder(X, layers, n_heads, mask=None):
     return X
 
 
+def stress_scores(letters, model, n_heads):
+    X = model["embed"][letters] + model["positions"][: len(letters)]
+    for weights in model["layers"]:
+        for part, norm in parts(weights, n_heads, None):
+            X = X + part(layer_norm(X, *norm))
+    w, b = model["score"]
+    return layer_norm(X, *model["final_norm"]) @ w + b
+
+
 def chunked_attention(Q, K, V, block_size=512):
     top = np.full((*Q.shape[:-1], 1), -np.inf, Q.dtype)
     total = mix = 0.0

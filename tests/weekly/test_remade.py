@@ -16,6 +16,7 @@ from _data import (
     digits,
     induction,
     learned,
+    stress_runs,
     trained_positions,
     two_dragons,
     warm_up,
@@ -106,6 +107,14 @@ def test_wrong_attention(name):
     found = {each.name: each for each in wrong_attention.MEMBERS}[member]
     again = wrong_attention.run(found, task, seed=2)
     is_close(again, stored("wrong_attention")[task][member][2], 0.02)
+
+
+@pytest.mark.parametrize("name", ["one_layer", "merge_without_transpose"])
+def test_stress(name):
+    _, again = stress_runs.run(name, seed=0)
+    wanted, *_ = stress_runs.select(stress_runs.stored(), name)
+    is_close(again["fixed"], wanted["fixed"], 0.02)
+    is_close(again["alone"], wanted["alone"], 0.05)
 
 
 @pytest.mark.parametrize("name", ["previous turned", "reverse sinusoids"])
