@@ -12,6 +12,7 @@ from figures.dragons import dragons
 from figures.hand import hand
 from figures.heads import heads
 from figures.layers import blocks, lanes, one_head, paths
+from figures.live_encoder import live_encoder
 from figures.live_house import house
 from figures.maps import heatmap, heatmaps
 from figures.meaning import real, recipe, sentence
@@ -28,8 +29,8 @@ from figures.worlds import road, rotary, whole, worlds
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected", "dragons",
     "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
-    "heatmaps", "house", "lanes", "leak", "learned", "lines", "mixing", "moves",
-    "one_head", "online", "paths", "real", "recipe", "road", "rotary", "rules",
-    "sentence", "shadows", "sheet", "softmax", "spikes", "turns", "walks", "whole",
-    "worlds", "written",
+    "heatmaps", "house", "lanes", "leak", "learned", "lines", "live_encoder",
+    "mixing", "moves", "one_head", "online", "paths", "real", "recipe", "road",
+    "rotary", "rules", "sentence", "shadows", "sheet", "softmax", "spikes", "turns",
+    "walks", "whole", "worlds", "written",
 ]  # fmt: skip

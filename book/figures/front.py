@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from figures.live_encoder import on_a_page
 from figures.live_house import IT, WORDS, numbers
 from figures.scene import paint
 from figures.ten import LAWS, rows
@@ -170,6 +171,7 @@ def facts() -> dict[str, str]:
     if right["accuracy"] != wrong["accuracy"]:
         raise ValueError("the page says that A and B are equally good")
     return {
+        "encoder": on_a_page("part"),
         "sentence": sentence(),
         "layers": layers(),
         "piles": piles(),

@@ -16,6 +16,7 @@ from _data import (
     digits,
     induction,
     learned,
+    live_encoder,
     stress_runs,
     trained_positions,
     two_dragons,
@@ -139,3 +140,9 @@ def test_the_memory_of_attention(way, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     again, wanted = cost.measured(way, 2048)["MB"], stored("cost")[f"{way}, n = 2048"]
     is_close(again, wanted["MB"], ONE_MB + 0.1 * again)
+
+
+def test_a_model_of_the_live_encoder():
+    _, facts = stress_runs.run("right", live_encoder.SEED)
+    wanted = stored("live_encoder")["models"]["right"]
+    is_close(facts["alone"], wanted["alone"], 0.02)
