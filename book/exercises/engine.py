@@ -285,7 +285,7 @@ class Late(BaseException):
 
 
 # A signal that nothing else uses, and that Python lets a program handle.
-SIGNAL = getattr(signal, "SIGVTALRM", None) or signal.SIGBREAK
+SIGNAL = getattr(signal, "SIGVTALRM", None) or getattr(signal, "SIGBREAK", None)
 
 
 def limited(seconds: float, run: Callable[[], Any]) -> Any:
@@ -319,7 +319,7 @@ def limited(seconds: float, run: Callable[[], Any]) -> Any:
     stopped
     """
     main = threading.current_thread() is threading.main_thread()
-    if not main or sys.platform == "emscripten" or _traced():
+    if not main or sys.platform in ("emscripten", "wasi") or _traced():
         return run()
     start, over, counts = time.thread_time(), threading.Event(), True
 

@@ -1,0 +1,196 @@
+"""What a cell of a notebook needs: packages, and cells above it.
+
+It is read from the code. A build of the book asks which cells a page can run, and the
+page asks which cells have to run before one.
+"""
+
+import ast
+import builtins
+import sys
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent  # the book, and its copy in the page
+ROOTS = HERE, HERE.parent
+STAND_INS = {"figures", "IPython"}  # see page.py
+NAMES = {
+    "torch": "PyTorch", "sklearn": "scikit-learn", "matplotlib": "Matplotlib",
+    "safetensors": "weights of a model", "tokenizers": "weights of a model",
+}  # fmt: skip
+
+
+def needs(sources):
+    """Return what a page lacks for each cell, such as "PyTorch", or an empty text.
+
+    >>> needs(["import torch", "x = torch.ones(2)", "y = 1"])
+    ['PyTorch', 'PyTorch', '']
+    """
+    lacking, found = {}, []
+    for source in sources:
+        cell = facts(source)
+        lacks = [name for module in sorted(cell.modules) for name in absent(module)]
+        lacks += [lacking[name] for name in sorted(cell.used) if lacking.get(name)]
+        what = NAMES.get(lacks[0], lacks[0]) if lacks else ""
+        lacking |= dict.fromkeys(cell.bound, what)
+        found.append(what)
+    return found
+
+
+def above(sources, k):
+    """Return the cells that have to run before cell `k`, in their order.
+
+    They are the cells that make what it uses, and those that may have changed that.
+
+    >>> above(["x = [1]", "y = 2", "x.append(3)", "print(x)"], 3)
+    [0, 2]
+    """
+    cells = [facts(source) for source in sources]
+    fixed = set().union(*(cell.fixed for cell in cells))
+    needed, chosen = set(cells[k].used), []
+    for j in reversed(range(k)):
+        if needed & cells[j].bound or needed & cells[j].used - fixed:
+            needed = needed - cells[j].bound | cells[j].used
+            chosen.append(j)
+    return chosen[::-1]
+
+
+class Facts(ast.NodeVisitor):
+    """Which names a cell uses and binds, and which modules it imports.
+
+    Attributes
+    ----------
+    used, bound, fixed : set of str
+        Names from cells above, names for cells below, and of these those of modules,
+        functions and classes, which no other cell changes.
+    modules : set of str
+    """
+
+    def __init__(self, source):
+        self.used, self.bound, self.fixed, self.modules = set(), set(), set(), set()
+        self.inside = 0  # a function or a comprehension
+        try:
+            self.visit(ast.parse(source))
+        except SyntaxError:  # a reader is not ready yet
+            return
+        self.used -= {*dir(builtins)}
+
+    def bind(self, *names, fixed=False):
+        if not self.inside:
+            self.bound.update(names)
+            self.fixed.update(names if fixed else ())
+
+    def visit_Import(self, node):
+        self.modules |= {alias.name for alias in node.names}
+        self.bind(*((a.asname or a.name).split(".")[0] for a in node.names), fixed=True)
+
+    def visit_ImportFrom(self, node):
+        self.modules |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
+        self.bind(*(alias.asname or alias.name for alias in node.names), fixed=True)
+
+    def visit_Assign(self, node):  # what is read comes before what is written
+        self.visit(node.value)
+        for target in node.targets:
+            self.visit(target)
+
+    def visit_AugAssign(self, node):
+        self.visit(node.value)
+        if isinstance(node.target, ast.Name) and node.target.id not in self.bound:
+            self.used.add(node.target.id)
+        self.visit(node.target)
+
+    def visit_For(self, node):
+        for part in (node.iter, node.target, *node.body, *node.orelse):
+            self.visit(part)
+
+    def visit_FunctionDef(self, node):
+        self.bind(node.name, fixed=True)
+        for part in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
+            if part:
+                self.visit(part)
+        self.within(node, node.body)
+
+    def visit_ClassDef(self, node):
+        self.bind(node.name, fixed=True)
+        for part in (*node.decorator_list, *node.bases):
+            self.visit(part)
+        self.within(node, node.body)
+
+    def visit_Lambda(self, node):
+        self.within(node, [node.body])
+
+    def visit_ListComp(self, node):
+        self.within(node, [*node.generators, getattr(node, "elt", None) or node.key])
+        if isinstance(node, ast.DictComp):
+            self.within(node, [*node.generators, node.value])
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
+
+    def within(self, node, body):
+        """Visit what has names of its own, and keep those from outside."""
+        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)
+               and isinstance(n.ctx, ast.Store)}  # fmt: skip
+        own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+        own |= {n.name for n in ast.walk(node) if n is not node and hasattr(n, "name")}
+        before, self.inside = set(self.used), self.inside + 1
+        for part in body:
+            self.visit(part)
+        self.inside -= 1
+        self.used = before | (self.used - own)
+
+    def visit_Name(self, node):
+        if not isinstance(node.ctx, ast.Load):
+            self.bind(node.id)
+        elif node.id not in self.bound:
+            self.used.add(node.id)
+
+
+@cache
+def facts(source):
+    return Facts(source)
+
+
+@cache
+def absent(module):
+    """Return the packages that importing a module needs and a page lacks.
+
+    >>> absent("mha.softmax"), absent("mha.nn")
+    ((), ('torch',))
+    """
+    waiting, seen, lacking = {module}, set(), set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        top = name.split(".")[0]
+        if top in STAND_INS or top == "numpy" or top in sys.stdlib_module_names:
+            continue
+        if path := next(filter(Path.is_file, places(name)), None):
+            waiting |= imported(path, name) - seen
+        elif not any(map(Path.exists, places(top))):
+            lacking.add(top)  # else it is a name in a module of ours
+        waiting |= {name.rpartition(".")[0]} - seen - {""}
+    return tuple(sorted(lacking))
+
+
+def imported(path, name):
+    """Return the modules that one of ours imports when it is imported itself."""
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            up = package.split(".")[: len(package.split(".")) - node.level + 1]
+            node.module = ".".join([*up, *filter(None, [node.module])])
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            reader = Facts("")
+            reader.visit(node)
+            found |= reader.modules
+    return found
+
+
+def places(module):
+    """Yield where a module of the book or of the package may be."""
+    for root in ROOTS:
+        path = root.joinpath(*module.split("."))
+        yield path.with_suffix(".py")
+        yield path / "__init__.py"
+        yield path  # a folder
