@@ -175,8 +175,12 @@ def absent(module):
 def imported(path, name):
     """Return the modules that one of ours imports when it is imported itself."""
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
-    found = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    found, body = set(), ast.parse(path.read_text(encoding="utf-8")).body
+    for node in [*body]:
+        raises = [isinstance(n, ast.Raise) for n in ast.walk(node)]
+        if isinstance(node, ast.Try) and any(raises):  # no module, no import
+            body += node.body
+    for node in body:
         if isinstance(node, ast.ImportFrom) and node.level:
             up = package.split(".")[: len(package.split(".")) - node.level + 1]
             node.module = ".".join([*up, *filter(None, [node.module])])
