@@ -7,7 +7,7 @@ may hold formulas.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -250,14 +250,23 @@ class Scene:
             a, b = ((base[0] - s * v, base[1] + s * u) for s in (half, -half))
             self.marks.append(Shape([[(x, y), a, b]], role, 1))
 
-    def cell(
-        self, x: float, y: float, w: float, h: float, words: str, role: str,
-        alpha: float, *, size: float = 11.8,
+    def cells(
+        self, cells: Iterable[tuple[float, float, str, float]], w: float, h: float,
+        role: str, *, size: float = 11.8,
     ) -> None:  # fmt: skip
-        """Add a number on its tint, in the ink that can be read there."""
-        self.box(x, y, w, h, radius=2.5, fill=role, alpha=alpha)
-        ink = ink_on(alpha) if role == "weight" else "ink"
-        self.text(x + w / 2, y + h / 2 + 0.36 * size, words, size=size, role=ink)
+        """Add numbers (x, y, words, tint), each in the ink that can be read there.
+
+        Cells of one tint are one mark, because a page has thousands of numbers.
+        """
+        tinted: dict[float, list[list[Point]]] = {}
+        cells = [*cells]
+        for x, y, _, alpha in cells:
+            tinted.setdefault(alpha, []).append(corners(x, y, w, h))
+        for alpha, boxes in tinted.items():
+            self.shape(*boxes, closed=True, radius=2.5, fill=role, alpha=alpha)
+        for x, y, words, alpha in cells:
+            ink = ink_on(alpha) if role == "weight" else "ink"
+            self.text(x + w / 2, y + h / 2 + 0.36 * size, words, size=size, role=ink)
 
     def hatched(self, x: float, y: float, w: float, h: float) -> None:
         """Add a masked cell, with room for a word in the middle."""

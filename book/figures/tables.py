@@ -11,7 +11,7 @@ from chapters import chapter_of
 from figures.charts import INK, house_style
 from figures.maps import heatmaps
 from figures.picture import COLOURS, Picture, finished
-from figures.scene import Scene, picture
+from figures.scene import Scene, corners, picture
 from figures.ten import NAMES, RIGHT
 from mha import laws
 
@@ -144,16 +144,17 @@ def _law(
     scene: Scene, law: str, dead: set[str], columns: Sequence[list[str]], y: float
 ) -> None:
     """Draw the name of a law, and a mark for each version that it detects."""
-    x, words = LEFT, law.replace("_", " ")
+    x, words, found = LEFT, law.replace("_", " "), []
     scene.text(x - 6, y + 11, words, anchor="end")
     for names in columns:
         place = x, y + 1, CELL * len(names), HIGH - 2
         scene.box(*place, radius=1, fill="ink", alpha=0.07)
         for k, name in enumerate(names):
             if name in dead:
-                place = x + CELL * k + 0.3, y + 1, CELL - 0.6, HIGH - 2
-                scene.box(*place, radius=0.5, fill="wrong", alpha=1)
+                start = x + CELL * k + 0.3
+                found.append(corners(start, y + 1, CELL - 0.6, HIGH - 2))
         x += CELL * len(names) + GAP
+    scene.shape(*found, closed=True, fill="wrong")
 
 
 def exam(
@@ -191,8 +192,8 @@ def exam(
             found = verdict(members[name], members[RIGHT], margin)
             role, tint = ROLES.get(found, "ink"), 0.22 if found else 0.04
             mean = sum(members[name]) / len(members[name])
-            place = x + 1.2, top + high * k + 1.2, step - 2.4, high - 2.4
-            scene.cell(*place, f"{mean:.3f}", role, tint)
+            cell = x + 1.2, top + high * k + 1.2, f"{mean:.3f}", tint
+            scene.cells([cell], step - 2.4, high - 2.4, role)
     return picture(scene, alt)
 
 

@@ -43,7 +43,8 @@ def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
                 words = (sentence[j] if real else "pad", str(real))[k]
                 scene.box(*box, radius=0, stroke="rest", width=0.8)
                 if real:
-                    scene.cell(*box, words, "ink", 0.08 if k else 0)
+                    cell = (*box[:2], words, 0.08 if k else 0)
+                    scene.cells([cell], wide, high, "ink")
                 else:
                     scene.hatched(*box)
                     middle = box[0] + wide / 2, box[1] + high / 2 + 0.36 * 11
@@ -183,9 +184,11 @@ def _tiles(
 ) -> None:  # fmt: skip
     """Draw the numbers of a matrix on the tint of a role."""
     (x, y), (wide, high) = at, cell
-    for (i, j), number in np.ndenumerate(M):
-        box = x + wide * j + 0.7, y + high * i + 0.7, wide - 1.4, high - 1.4
-        scene.cell(*box, f"{number:g}", role, alpha)
+    cells = (
+        (x + wide * j + 0.7, y + high * i + 0.7, f"{number:g}", alpha)
+        for (i, j), number in np.ndenumerate(M)
+    )
+    scene.cells(cells, wide - 1.4, high - 1.4, role)
 
 
 def _matrix(
@@ -194,12 +197,13 @@ def _matrix(
 ) -> None:  # fmt: skip
     """Draw a matrix of the sheet with its title, or the names of its columns."""
     x, y = place[0], place[1] + ABOVE
+    cells = []
     for i, line in enumerate(M):
         for j, number in enumerate(line):
             tint = float(number) if role == "weight" else 0.07
             words = "−∞" if number == -math.inf else str(number).replace("-", "−")
-            box = x + j * wide + 0.7, y + i * ROW + 0.7, wide - 1.4, ROW - 1.4
-            scene.cell(*box, words, role, tint, size=NUMBER)
+            cells.append((x + j * wide + 0.7, y + i * ROW + 0.7, words, tint))
+    scene.cells(cells, wide - 1.4, ROW - 1.4, role, size=NUMBER)
     across = wide * len(M[0])
     scene.box(x, y, across, ROW * len(M), radius=3, stroke=role, width=1.1)
     look: dict[str, Any] = {"role": role, "size": 12, "math": True}

@@ -58,8 +58,9 @@ def worlds() -> Picture:
         scene,
         "With equal weights, the glows 3 and 1 of the dragons A and B balance at 2, "
         "and so do 1 and 3. In the plane of both glows, all nights with one average "
-        f"lie on a line: head 1 gives {averages[0]:.1f} on the nights (3, 1) and (2, 5). The "
-        f"line of head 2, {averages[1]:.1f}, crosses it at the night (3, 1) alone.",
+        f"lie on a line: head 1 gives {averages[0]:.1f} on the nights (3, 1) and "
+        f"(2, 5). The line of head 2, {averages[1]:.1f}, crosses it at the night "
+        "(3, 1) alone.",
     )
 
 

@@ -248,15 +248,17 @@ class Sheet:
         if spec.get("heads"):
             self._draw_sheet_behind(x, y, wide, high, role)
         self.back.box(x, y, wide, high, radius=4, fill="paper")
-        places, top = digits(M, self.w), np.abs(M).max() or 1
+        places, top, cells = digits(M, self.w), np.abs(M).max() or 1, []
         for (i, j), value in np.ndenumerate(M):
-            place = x + j * self.w + 1, y + i * self.h + 1, self.w - 2, self.h - 2
+            place = x + j * self.w + 1, y + i * self.h + 1
             if name == "mask":
-                self.front.box(*place, stroke="rest", width=1)
+                size = self.w - 2, self.h - 2
+                self.front.box(*place, *size, stroke="rest", width=1)
                 continue
             alpha = value if role == "weight" else 0.06 + 0.26 * abs(value) / top
             number = short(value, places, role == "weight")
-            self.front.cell(*place, number, role, max(alpha, 0.035), size=SIZE)
+            cells.append((*place, number, max(round(float(alpha), 3), 0.035)))
+        self.front.cells(cells, self.w - 2, self.h - 2, role, size=SIZE)
         self.front.box(x, y, wide, high, radius=4, stroke=role)
 
     def _draw_sheet_behind(
