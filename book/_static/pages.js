@@ -90,4 +90,13 @@
   }
   ask();
   document.addEventListener("toggle", ask, true);
+
+  // The theme marks in the contents where a reader is. Of what is shut it shall not ask:
+  // to say where that is, a browser lays out the whole fold, again at every scroll.
+  for (const link of document.querySelectorAll(".toc-tree a[href^='#']")) {
+    const { hash } = link;
+    if (!document.getElementById(decodeURIComponent(hash.slice(1)))?.closest(SHUT)) continue;
+    link.removeAttribute("href");
+    addEventListener("DOMContentLoaded", () => { link.href = hash; });
+  }
 })();
