@@ -29,12 +29,12 @@ def figure(open_page):
 
 def test_a_word_is_marked_changed_and_broken(figure):
     shown = figure()
-    shown.get_by_label("Word").fill("photography")
+    shown.get_by_role("textbox").fill("photography")
     assert shown.locator(".verdict b").inner_text() == "O"
     assert shown.get_attribute("data-top") == "4"
-    shown.get_by_label("Word").fill("x-ray")
+    shown.get_by_role("textbox").fill("x-ray")
     assert "Only the letters a to z" in shown.locator(".refused").first.inner_text()
-    shown.get_by_label("Word").fill("democrat")
+    shown.get_by_role("textbox").fill("democrat")
     letters = shown.locator(".letter")
     letters.nth(6).focus()
     for key in ("ArrowRight", "Delete"):
@@ -67,7 +67,7 @@ def test_a_readers_own_weights_open_and_a_wrong_file_gets_a_sentence(figure, tmp
 @pytest.mark.parametrize("name", [PAGE, "book/index"])
 def test_the_figure_is_whole_on_a_phone_in_the_dark(figure, name):
     shown = figure(name, theme="dark", width=390, has_touch=True)
-    shown.get_by_label("Word").fill("transformation")
+    shown.get_by_role("textbox").fill("transformation")
     assert shown.page.evaluate(SIDEWAYS) <= 0
     sizes = "all => all.map((x) => x.getBoundingClientRect().width)"
     widths = shown.locator(".letter").evaluate_all(sizes)

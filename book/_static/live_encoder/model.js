@@ -58,7 +58,10 @@ const stressModel = (() => {
 
   // the sum of the rows of M, each times its number in x, added to y
   function mix(x, M, y) {
-    for (let i = 0; i < x.length; i++) for (let k = 0; k < y.length; k++) y[k] += x[i] * M[i][k];
+    for (let i = 0; i < x.length; i++) {
+      const a = x[i], row = M[i];
+      for (let k = 0; k < y.length; k++) y[k] += a * row[k];
+    }
     return y;
   }
 
