@@ -13,7 +13,6 @@ from mha import sinusoidal_positional_encoding
 
 Array = NDArray[Any]
 HANDS = (("hand 0", "amber", "-"), ("hand 1", "olive", "--"))
-ROLES = (("query", "-"), ("key", "--"))
 MOST = 4.9  # inches; on a phone type of 11 points then has 11 pixels
 
 
@@ -52,53 +51,6 @@ def shadows(
         return finished(figure, alt)
 
 
-def turns(
-    query: ArrayLike, key: ArrayLike, places: Sequence[tuple[int, int]], *,
-    words: tuple[str, str], alt: str,
-) -> Picture:  # fmt: skip
-    """Show a query and a key of two numbers, rotated by one radian per position.
-
-    Two arrows per panel, and the dot product below.
-
-    Equation: (R_i q) · (R_j k) = q · (R_{j−i} k)  (chapter since_2017)
-
-    Parameters
-    ----------
-    query, key : array_like of shape (2,)
-        Before they are rotated.
-    places : sequence of (i, j)
-        One panel for each: the positions of the query and of the key.
-    words : pair of str
-        The words that the query and the key belong to.
-
-    >>> turns([2, 1], [1, 1], [(0, 0)], words=("it", "dog"), alt="One angle.")
-    Picture: One angle.
-    """
-    q, k = np.array(query, dtype=float), np.array(key, dtype=float)
-    reach = 1.15 * max(np.hypot(*q), np.hypot(*k))
-    with house_style():
-        figure = Figure((min(1.6 * len(places), MOST), 2.75))
-        row = figure.subplots(1, len(places), squeeze=False)[0]
-        for ax, (i, j) in zip(row, places, strict=True):
-            tips = rotated(q, i), rotated(k, j)
-            _bare(ax, xlim=(-reach, reach), ylim=(-1.45 * reach, reach))
-            for ends in (((-reach, reach), (0, 0)), ((0, 0), (-reach, reach))):
-                ax.plot(*ends, color=INK, lw=0.8, alpha=0.4)
-            for tip, (role, dash) in zip(tips, ROLES, strict=True):
-                look = {"color": COLOURS[role], "lw": 2.2, "linestyle": dash}
-                ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", **look})
-            ax.set_title(f"{words[0]} at {i}\n{words[1]} at {j}", fontsize=11)
-            score = f"score {tips[0] @ tips[1]:.2f}".replace("-", "−")
-            ax.text(0, -1.28 * reach, score, ha="center", va="center", fontsize=11)
-        names = f"query of {words[0]}", f"key of {words[1]}"
-        handles = [
-            row[0].plot([], [], dash, color=COLOURS[role], lw=2.2)[0]
-            for role, dash in ROLES
-        ]
-        figure.legend(handles, names, loc="outside lower center", ncols=2)
-        return finished(figure, alt)
-
-
 def clocks(words: Sequence[str], *, alt: str) -> Picture:
     """Show each word above a clock with two hands, and the four numbers of its tips.
 
@@ -128,16 +80,6 @@ def clocks(words: Sequence[str], *, alt: str) -> Picture:
         lines = row[0].get_lines()[-2:]
         figure.legend(lines, [h[0] for h in HANDS], loc="outside lower center", ncols=2)
         return finished(figure, alt)
-
-
-def rotated(x: Array, angle: float) -> Array:
-    """Return two numbers, rotated counter-clockwise by an angle in radians.
-
-    >>> rotated(np.array([1.0, 0.0]), np.pi / 2).round(3)
-    array([0., 1.])
-    """
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([c * x[0] - s * x[1], s * x[0] + c * x[1]])
 
 
 def _bare(ax: Any, **limits: Any) -> None:

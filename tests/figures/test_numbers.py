@@ -45,7 +45,8 @@ def test_a_figure_shows_the_numbers_that_are_computed(name):
     assert shows(draw(), expected, digits)
 
 
-ROTATED = [figures.planes.rotated(x, t) for x, t in ((Q, 3), (K, 5))]
+FOUND = np.array([5.0, 0, 3, 4])  # scores of "it" with dog, food, it and hungry
+POWERS, LATER = np.exp(FOUND / 2**0.5), np.exp(np.array([5, 0, 3, 8]) / 2**0.5)
 CLOCK = mha.sinusoidal_positional_encoding(3, 4)[2]
 SHADOW = Q @ K / np.linalg.norm(K)
 WRITTEN = {  # what draws, and words that stand in it
@@ -53,9 +54,22 @@ WRITTEN = {  # what draws, and words that stand in it
         lambda: figures.shadows([(("q", Q), ("k", K))], alt="x"),
         {f"{SHADOW:.3g} × {np.linalg.norm(K):.3g} = {Q @ K:.3g}"},
     ),
-    "the score of a rotated pair": (
-        lambda: figures.turns(Q, K, [(3, 5)], words=("it", "dog"), alt="x"),
-        {f"score {ROTATED[0] @ ROTATED[1]:.2f}".replace("-", "−"), "dog at 5"},
+    "the score of rotated pairs": (  # query and key are (2, 1)
+        figures.rotary,
+        {f"score {5 * np.cos(far):.2f}".replace("-", "−") for far in (2, 4)},
+    ),
+    "how a word shares its attention": (
+        figures.sentence,
+        {f"{p:.2f}" for p in POWERS / POWERS.sum()},
+    ),
+    "what rules make of scores": (
+        figures.rules,
+        {f"+10: dog falls from {5 / 12:.2f} to {15 / 52:.2f}", ".66", ".24", ".09"},
+    ),
+    "how high powers are": (figures.exponential, {"dog 148", "hungry 55", "it 20"}),
+    "what is missing after a late mask": (
+        figures.leak,
+        {f"missing {x[-1] / x.sum():.2f}" for x in (POWERS, LATER)},
     ),
     "the tips of a clock": (
         lambda: figures.clocks("abc", alt="x"),
