@@ -32,7 +32,7 @@ LAWS = {  # the models, and one law that each breaks before any training
     "split_without_transpose": laws.outputs_follow_tokens,
     "merge_without_transpose": laws.outputs_follow_tokens,
 }
-WORDS = "photograph photography photographic democrat democracy transformer".split()
+WORDS = "photograph photography photographic democrat democracy animal potato".split()
 
 
 def packed(x, name=""):

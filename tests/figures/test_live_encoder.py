@@ -81,6 +81,14 @@ def test_a_wrong_version_is_wrong_as_that_of_the_zoo(bug):
     agree(tested["found"], file, words, bug=bug, **padded)
 
 
+@pytest.mark.parametrize("bug", [*MODELS][1:])
+def test_one_of_the_examples_shows_that_padding_changes_an_answer(bug):
+    question = {"name": bug, "words": live_encoder.WORDS, "bug": bug}
+    both = answers(question, question | {"length": stress.LONGEST})
+    alone, padded = ([np.argmax(x["scores"]) for x in each["found"]] for each in both)
+    assert alone != padded
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_models_do_what_the_page_says_of_them(name):
     file, wanted = unpacked(file_of(name)), MODELS[name]
