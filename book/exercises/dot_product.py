@@ -5,8 +5,8 @@ import numpy as np
 from exercises import Exercise, number, section
 from mha.similarity import cosine_similarity, dot_product_scores
 
-_BY_HAND = section("dot_product", "By hand")
-_EQUATION = section("dot_product", "The equation")
+_BY_HAND = section("dot_product", "Multiply and add")
+_EQUATION = section("dot_product", "The score measures the shadow")
 _RANDOM = section(
     "dot_product", "Deeper: how large is the dot product of random vectors?"
 )

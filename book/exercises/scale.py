@@ -23,7 +23,7 @@ variance_left = Exercise(
         "this is the standard deviation of the scores; "
         "its square is the variance": math.sqrt(1 / 8),
     },
-    reread=section("scale", "The equation"),
+    reread=section("scale", "A score is a walk"),
     praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
 )
 
@@ -143,7 +143,7 @@ scale_for_variance = Exercise(
     right=lambda variance, d_k: 1 / (variance * math.sqrt(d_k)),
     cases=((1.0, 4), (4.0, 4), (1 / 3, 64), (0.25, 9)),
     mistakes={},
-    reread=section("scale", "The equation"),
+    reread=section("scale", "A score is a walk"),
     praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )
 
@@ -204,6 +204,6 @@ doubling_law = Law(
             attend(*_SAMPLE), correct_attention(*_SAMPLE)
         ),
     },
-    reread=section("scale", "The law"),
+    reread=section("scale", "Two laws in code"),
     praise="it detects √n without knowing the correct outputs.",
 )

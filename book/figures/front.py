@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from figures import finding
 from figures.live_encoder import on_a_page
-from figures.live_house import IT, WORDS, numbers
+from figures.meaning import real
 from figures.scene import paint
 from figures.ten import LAWS, rows
 from mha import laws, zoo
@@ -19,65 +20,12 @@ from mha import laws, zoo
 STORE = Path(__file__).parents[1] / "_data" / "learned.json"
 A, B = "right", "merge_without_transpose"
 ALPHABET = "abcdefghij"
-SENTENCE = (  # where the middle of each word is
-    ("The", 26), ("dog", 76), ("ate", 124), ("the", 166), ("food", 216),
-    ("because", 288), ("it", 352), ("was", 395), ("hungry.", 460),
-)  # fmt: skip
-LINE = 122  # where the arcs end
 
 
 @cache
 def hook() -> dict[str, Any]:
     """Return what the layers of chapter 12 have learned."""
     return json.loads(STORE.read_text(encoding="utf-8"))
-
-
-def sentence() -> str:
-    """Return the sentence, with arcs from one word to those that it attends to.
-
-    A reader chooses the word, and the style sheet shows its arcs.
-    """
-    places = {word.strip("."): x for word, x in SENTENCE}
-    arcs, choices, said = "", "", []
-    for word, row in zip(WORDS, numbers()["A"][0], strict=True):
-        weights = dict(zip(WORDS, map(float, row), strict=True))
-        ends = (_arc(places[word], places[w], weight) for w, weight in weights.items())
-        arcs += f'<g class="from-{word}">{"".join(ends)}</g>'
-        chosen = " checked" if word == WORDS[IT] else ""
-        choices += (
-            f'<label><input type="radio" name="asks" value="{word}"{chosen}> {word}'
-            "</label>"
-        )
-        given = ", ".join(f"{weight:.2f} to {w}" for w, weight in weights.items())
-        said.append(f"{word} gives {given}")
-    text = "".join(f'<text x="{x}" y="147">{word}</text>' for word, x in SENTENCE)
-    return (
-        '<svg class="arcs" viewBox="0 0 506 160" role="img" aria-label="Attention: '
-        f'{"; ".join(said)}.">{arcs}{text}</svg><fieldset><legend>Word:'
-        f"</legend>{choices}</fieldset>"
-    )
-
-
-def _arc(start: float, end: float, weight: float) -> str:
-    """Return one arc, the larger the weight the wider, with its weight above it."""
-    if start == end:
-        left, right = start - 24, start + 24
-        path = f"M{start - 7} {LINE}C{left} 92 {right} 92 {start + 7} {LINE}"
-        y = 92.0
-    else:
-        high = 26 + abs(end - start) * 0.33
-        top = LINE - 1.25 * high
-        path = f"M{start} {LINE}C{start} {top:.0f} {end} {top:.0f} {end} {LINE}"
-        y = LINE - 0.94 * high - max(1, 7.5 * weight) - 5
-    label = (
-        f'<text class="weight" x="{(start + end) / 2}" y="{y:.0f}">{weight:.2f}</text>'
-    )
-    return (
-        f'<path d="{path}" fill="none" stroke="{paint("weight")}" '
-        f'stroke-width="{max(0.6, 15 * weight):.1f}" '
-        f'stroke-opacity="{0.25 + 0.75 * weight:.2f}"/>'
-        f"{label if weight >= 0.2 else ''}"
-    )
 
 
 SAYS = {
@@ -170,9 +118,17 @@ def facts() -> dict[str, str]:
     repaired, answer = wrong["answer_repaired"], wrong["answer"]
     if right["accuracy"] != wrong["accuracy"]:
         raise ValueError("the page says that A and B are equally good")
+    correct, *others = finding.rows()
+    padded = [f"{row.padded:.0f}" for row in others]
+    alone = [row.alone for row in others]
     return {
+        "padded": " to ".join(sorted({min(padded), max(padded)})),
+        "padded_right": f"{correct.padded:.0f}",
+        "alone_right": f"{correct.alone:.0f}",
+        "alone_least": f"{min(alone):.0f}",
+        "alone_most": f"{max(alone):.0f}",
         "encoder": on_a_page("part"),
-        "sentence": sentence(),
+        "real": real().svg,
         "layers": layers(),
         "piles": piles(),
         "input": letters(wrong["example"]),

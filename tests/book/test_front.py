@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 
 from figures import front
-from mha import scaled_dot_product_attention, zoo
+from mha import zoo
 from tests.book.load import ROOT, extension
 
 PAGE = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
@@ -48,18 +48,6 @@ def test_a_published_front_page_links_the_repository_the_paper_and_the_archive()
     assert said["install"] == "pip install git+https://git.example/a/b"
     assert "head-by-head.pdf" in said["downloads"] and ".zip" in said["downloads"]
     assert not any("href" in text or "](" in text for text in unknown.values())
-
-
-def test_the_sentence_shows_the_weights_of_each_word():
-    found = front.numbers()
-    Q, K, V = found["Q"][0], found["K"][0], found["V"][0]
-    A = scaled_dot_product_attention(Q, K, V, return_weights=True)[1]
-    svg = front.sentence()
-    for name, row in zip(front.WORDS, A, strict=True):
-        given = zip(row, front.WORDS, strict=True)
-        said = ", ".join(f"{weight:.2f} to {word}" for weight, word in given)
-        assert f"{name} gives {said}" in svg and f'class="from-{name}"' in svg
-        assert f">{row.max():.2f}<" in svg
 
 
 def test_the_law_on_the_page_is_broken_by_b_and_satisfied_by_a():

@@ -3,13 +3,14 @@
 import json
 import re
 
+import nbformat
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from figures.live_house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
-from mha import laws, zoo
+from mha import laws, scaled_dot_product_attention, zoo
 from tests.book.load import BOOK, text_of
 
 TEXT = text_of(BOOK / "00_overview.ipynb")
@@ -46,16 +47,24 @@ def test_queries_keys_and_values_are_those_of_the_first_head():
         [word, row(q), row(k), row(v)]
         for word, q, k, v in zip(WORDS, Q, K, V, strict=True)
     ]
-    assert cells_of("query", "key", "value") == expected
+    heads = (
+        "query: looks for (animal, wanting)",
+        "key: is found by (animal, wanting)",
+        "value: gives (animal, edible)",
+    )
+    assert cells_of(*heads) == expected
 
 
 def test_scores_become_weights_as_the_table_says():
     scores = FOUND["S"][0, IT]
     scaled = scores / np.sqrt(2)
+    powers = np.exp(scaled)
+    columns = zip(WORDS, scores, scaled, powers, FOUND["A"][0, IT], strict=True)
     expected = [
-        [word, f"{s:.0f}", f"{x:.3f}", f"{np.exp(x):.1f}", f"{a:.3f}"]
-        for word, s, x, a in zip(WORDS, scores, scaled, FOUND["A"][0, IT], strict=True)
+        [word, f"{s:.0f}", f"{x:.3f}", f"{power:.2f}", f"{a:.3f}"]
+        for word, s, x, power, a in columns
     ]
+    expected.append(["total", "", "", f"{powers.sum():.2f}", "1"])
     head = "score", "divided by √2", "$e$ to this power", "weight"
     assert cells_of(*head) == expected
 
@@ -66,15 +75,25 @@ def test_the_weighted_average_is_written_out():
     assert f"{terms} = {row(FOUND['H'][0, IT])}" in TEXT
     animal, edible = FOUND["H"][0, IT]
     assert round(animal / edible) == 9 and "nine times as large as edible" in TEXT
-    assert A[0] > 0.5 and A[0] * V[0, 0] > animal / 2  # most of it comes from "dog"
+
+
+def test_the_keys_that_a_reader_tries_give_what_the_answer_says():
+    Q, K, V = (FOUND[name][0].copy() for name in "QKV")
+    said = []
+    for key in ((2, 1), (3, 1)):
+        K[1] = key
+        H, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
+        said.append((f"{A[IT, 1]:.3f}", row(H[IT])))
+    assert f'At (2, 1), "food" and "dog" get {said[0][0]} each' in TEXT
+    assert f'"food" gets {said[1][0]}, and the output is {said[1][1]}' in TEXT
 
 
 def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "its *wanting* goes in the place of *animal*, doubled" in TEXT
-    assert "its *edible* goes in the place of *wanting*" in TEXT
+    assert "the number for *wanting* becomes a search for *animal*, and counts" in TEXT
+    assert "the number for *edible* becomes a search for *wanting*" in TEXT
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
@@ -86,6 +105,18 @@ def test_the_bugs_that_training_hides_are_the_stored_ones():
     assert sorted(map(sorted, mistakes))[:9] == [[0] * 5] * 9
     assert sorted(max(mistakes)) == [0, 0, 0, 1, 1]
     assert "made no mistake, and those of the tenth made two" in TEXT
-    assert f"{5 * LETTERS:,} letters for each version" in TEXT
+    assert f"On {5 * LETTERS:,} letters of new rows" in TEXT
     for name in wrong:
         assert any(law.breaks(getattr(zoo, name)) for law in laws.ATTENTION)
+
+
+def test_the_real_head_has_the_weights_of_chapter_15():
+    cells = nbformat.read(BOOK / "15_real_encoder.ipynb", as_version=4).cells
+    said = "".join(o.get("text", "") for c in cells for o in c.get("outputs", ()))
+    dog, food = zip(
+        *re.findall(r"L4H2, (?:hungry|rotten) +(\S+) +(\S+)", said), strict=True
+    )
+    assert f'the weight of "dog" falls from {dog[0]} to {dog[1]}' in TEXT
+    assert f'that of "food" rises from {food[0]} to {food[1]}' in TEXT
+    turned = re.search(r"more to food if rotten: (\d+) of (\d+) heads", said)
+    assert turned.groups() == ("7", "72") and "seven of the 72 heads" in TEXT

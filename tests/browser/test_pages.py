@@ -158,7 +158,7 @@ def test_the_book_works_from_the_file_system(window, html):
     page.get_by_role("link", name="New to attention?", exact=False).first.click()
     page.wait_for_url("**/00_overview.html")
     page.locator("a.next-page").click()
-    page.wait_for_url("**/live.html")
+    page.wait_for_url("**/01_dot_product.html")
     assert wrong == []
 
 
