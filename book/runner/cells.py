@@ -13,9 +13,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent  # the book, and its copy in the page
 ROOTS = HERE, HERE.parent
 STAND_INS = {"figures", "IPython"}  # see page.py
+OURS = {"mha", "exercises", "chapters", "_data"}  # what a page has, see _ext/run.py
 NAMES = {
     "torch": "PyTorch", "sklearn": "scikit-learn", "matplotlib": "Matplotlib",
-    "safetensors": "weights of a model", "tokenizers": "weights of a model",
+    "pretrained": "weights of a model",
 }  # fmt: skip
 
 
@@ -164,10 +165,10 @@ def absent(module):
         top = name.split(".")[0]
         if top in STAND_INS or top == "numpy" or top in sys.stdlib_module_names:
             continue
-        if path := next(filter(Path.is_file, places(name)), None):
-            waiting |= imported(path, name) - seen
-        elif not any(map(Path.exists, places(top))):
-            lacking.add(top)  # else it is a name in a module of ours
+        if top not in OURS:
+            lacking.add(top)
+        elif path := next(filter(Path.is_file, places(name)), None):
+            waiting |= imported(path, name) - seen  # else it is a name in a module
         waiting |= {name.rpartition(".")[0]} - seen - {""}
     return tuple(sorted(lacking))
 
@@ -197,4 +198,3 @@ def places(module):
         path = root.joinpath(*module.split("."))
         yield path.with_suffix(".py")
         yield path / "__init__.py"
-        yield path  # a folder
