@@ -173,7 +173,7 @@ def select(runs, name, padding="fixed"):
 
 
 def spread(runs, column):
-    """Return the mean of a column in per cent, and the lowest and highest of several."""
+    """Return the mean of a column in per cent, and the lowest and highest."""
     found = [100 * run[column] for run in runs]
     extremes = f"({min(found):.1f}–{max(found):.1f})" if len(found) > 1 else ""
     return f"{sum(found) / len(found):.1f} {extremes:<11}"
