@@ -7,7 +7,7 @@ module and is beside it. Each takes `alt`: one sentence with the finding, for re
 who do not see it.
 """
 
-from figures.charts import bars, collapse, lines, moves, walks
+from figures.charts import bars, collapse, lines, moves
 from figures.dragons import dragons
 from figures.hand import hand
 from figures.heads import heads
@@ -18,7 +18,7 @@ from figures.maps import heatmap, heatmaps
 from figures.meaning import real, recipe, sentence
 from figures.mixing import mixing
 from figures.online import online
-from figures.planes import clocks, shadows
+from figures.planes import clocks
 from figures.rules import exponential, leak, rules, spikes, written
 from figures.softmax import softmax
 from figures.tables import detected, exam, exceptions, learned
@@ -31,6 +31,6 @@ __all__ = [
     "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
     "heatmaps", "house", "lanes", "leak", "learned", "lines", "live_encoder",
     "mixing", "moves", "one_head", "online", "paths", "real", "recipe", "road",
-    "rotary", "rules", "sentence", "shadows", "sheet", "softmax", "spikes",
-    "walks", "whole", "worlds", "written",
+    "rotary", "rules", "sentence", "sheet", "softmax", "spikes",
+    "whole", "worlds", "written",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Charts: bars, lines, histograms, points, walks, and tokens layer after layer."""
+"""Charts: bars, lines, histograms, points, and tokens layer after layer."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -137,38 +137,6 @@ def moves(
         grid[0, 0].set_ylabel(ylabel)
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper left", ncols=2)
-        return finished(figure, alt)
-
-
-def walks(steps: ArrayLike, *, alt: str) -> Picture:
-    """Show where walks are after each step, and how far the root of their length goes.
-
-    A dot ends each walk; the dashed lines are plus and minus the root of the
-    number of steps.
-
-    Parameters
-    ----------
-    steps : array_like of shape (n_walks, n_steps)
-        Row k holds the steps of walk k, such as the products of a query and a key.
-
-    >>> walks([[1, 1, -1], [-1, 1, -1]], alt="Both walks end one step from zero.")
-    Picture: Both walks end one step from zero.
-    """
-    paths = np.cumsum(np.insert(steps, 0, 0, axis=1), axis=1)
-    n = paths.shape[1]
-    taken = np.arange(n)
-    tracks = [np.column_stack([taken, path]) for path in paths]
-    with house_style():
-        figure, ax = axes("products added up", "sum so far", taller=1.15)
-        look = {"colors": "C0", "linewidths": 0.9, "alpha": 0.55}
-        ax.add_collection(LineCollection(tracks, label="a score", **look))
-        ax.scatter(np.full(len(paths), n - 1), paths[:, -1], s=14, color="C0", zorder=3)
-        far = np.linspace(0, n - 1, 128)
-        for sign, label in ((1, "± root of the number of products"), (-1, None)):
-            ax.plot(far, sign * np.sqrt(far), color=INK, ls="--", lw=1.4, label=label)
-        top = 1.08 * max(np.abs(paths).max(), np.sqrt(n - 1))
-        ax.set(xlim=(0, 1.03 * (n - 1)), ylim=(-top, top))
-        legend(figure, ax)
         return finished(figure, alt)
 
 

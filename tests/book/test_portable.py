@@ -118,7 +118,7 @@ def test_small_text_of_a_wide_picture_grows_on_a_phone(portable):
 def test_the_still_of_a_live_figure_is_drawn_and_its_script_finds_the_drawings_there(
     portable,
 ):
-    html = figures.house("overview")._repr_html_()
+    html = figures.house("scores")._repr_html_()
     page = portable.STILL.sub(portable.drawn, html)
     assert "<img" in html and "<img" not in page and page.count("<svg") == 2
     data = json.loads(re.search(r'json">(.*?)</script>', page)[1])

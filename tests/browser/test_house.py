@@ -120,7 +120,6 @@ def test_a_computed_number_says_that_it_cannot_be_changed(show):
 
 
 TASKS = {  # of each part: where to go, and what to press there
-    "overview": [("Kt", 0, 1, ["2", "Enter", "ArrowDown", "1"])],
     "scores": [("Kt", 1, 1, "5")],
     "softmax": [("S", 2, 3, "+")],
     "scale": [("S", 0, 0, ["Shift+Tab", "Shift+Tab", " "])],

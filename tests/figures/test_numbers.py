@@ -22,7 +22,6 @@ from tests.figures.reading import shows, words
 rng = np.random.default_rng(5)
 A = mha.softmax(rng.normal(size=(2, 3)))
 X, BLOCKS = rng.integers(-3, 4, size=(3, 4)), rng.integers(-3, 4, size=(2, 4, 2))
-Q, K = np.array([2.0, 1.0]), np.array([0.5, 1.5])
 SEEDS = {"right": [1.0, 0.998], "no_scale": [0.5, 0.75], "tied_query_key": [0.25, 0.5]}
 TRACK = rng.normal(size=(3, 4, 5))
 SCORES = [[-1.5, 2.25]]
@@ -48,12 +47,7 @@ def test_a_figure_shows_the_numbers_that_are_computed(name):
 FOUND = np.array([5.0, 0, 3, 4])  # scores of "it" with dog, food, it and hungry
 POWERS, LATER = np.exp(FOUND / 2**0.5), np.exp(np.array([5, 0, 3, 8]) / 2**0.5)
 CLOCK = mha.sinusoidal_positional_encoding(3, 4)[2]
-SHADOW = Q @ K / np.linalg.norm(K)
 WRITTEN = {  # what draws, and words that stand in it
-    "a shadow times a length": (
-        lambda: figures.shadows([(("q", Q), ("k", K))], alt="x"),
-        {f"{SHADOW:.3g} × {np.linalg.norm(K):.3g} = {Q @ K:.3g}"},
-    ),
     "the score of rotated pairs": (  # query and key are (2, 1)
         figures.rotary,
         {f"score {5 * np.cos(far):.2f}".replace("-", "−") for far in (2, 4)},
