@@ -356,6 +356,11 @@ class Asked:
         """The widths of the subject."""
         return self.subject.sizes
 
+    @property
+    def tolerance(self) -> float:
+        """How far from the reference its numbers may be."""
+        return self.subject.tolerance
+
     def takes(self, name: str) -> bool:
         """Return whether the subject has an argument of this name."""
         return name in self.subject.accepts
@@ -386,6 +391,15 @@ class Asked:
                 ).astype(float)
             )
         return Asked(twin, self.what)
+
+    def in_train_mode(self) -> "Asked":
+        """Return the same question, asked in train mode."""
+        f = self.subject.f
+        if self.takes("training"):
+            return Asked(self._twin(partial(f, training=True)), self.what)
+        if getattr(f, "module", None) is None:
+            raise Unable("it has no train mode: laws.module has")
+        return Asked(self._twin(f.trained), self.what)
 
     def gradients(self, direction: Any, *given: Any, **options: Any) -> list[Any]:
         """Return the slopes of the sum of outputs times direction, array by array."""

@@ -45,6 +45,7 @@ class Tensors(Adapted):
 
     axes: int | None = None  # how many axes its tokens must have
     dtype: str = ""
+    module: Any = None  # what has a train mode
 
     def __call__(self, *given: Any, **options: Any) -> Any:
         """Return arrays, as the function returns tensors."""
@@ -62,6 +63,16 @@ class Tensors(Adapted):
         pairs = zip(shapes, found, strict=True)
         slopes = [np.zeros(z) if x is None else x.numpy().reshape(z) for z, x in pairs]
         return _arrays(Y), slopes
+
+    def trained(self, *given: Any, **options: Any) -> Any:
+        """Call the module in train mode; its random numbers are nobody else's."""
+        t: Any = sys.modules["torch"]
+        self.module.train()
+        try:
+            with t.random.fork_rng(devices=[]):
+                return self(*given, **options)
+        finally:
+            self.module.eval()
 
     def cast(self, dtype: str) -> "Tensors":
         """Return the same function, which gets tensors of this dtype."""
@@ -207,7 +218,7 @@ def module(
     biases = {f"b_{x}" for x, y in at.items() if f"{y}bias" in own}
     return Tensors(
         layer, {"X", *FOUR, "n_heads"} | biases | _taken_by(call), type(m).__name__,
-        _sizes_of(n_heads, shapes, at), _as_arrays(other), axes=3,
+        _sizes_of(n_heads, shapes, at), _as_arrays(other), axes=3, module=m,
     )  # fmt: skip
 
 
@@ -305,7 +316,11 @@ def _handed(m: Any, at: dict[str, str], W: Any, b: Any) -> dict[str, Any]:
 def _filled(m: Any, given: dict[str, Any], X: Any) -> Callable[..., Any]:
     """Return the module with these parameters, in the dtype of its tokens."""
     t: Any = sys.modules["torch"]
-    given = {x: y.to(X.dtype) if y.is_floating_point() else y for x, y in given.items()}
+    # A copy: in train mode a norm may write into its buffers.
+    given = {
+        x: y.to(X.dtype, copy=m.training) if y.is_floating_point() else y.clone()
+        for x, y in given.items()
+    }
     return lambda *x, **y: t.func.functional_call(m, given, x, y)
 
 
@@ -461,8 +476,9 @@ def _call_of(n_heads: int, batch_first: bool) -> Callable[..., Any]:
     t: Any = sys.modules["torch"]
 
     def call(
-        m: Any, X: Any, X_k: Any = None, mask: Any = None, is_causal: bool = False
-    ):
+        m: Any, X: Any, X_k: Any = None, mask: Any = None, is_causal: bool = False,
+        return_weights: bool = False,
+    ) -> Any:  # fmt: skip
         X_k = X if X_k is None else X_k
         (batch, n_q, _), n_k = X.shape, X_k.shape[1]
         if is_causal:
@@ -472,8 +488,10 @@ def _call_of(n_heads: int, batch_first: bool) -> Callable[..., Any]:
             hides = ~mask if mask.dtype == t.bool else mask
             mask = hides.expand(batch, n_heads, n_q, n_k).flatten(0, 1)
         given = [x if batch_first else x.transpose(0, 1) for x in (X, X_k, X_k)]
-        Y = m(*given, attn_mask=mask, need_weights=False)[0]
-        return Y if batch_first else Y.transpose(0, 1)
+        shown = {"need_weights": return_weights, "average_attn_weights": False}
+        Y, A = m(*given, attn_mask=mask, **shown)
+        Y = Y if batch_first else Y.transpose(0, 1)
+        return (Y, A) if return_weights else Y
 
     return call
 

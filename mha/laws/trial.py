@@ -69,7 +69,8 @@ def check(
         What is correct, with the same signature; `mha.scaled_dot_product_attention` and
         the functions built on it by default. A law is asked on an input where the
         reference keeps it, and there the subject must give the reference's numbers. An
-        ``attend`` as reference of a layer is what each head does. It raises
+        ``attend`` as reference of a layer is what each head does. An encoder is asked
+        in the one order of its norms that the reference has. It raises
         NotImplementedError where it has no answer.
     sizes : Sizes, optional
         Widths and heads that are asked of a layer.

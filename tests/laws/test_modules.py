@@ -140,6 +140,25 @@ def test_dropout_that_is_on_in_eval_mode_is_randomness():
     assert broken(laws.check(as_layer(m))) == ["calls_agree"]
 
 
+class WithDropout(Attn):
+    """It drops weights in train mode, and there `slip` loses its mask."""
+
+    def __init__(self, slip):
+        super().__init__(12, 3)
+        self.slip = slip
+
+    def forward(self, x, mask=None):
+        self.dropout = 0.5 if self.training else 0.0
+        return super().forward(x, None if self.slip and self.training else mask)
+
+
+def test_a_mask_that_is_lost_in_train_mode_is_found_and_dropout_is_not():
+    law = laws.hidden_in_training_too
+    right, wrong = (law.check(as_layer(WithDropout(slip), 3)) for slip in (False, True))
+    assert (right.verdict, wrong.verdict) == ("holds", "broken")
+    assert law.check(mha.multi_head_attention).why.startswith("it has no train mode")
+
+
 def test_the_module_that_was_handed_in_is_not_changed():
     m = Attn().train()
     m.norm, m.note = nn.BatchNorm1d(8), "mine"

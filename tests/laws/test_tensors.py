@@ -74,6 +74,34 @@ def test_bfloat16_that_loses_more_than_it_must_is_found():
     assert finding.where == "bfloat16"
 
 
+def in_bfloat16(block, rescales):
+    """Return a kernel of 16 bits that reads its keys in blocks, with a running sum."""
+
+    def attend(Q, K, V):
+        q, k, v = (x.bfloat16() for x in (Q, K, V))
+        top, total, Y = torch.tensor(-torch.inf), 0.0, 0.0
+        for at in range(0, K.shape[-2], block):
+            keys = k[..., at : at + block, :].float()
+            S = q.float() @ keys.mT / Q.shape[-1] ** 0.5
+            new = torch.maximum(top, S.amax(-1, keepdim=True))
+            old, E = (top - new).exp(), (S - new).exp()
+            total = total * (old if rescales else 1) + E.sum(-1, keepdim=True)
+            Y = Y * old + E @ v[..., at : at + block, :].float()
+            top = new
+        return (Y / total).bfloat16().to(Q.dtype)
+
+    return laws.torch(attend)
+
+
+def test_a_right_kernel_of_16_bits_breaks_no_law_and_a_wrong_one_does():
+    report = laws.check(in_bfloat16(64, rescales=True), tolerance=0.02)
+    assert broken(report) == []
+    asked = {"rising_scores", "every_dtype_gives_the_numbers", "equals_reference"}
+    assert asked <= {*report.held}
+    wrong = in_bfloat16(64, rescales=False)
+    assert "rising_scores" in broken(laws.check(wrong, tolerance=0.02))
+
+
 # Padding
 
 

@@ -8,7 +8,6 @@ import pytest
 from mha import laws, zoo
 from tests.laws import test_modules as modules
 from tests.laws import test_right as right
-from tests.laws import test_wild as wild
 from tests.laws import test_zoo as bugs
 from tests.laws import zoo_laws
 from tests.laws.reports import STORED, broken
@@ -19,11 +18,6 @@ SEEDS = 0, 1, 2, 3
 @pytest.mark.parametrize("name", right.RIGHT)
 def test_what_is_right_breaks_no_law(name):
     right.test_what_is_right_breaks_no_law(name, SEEDS, None)
-
-
-@pytest.mark.parametrize("name", wild.PAIRS)
-def test_the_right_twin_of_a_strangers_bug_breaks_no_law(name):
-    wild.test_the_wrong_one_breaks_a_law_that_its_right_twin_keeps(name, None)
 
 
 @pytest.mark.parametrize("ready", modules.READY, ids=lambda x: type(x).__name__)

@@ -93,6 +93,16 @@ def padding_or_causal(slip):
     return attend
 
 
+@pair("returned_weights_make_the_output")
+def causal_mask_is_lost_where_weights_are_asked_for(slip):
+    def attend(Q, K, V, mask=None, is_causal=False, return_weights=False):
+        options = {"return_weights": return_weights}
+        options["is_causal"] = is_causal and not (slip and return_weights)
+        return mha.scaled_dot_product_attention(Q, K, V, mask, **options)
+
+    return attend
+
+
 @pair("batch_masks_reach_their_own")
 def masks_of_the_first_two(slip):
     """A batch is cut into pairs, and each pair gets the masks of the first."""
@@ -340,6 +350,26 @@ def positions_of_the_batch(slip):
         if slip and X.ndim > 2:
             at = positions(len(X), X.shape[-1])[:, None]
         return mha.encoder_layer(X + at, weights, n_heads)
+
+    return encoder_layer
+
+
+def counted(X, weights, n_heads, mask=None, slip=False):
+    """Count positions from the first token that is not padding, or from the padding."""
+    if mask is not None and (mask.dtype != bool or mask.shape[-2] > 1):
+        raise NotImplementedError("padding only")
+    n, at = X.shape[-2], np.arange(X.shape[-2])
+    if mask is not None and not slip:
+        at = np.maximum(np.broadcast_to(mask, (*mask.shape[:-1], n)).cumsum(-1) - 1, 0)
+        at = at[..., 0, :] if at.ndim < 4 else at[:, 0, 0]
+    P = positions(n, X.shape[-1])[at]
+    return mha.encoder_layer(X + P, weights, n_heads, mask)
+
+
+@pair("padding_changes_nothing", reference=counted)
+def padding_in_front_is_counted(slip):
+    def encoder_layer(X, weights, n_heads, mask=None):
+        return counted(X, weights, n_heads, mask, slip)
 
     return encoder_layer
 
