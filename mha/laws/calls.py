@@ -229,6 +229,9 @@ def returned_weights_make_the_output(attend, Q, K, V, causal, mask=None):
     options, what = {"is_causal": causal}, "a mask beside is_causal"
     plain = unless_refused(what, attend, Q, K, V, mask, **options)
     Y, A = attend(Q, K, V, mask, return_weights=True, **options)
+    skip_if(A.shape[-1] > len(K), "it returns weights of keys that it adds, too")
+    if A.shape != (due := (len(Q), len(K))):
+        return Failure(f"shape {due}", f"shape {A.shape}", "weights")
     shown = True if mask is None else mask
     return (
         differs(np.where(shown, A, 0), A, "weights, of hidden keys too", within=0)

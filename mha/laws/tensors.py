@@ -316,11 +316,9 @@ def _handed(m: Any, at: dict[str, str], W: Any, b: Any) -> dict[str, Any]:
 def _filled(m: Any, given: dict[str, Any], X: Any) -> Callable[..., Any]:
     """Return the module with these parameters, in the dtype of its tokens."""
     t: Any = sys.modules["torch"]
-    # A copy: in train mode a norm may write into its buffers.
-    given = {
-        x: y.to(X.dtype, copy=m.training) if y.is_floating_point() else y.clone()
-        for x, y in given.items()
-    }
+    given = {x: y.to(X.dtype) if y.is_floating_point() else y for x, y in given.items()}
+    if m.training:  # a norm may write into its buffers
+        given = {x: y.clone() for x, y in given.items()}
     return lambda *x, **y: t.func.functional_call(m, given, x, y)
 
 

@@ -62,9 +62,21 @@ def test_all_that_is_printed_before_the_tests_runs_and_gives_the_reports():
     text = printed(python(BEFORE))
     for report in re.findall(r"```text\n(.*?)```", BEFORE, re.S):
         assert report in text or report.startswith("pip install ")
-    assert text.count("tried\n") == 9
-    # Mine, PyTorch's encoder layer on its fast path, and the two wrong designs.
-    assert text.count(" broken, ") == 4
+    assert text.count("tried\n") == 16
+    # Mine, an added mask, PyTorch's encoder layer and stack on the fast path, and the
+    # two wrong designs.
+    assert text.count(" broken, ") == 6
+
+
+def test_a_slip_behind_an_adapter_of_the_page_is_found():
+    names = {"__name__": "mine"}
+    printed(python(BEFORE), names)
+    names["varlen"] = lambda q, k, v, text: v + q.mean((0, 1))
+    report = laws.check(laws.torch(names["packed"], axes=4))
+    assert "batches_and_heads_stay_apart" in {x.law for x in report.broken}
+    names["padded"] = lambda m, X, mask=None: m(X)
+    report = names["laws"].check(names["pooled"], reference=names["mean"])
+    assert "padding_changes_nothing" in {x.law for x in report.broken}
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
