@@ -292,6 +292,10 @@ def rising_scores(attend, n_k, low, seed):
     query, first, last, unit = (4, -63, -40, 1024) if low else (1, 0, 181, 1 / 32)
     Q[:, 0], K[:, 0] = query, np.linspace(first, last, n_k).round() * unit
     V = np.random.default_rng(seed).standard_normal((n_k, 2))
+    if low and attend.subject.reference.declared:
+        # Positions make scores nearly equal, which float32 cannot tell apart there.
+        due = (attend.due(Q, k, v)[-1:] for k, v in ((K, V), (K[::-1], V[::-1])))
+        skip_if(differs(*due), "the reference does not keep it")
     rising, falling = attend(Q, K, V)[-1:], attend(Q, K[::-1], V[::-1])[-1:]
     return differs(falling, rising, f"{n_k} keys, falling and rising")
 
