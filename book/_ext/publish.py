@@ -15,7 +15,6 @@ cards for links, and links to edit, to launch or to download.
 import os
 import re
 import tomllib
-from base64 import b64encode
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
@@ -110,22 +109,15 @@ def fill_in(app, config):
 def join_styles(app, exception):
     """Write the style sheets as one, for which a page waits once.
 
-    The typefaces of the text are in it, so that no text changes under a reader. The
-    sheets of myst-nb are left out: they are for coloured terminals.
+    Those of myst-nb are left out: they are for coloured terminals.
     """
     if app.builder.name != "html" or exception:
         return
     out = Path(app.outdir)
-
-    def inside(found):
-        font = (out / "_static" / found[1]).read_bytes()
-        return f"url(data:font/woff2;base64,{b64encode(font).decode()})"
-
     sheets = sorted(app.builder.globalcontext["css_files"], key=attrgetter("priority"))
     names = [each.filename for each in sheets if "mystnb" not in each.filename]
     text = "".join((out / name).read_text("utf-8") for name in names)
     text = re.sub(r"/\*.*?\*/\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'url\("(fonts/.+?)"\)', inside, text)
     (out / "_static" / "all.css").write_text(text, "utf-8")
 
 

@@ -99,4 +99,11 @@
     link.removeAttribute("href");
     addEventListener("DOMContentLoaded", () => { link.href = hash; });
   }
+
+  // A page on a disk is always a first visit, and its typefaces are near: it waits.
+  const bring = (name, file, more) => location.protocol === "file:" && document.fonts.add(new FontFace(
+    name, `url(${document.documentElement.dataset.content_root}_static/fonts/${file}.woff2)`, more));
+  bring("Book Sans", "sans", { weight: "400 700" });
+  bring("Book Sans", "sans-italic", { style: "italic" });
+  bring("Book Serif", "serif", { weight: 600 });
 })();
