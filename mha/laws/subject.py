@@ -397,9 +397,10 @@ class Asked:
         f = self.subject.f
         if self.takes("training"):
             return Asked(self._twin(partial(f, training=True)), self.what)
-        if getattr(f, "module", None) is None:
+        trained = getattr(f, "trained", None)
+        if trained is None:
             raise Unable("it has no train mode: laws.module has")
-        return Asked(self._twin(f.trained), self.what)
+        return Asked(self._twin(trained), self.what)
 
     def gradients(self, direction: Any, *given: Any, **options: Any) -> list[Any]:
         """Return the slopes of the sum of outputs times direction, array by array."""

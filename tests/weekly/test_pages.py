@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.looks import RAW_MATH, SIDEWAYS, SMALL_TEXT, barriers, watch
-from tests.browser.test_pages import PAGES, SCREENS, TOC, asks_on_the_first_screen
+from tests.browser.test_pages import PAGES, SCREENS, TOC, begins_on_the_first_screen
 
 SECTIONS = [
     section["file"]
@@ -44,4 +44,4 @@ def test_every_chapter_asks_its_question_on_the_first_screen(open_page, name):
         assert page.locator("article h2").first.bounding_box()["y"] < 400
         return
     for screen in SCREENS:
-        assert asks_on_the_first_screen(page, *screen), screen
+        assert begins_on_the_first_screen(page, *screen), screen
