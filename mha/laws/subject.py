@@ -394,13 +394,12 @@ class Asked:
 
     def in_train_mode(self) -> "Asked":
         """Return the same question, asked in train mode."""
-        f = self.subject.f
+        f: Any = self.subject.f
         if self.takes("training"):
             return Asked(self._twin(partial(f, training=True)), self.what)
-        trained = getattr(f, "trained", None)
-        if trained is None:
+        if getattr(f, "module", None) is None:
             raise Unable("it has no train mode: laws.module has")
-        return Asked(self._twin(trained), self.what)
+        return Asked(self._twin(f.trained), self.what)
 
     def gradients(self, direction: Any, *given: Any, **options: Any) -> list[Any]:
         """Return the slopes of the sum of outputs times direction, array by array."""
