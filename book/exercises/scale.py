@@ -85,7 +85,7 @@ scaled_scores = Exercise(
     },
     reread=section(
         "scale",
-        "The cure: divide by √d_k",
+        "The cure",
         "Deeper: the scale in other code, and models without it",
     ),
     praise="it works for any leading axes, and float32 stays float32.",

@@ -24,7 +24,7 @@ score_for_half = Exercise(
         "this is the exponential e^s that food needs: the task asks for s": 3
         * np.exp(3),
     },
-    reread=section("softmax", "One point ahead is a factor of e"),
+    reread=section("softmax", "One point ahead"),
     praise="food needs e^s = 3 e^3, so s = 3 + ln 3 = 4.099.",
 )
 
@@ -99,7 +99,7 @@ temperature_for = Exercise(
         "ratio to the weight of another "
         "word": lambda gap, n, weight: -gap / np.log(weight),
     },
-    reread=section("softmax", "One point ahead is a factor of e"),
+    reread=section("softmax", "One point ahead"),
     praise="your formula leads from a weight back to the temperature.",
 )
 
