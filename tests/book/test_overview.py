@@ -48,9 +48,9 @@ def test_queries_keys_and_values_are_those_of_the_first_head():
         for word, q, k, v in zip(WORDS, Q, K, V, strict=True)
     ]
     heads = (
-        "query (animal, wanting)",
-        "key (animal, wanting)",
-        "value (animal, edible)",
+        "query: animal, wanting",
+        "key: animal, wanting",
+        "value: animal, edible",
     )
     assert cells_of(*heads) == expected
 
