@@ -43,7 +43,7 @@ def test_every_hit_has_an_excerpt_and_the_number_is_that_of_the_hits(search):
     assert re.fullmatch(rf"\d+ places on {hits} pages", said)
     assert hits > 5 and all(len(text) > 20 for text in excerpts.all_inner_texts())
     search.get_by_label("Search the book").fill("mask")
-    assert excerpts.first.inner_text().startswith("A mask says which query")
+    assert "mask" in excerpts.first.inner_text().casefold()
     search.get_by_label("Search the book").fill("xyzzy")
     assert search.get_by_role("status").inner_text() == "Nothing found"
     assert search.locator(HIT).count() == 0
