@@ -52,7 +52,7 @@ mirror_queries = Exercise(
         "the softmax comes later": _mirrored,
         "these are the weights themselves, but a softmax is still to come": _asked_for,
     },
-    reread=section("encoder", "By hand"),
+    reread=section("encoder", "How a broken layer could still write backwards"),
     praise="this reverses any sentence of n tokens, and nothing was trained.",
 )
 
@@ -152,7 +152,7 @@ catch_ten = _Laws(
         "do without it": ("equals_reference",),
         "these find all ten, but three laws are enough": (*_THREE, "rows_sum_to_one"),
     },
-    reread=section("encoder", "The law"),
+    reread=section("encoder", "What a law sees before any training"),
     praise="three laws find all ten, without a correct layer to compare with.",
 )
 

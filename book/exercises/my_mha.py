@@ -163,7 +163,7 @@ _stack = Exercise(
     mistakes=slips_of_the_zoo(
         "layers_share_weights", "only_last_layer", "mask_not_handed_on", run=_of_the_zoo
     ),
-    reread=section("encoder", "The equation"),
+    reread=section("encoder", "A stack is a loop"),
 )
 _chunked = Exercise(
     task="the same attention, in blocks of keys",
