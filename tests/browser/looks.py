@@ -41,10 +41,15 @@ def watch(page, host):
         if response.status >= 400:
             wrong.append(f"{response.status} {response.url}")
 
+    def failed(request):
+        # A page that is left stops what it still loads.
+        if request.failure != "net::ERR_ABORTED":
+            wrong.append(f"failed {request.url}")
+
     handlers = {
         "console": lambda said: said.type == "error" and wrong.append(said.text),
         "pageerror": lambda error: wrong.append(str(error)),
-        "requestfailed": lambda request: wrong.append(f"failed {request.url}"),
+        "requestfailed": failed,
         "request": requested,
         "response": answered,
     }
