@@ -44,6 +44,13 @@ attend = Exercise(
         *("softmax_over_queries", "no_max_subtraction"),
     )
     | {
+        "you divide by √2 in every case; d_k is the width of the keys, K.shape[-1]": (
+            lambda Q, K, V: softmax(Q @ K.T / 2**0.5) @ V
+        ),
+        "two slips: you divide by √2 in every case, where d_k is K.shape[-1], and a "
+        "large score overflows": lambda Q, K, V: (
+            (e := np.exp(Q @ K.T / 2**0.5)) / e.sum(-1, keepdims=True) @ V
+        ),
         "you use the scores as weights: "
         "which step turns scores into weights?": lambda Q, K, V: _scaled(Q, K) @ V,
         "the exponentials do not sum to 1 yet: "

@@ -28,6 +28,12 @@ scores = Exercise(
     mistakes={
         "after a reshape a column no longer holds one key: "
         "use the transpose": lambda Q, K: Q @ K.reshape(K.shape[1], K.shape[0]),
+        "each score contains all the scores before it: let the sum start at 0 again "
+        "for every pair": lambda Q, K: np.cumsum(Q @ K.T).reshape(len(Q), -1),
+        "each score contains those to its left: let the sum start at 0 again for "
+        "every key": lambda Q, K: np.cumsum(Q @ K.T, axis=1),
+        "the digits behind the point are cut off, as in an array of whole numbers: "
+        "np.zeros(shape) makes floats": lambda Q, K: np.trunc(Q @ K.T),
         "only the last position counts: "
         "did you write `=` instead of `+=`?": lambda Q, K: np.outer(Q[:, -1], K[:, -1]),
     },

@@ -59,7 +59,8 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ class Verdict:
 
     `status` is ``"not attempted yet"``, ``"passed"`` or ``"not yet"``, `text` what is
     printed after it, and `mistake` what is said to the recognised mistake, or None.
+    `given` holds the inputs that are shown by name, and `picture` is called for the
+    HTML that a notebook shows below a passed answer.
 
     Examples
     --------
@@ -85,6 +88,8 @@ class Verdict:
     status: str
     text: str
     mistake: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    picture: Callable[[], str] | None = None
 
     @property
     def passed(self) -> bool:
@@ -93,6 +98,11 @@ class Verdict:
 
     def __repr__(self) -> str:
         return f"{self.status}: {self.text}"
+
+    def _repr_html_(self) -> str | None:
+        if not self.picture:
+            return None  # and a notebook prints the text
+        return f"<p>{escape(repr(self))}</p>{self.picture()}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +137,8 @@ class Exercise:
     forbidden : sequence of callable, optional
         The functions of `mha` that the task asks for, such as ``(mha.softmax,)``. An
         answer that calls one, however indirectly, is refused, unless a profiler runs.
+    picture : callable, optional
+        ``picture(answer)`` is the HTML that a right answer is rewarded with.
     seconds : float, default 60
         Of computing, after which an answer is stopped and told so. Waiting is free, and
         a debugger switches the limit off; see `limited`.
@@ -141,6 +153,7 @@ class Exercise:
     names: Sequence[str] = ()
     observe: Callable[..., Any] | None = None
     forbidden: Sequence[Callable[..., Any]] = ()
+    picture: Callable[[Any], str] | None = None
     seconds: float = 60
 
     def __post_init__(self) -> None:
@@ -165,6 +178,9 @@ class Exercise:
 
         An exercise that replies in a way of its own is a subclass that overrides this.
         """
+        if callable(self.right) and any(self.cases) and not callable(answer):
+            text = "a function is asked for: hand it over by its name, without a call"
+            return self._no(f"this is {_a(answer)}, and {text}")
         called: list[str] = []
         outcomes, wanted = self.outcomes(answer, called), self.wanted
         ours = (self.right, *self.mistakes.values())
@@ -174,13 +190,24 @@ class Exercise:
             if not same(got, want):
                 slip, sure = self.recognise(outcomes)
                 said = slip or general_hint(got, want, outcomes, wanted)
+                if said == NAN:
+                    said += self._warned(answer, case)
                 text = said if sure or not slip else f"it may be this: {slip}"
-                return self._no(text, *self._seen(case, got, want), slip=slip)
-        return Verdict("passed", self.praise or self.task)
+                no = self._no(text, *self._seen(case, got, want), slip=slip)
+                return replace(no, given=dict(zip(self.inputs, case, strict=False)))
+        picture = self.picture and functools.partial(self.picture, answer)
+        return Verdict("passed", self.praise or self.task, picture=picture)
 
     def _no(self, *lines: str, slip: str | None = None) -> Verdict:
         text = "\n".join([*lines, f"  reread    {self.reread}"])
         return Verdict("not yet", text, slip)
+
+    def _warned(self, answer: Any, case: tuple[Any, ...]) -> str:
+        """Return what NumPy met first while an answer came to its NaN."""
+        met: list[str] = []
+        with np.errstate(call=lambda kind, _: met.append(kind)):
+            self.outcome(answer, case, errors="call")
+        return f"; NumPy met this first: {met[0]}" if met else ""
 
     def _seen(self, case: tuple[Any, ...], got: Any, want: Any) -> list[str]:
         """Return lines that show the input, what was expected, and what came."""
@@ -242,7 +269,11 @@ class Exercise:
         return [self.outcome(answer, case, called) for case in self.cases]
 
     def outcome(
-        self, answer: Any, case: tuple[Any, ...], called: list[str] | None = None
+        self,
+        answer: Any,
+        case: tuple[Any, ...],
+        called: list[str] | None = None,
+        errors: Any = "ignore",
     ) -> Any:
         """Return what `answer` gives for `case`, an error included.
 
@@ -254,7 +285,7 @@ class Exercise:
         plainly = run if callable(run) else lambda: run
         observe = self.observe or (lambda _, *given: plainly(*given))
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all=errors, under="ignore"):
                 result = as_plain(observe(run, *given))
         except (KeyboardInterrupt, Late):
             raise
@@ -416,6 +447,7 @@ RTOL, ATOL = 1e-5, 1e-7
 Many = Sequence[Any]  # the outcomes of all cases
 LONGEST = 400  # characters of a foreign object that are shown
 
+NAN = "the result holds NaN, and no NaN is expected here"
 _HOLDS = {"b": "truth values", "c": "complex numbers", "T": "texts", "U": "texts"}
 
 
@@ -546,7 +578,7 @@ def general_hint(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
 def _of_numbers(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
     """Return what wrong numbers, or truth values, have in common with the right."""
     if np.isnan(got).any() and not np.isnan(want).any():
-        return "the result holds NaN, and no NaN is expected here"
+        return NAN
     ours, theirs = _in_one_row(outcomes, got), _in_one_row(wanted, want)
     if ours.shape != theirs.shape:
         ours, theirs = _in_one_row([got], got), _in_one_row([want], want)
@@ -558,16 +590,18 @@ def _of_numbers(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
         return "the result is the transpose of the expected one"
     if want.size > 2 and same(np.sort(got, None), np.sort(want, None)):
         return "these are the right numbers in a wrong order"
-    # One number could be anything; that two agree is no accident.
-    if np.count_nonzero(theirs) > 1 and np.array_equal(ours == 0, theirs == 0):
+    # One number could be anything, and so could x and -x; two sizes are no accident.
+    sizes = np.unique(np.abs(theirs[theirs != 0]).round(9))
+    if len(sizes) > 1 and np.array_equal(ours == 0, theirs == 0):
         factor = ours[theirs != 0] / theirs[theirs != 0]
         if np.allclose(factor, factor[0], rtol=RTOL):
             return f"every number is {factor[0]:.3g} times what it should be"
     off = ours[0] - theirs[0] if ours.size > 1 else 0
     if off and np.allclose(ours - theirs, off, RTOL):
         return f"every number is {abs(off):.3g} too {'large' if off > 0 else 'small'}"
-    for digits in range(1, 6):
-        if same(got, want.round(digits)) and np.allclose(got, got.round(digits), 1e-7):
+    for digits in range(5, 0, -1):
+        cut = theirs.round(digits)
+        if same(ours, cut) and np.allclose(ours, ours.round(digits), 1e-7):
             return f"the answer looks rounded to {digits} decimals: keep them all"
     return "the numbers differ, and it is none of the mistakes this check knows"
 

@@ -103,8 +103,11 @@ STEPS = (
 
 def slip_in(exercise, place, outcomes, wanted):
     """Return what is said to the first program that gives these outcomes, or None."""
-    first = next(k for k, want in enumerate(wanted) if not same(outcomes[k], want))
-    if sum(map(bits, outcomes)) < ENOUGH or not bits(outcomes[first]):
+    pairs = [*zip(outcomes, wanted, strict=True)]
+    wrong = [k for k, pair in enumerate(pairs) if not same(*pair)]
+    first = wrong[0]
+    # What is right in the answer is right in many programs, and so proves nothing.
+    if sum(bits(outcomes[k]) for k in wrong) < ENOUGH or not bits(outcomes[first]):
         return None
     solution = solution_of(*place) if place else None  # it may load PyTorch
     end = time.process_time() + SECONDS
@@ -292,6 +295,7 @@ def _of_solution(source, space):
                 except Exception:  # not a program
                     continue
                 said = words.format(new=chosen[0].expand(new).strip(), old=old.strip())
-                said += " in one place" if len(chosen) < len(places) else ""
+                if len(chosen) < len(places):
+                    said += f" in place {places.index(chosen[0]) + 1} of {len(places)}"
                 text = f"you get what our solution gives with {said}"
                 yield text, scope[head[4:].partition("(")[0]]

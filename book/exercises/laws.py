@@ -277,7 +277,7 @@ class Grading(Exercise):
         )
         slip = next(slips, None)
         lines = [_score(table), *([slip] if slip else [])]
-        lines += [*_law_lines(laws[:4], table), *_next_lines(laws, table)]
+        lines += [*_law_lines(laws[:8], table), *_next_lines(laws, table)]
         lines.append(f"  reread    {self.reread}")
         return Verdict("not yet", "\n".join(lines), slip)
 
@@ -308,6 +308,8 @@ def _law_lines(laws, table):
         alarms = sum(s.right for s in dead)
         kills = len(dead) - alarms
         yield f"  {_name(law):<{width}}  detects {kills:2}, false alarms {alarms}"
+    if more := len(table[0]) - len(laws):
+        yield f"  and {more} more laws"
 
 
 def _next_lines(laws, table):

@@ -191,7 +191,7 @@ denominator_law = Law(
         member("no_scale"),
     ),
     mistakes={},
-    changes={
+    blind={
         "V": "a hidden value has the weight 0 in the leak too: change a hidden key, or "
         "take it away",
         "": "a hidden key has the weight 0 in the leak too: what do all weights of a "

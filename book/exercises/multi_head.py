@@ -135,6 +135,22 @@ many_heads = Exercise(
         "your split reshapes without a swap, which cuts heads across the tokens: "
         "reshape to (n, heads, d_k), "
         "then swap the first two axes": zoo.split_without_transpose,
+        "your merge reshapes without a swap, so the heads come one after the other "
+        "instead of side by side: swap the first two axes, then "
+        "reshape": zoo.merge_without_transpose,
+        "two slips: your merge reshapes without a swap, and the mask is not used": (
+            _layer(
+                merge=lambda heads: heads.reshape(heads.shape[1], -1),
+                attend=lambda Q, K, V, mask: scaled_dot_product_attention(Q, K, V),
+            )
+        ),
+        "two slips: neither split nor merge swaps the axes, and the mask is not used": (
+            _layer(
+                split=lambda x, h: x.reshape(h, len(x), -1),
+                merge=lambda heads: heads.reshape(heads.shape[1], -1),
+                attend=lambda Q, K, V, mask: scaled_dot_product_attention(Q, K, V),
+            )
+        ),
         "each token attends over its own heads, because the heads stand where the "
         "tokens should: swap the two axes": _layer(
             split=lambda x, h: x.reshape(len(x), h, -1),
@@ -149,6 +165,10 @@ many_heads = Exercise(
         "because the package's attention divides too": zoo.scale_by_d_k,
         "you multiply by the transposes of W_Q, W_K and W_V, as PyTorch does; "
         "here it is X @ W": _layer(project=lambda X, W: X @ W.T),
+        "you multiply by the transposes of all four matrices, as PyTorch does; here it "
+        "is X @ W": lambda X, q, k, v, W_O, h, mask: _layer()(
+            X, q.T, k.T, v.T, W_O.T, h, mask
+        ),
         "a hidden score is 0 in your answer, or multiplied by 0, and exp(0) is 1, "
         "so it still gets a weight: set it to −∞": zoo.mask_zero_score,
         "you hide the future in every case; the given mask decides, and None hides "

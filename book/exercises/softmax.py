@@ -21,6 +21,11 @@ score_for_half = Exercise(
         "the task asks for the score itself": np.log(3),
         "a lead of 1 makes the weight of food e = 2.718 times that of each other word, "
         "and it should be 3 times": 4.0,
+        "9 is the sum of the other scores: food should get half of the weight, and "
+        "weights go by e^s": 9,
+        "three words share the other half, and this counts two": 3 + np.log(2),
+        "the distance is the natural logarithm of 3, and this is the one to base 10": 3
+        + np.log10(3),
         "this is the exponential e^s that food needs: the task asks for s": 3
         * np.exp(3),
     },
@@ -59,6 +64,9 @@ stable_softmax = Exercise(
     mistakes={
         "a large score overflows: which shift "
         "of the scores changes no weight?": lambda x, axis: _shares(np.exp(x), axis),
+        "two slips: a large score overflows, and one sum is taken over all rows: "
+        "subtract from each row its maximum, and sum along the "
+        "axis": lambda x, axis: np.exp(x) / np.exp(x).sum(),
         "one maximum is subtracted from all rows, so a row with much smaller scores "
         "becomes 0/0: subtract from each row its own "
         "maximum": lambda x, axis: _shares(np.exp(x - x.max()), axis),

@@ -265,8 +265,12 @@ def test_other_general_hints_are_true():
     assert opposite == "every True should be False and every False True"
     rounded = said_of(lambda x: x.round(3), lambda x: x + 0, THIRDS)
     assert rounded == "the answer looks rounded to 3 decimals: keep them all"
+    many = said_of(lambda x: x.round(3), lambda x: x + 0, THIRDS[:2] * 0.6, THIRDS)
+    assert many == rounded, "0.2 has one decimal, and 0.333 three"
     wrong = said_of(lambda x: x.astype(np.float32) + 0.01, lambda x: x + 0, THIRDS)
     assert "rounded" not in wrong
+    pair = said_of(lambda x: x / 3, lambda x: x + 0, np.array([[1.0, -1.0]]))
+    assert "times what it should be" not in pair, "any x and -x are such a pair"
     second = said_of(lambda x: (x, 9 * x), lambda x: (x, 3 * x), ROWS)
     assert second == "result 2 of 2: every number is 3 times what it should be"
     assert "expected 2 results" in said_of(lambda x: x, lambda x: (x, x), ROWS)

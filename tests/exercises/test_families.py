@@ -17,6 +17,7 @@ from exercises import (
     split,
     what_heads_learn,
 )
+from mha import scaled_dot_product_attention as mha_attends
 
 
 def four_tokens(lengths):
@@ -85,7 +86,24 @@ def test_without_the_solutions_an_answer_is_checked_all_the_same(monkeypatch):
 
 
 Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 4))
-PAIR = np.stack([Q, K, V])
+PAIR, CAUSAL = np.stack([Q, K, V]), np.tri(5, dtype=bool)
+
+
+def shuffles_in_place(attend):
+    keys, values, rng = K.copy(), V.copy(), np.random.default_rng(1)
+    before = attend(Q, keys, values)
+    rng.shuffle(keys)
+    rng.shuffle(values)
+    return np.allclose(before, attend(Q, keys, values))
+
+
+def hides_in_place(attend):
+    values = V.copy()
+    before = attend(Q, K, values, mask=CAUSAL)
+    values[-1] = 100
+    return np.allclose(before[:-1], attend(Q, K, values, mask=CAUSAL)[:-1])
+
+
 CHANGED = np.stack([Q**2, K, V])
 
 
@@ -128,6 +146,18 @@ CHANGED = np.stack([Q**2, K, V])
             lambda norm: np.allclose(norm(PAIR)[1:], norm(CHANGED)[1:]),
             "True of mean of the last sentence for all, which should break it; from "
             "call to call: x[0] with other numbers",
+        ),
+        (attention.key_order_law, shuffles_in_place, "K and V in another order"),
+        (masks.denominator_law, hides_in_place, "0 in the leak too: change a hidden"),
+        (
+            masks.denominator_law,
+            lambda attend: np.isfinite(attend(Q, K, V)).all(),
+            "what do all weights of a query add up to?",
+        ),
+        (
+            masks.denominator_law,
+            lambda f: np.allclose(f(Q, K, V, CAUSAL), mha_attends(Q, K, V, CAUSAL)),
+            "False of no_scale, which keeps it: a false alarm",
         ),
         (
             since_2017.far_keys_law,

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 import torch
 
+from exercises import (
+    attention,
+    masks,
+    multi_head,
+    real_encoder,
+    scale,
+    softmax,
+    split,
+    why_heads,
+)
 from exercises import laws as laws_exercises
-from exercises import masks, multi_head, real_encoder, scale, split, why_heads
 from exercises.engine import Exercise, Verdict
 
 # Half of these answers make NumPy, PyTorch or Python warn.
@@ -179,4 +188,29 @@ def test_of_an_answer_that_observe_cannot_read_the_error_is_told():
 
 
 def test_an_answer_that_cannot_even_be_looked_at_is_told_so():
-    assert "cannot be read: RuntimeError: hands off" in str(ONES(Hostile()))
+    one = Exercise("one", 1, ((),), {}, "page 1")
+    assert "cannot be read: RuntimeError: hands off" in str(one(Hostile()))
+
+
+@pytest.mark.parametrize("given", [np.ones(2), 3.0, "ones", [1, 1]])
+def test_a_result_in_the_place_of_the_function_is_called_what_it_is(given):
+    said = str(ONES(given)).splitlines()[0]
+    assert said.startswith("not yet: this is a")
+    assert said.endswith("hand it over by its name, without a call")
+
+
+def test_a_law_that_returns_an_array_is_told_to_return_one_truth_value():
+    said = str(softmax.rows_law(lambda attend: np.isclose(np.ones(5), 1)))
+    assert "your law returns an array of shape (5,): return one True or False" in said
+
+
+def test_a_nan_is_told_with_what_numpy_met_on_the_way():
+    large = np.array([[1000.0, 999.0]])
+    powers = Exercise("x", np.ones_like, ((large,),), {}, "page 1")
+    said = str(powers(lambda x: np.exp(x) / np.exp(x).sum()))
+    assert "holds NaN, and no NaN is expected here; NumPy met this first: over" in said
+
+
+def test_the_numbers_of_an_input_that_is_shown_by_its_shape_can_be_had():
+    verdict = attention.attend(lambda Q, K, V: np.sin(Q @ K.T) @ V)
+    np.testing.assert_array_equal(verdict.given["V"], attention.attend.cases[0][2])

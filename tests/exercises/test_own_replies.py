@@ -42,6 +42,17 @@ def test_a_suspect_is_named_by_slug_sentence_or_member_and_hints_name_a_law(lett
 
 
 @pytest.mark.parametrize("letter", LETTERS)
+def test_a_suspect_keeps_and_breaks_the_laws_that_a_hint_says_of_it(letter):
+    exercise = multi_head.suspect_exercise(letter)
+    suspect = multi_head.suspects[letter]
+    for law in laws.ALL:
+        said = [hint for hint in exercise.mistakes if f'"{law.sentence}"' in hint]
+        if said:
+            broken = law.check(suspect).broken
+            assert all(("would keep" in hint) == broken for hint in said), law
+
+
+@pytest.mark.parametrize("letter", LETTERS)
 def test_a_suspect_does_what_its_member_does_and_does_not_say_its_name(letter):
     suspect, slug = multi_head.suspects[letter], culprits()[letter]
     rng = np.random.default_rng(0)
@@ -168,6 +179,7 @@ def zeros_and_ones(attend):
         ([lambda attend: attend(1, 2, 3)], "it stopped with"),
         ([lambda attend: False], "and allow for rounding"),
         ([3], "a law is a function of attend, got 3"),
+        ([row_law] * 9, "false alarms 0 and 1 more laws expected"),
     ],
 )
 def test_a_reply_to_laws_says_what_happened(answer, said):
