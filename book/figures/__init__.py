@@ -23,14 +23,14 @@ from figures.rules import exponential, leak, rules, spikes, written
 from figures.softmax import softmax
 from figures.tables import detected, exam, exceptions, learned
 from figures.ten import bugs
-from figures.worked import batch, fused, sheet
+from figures.worked import batch, fused, masks_of_heads, sheet
 from figures.worlds import road, rotary, whole, worlds
 
 __all__ = [
     "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected", "dragons",
     "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
     "heatmaps", "house", "lanes", "leak", "learned", "lines", "live_encoder",
-    "mixing", "moves", "one_head", "online", "paths", "real", "recipe", "road",
-    "rotary", "rules", "sentence", "sheet", "softmax", "spikes",
+    "masks_of_heads", "mixing", "moves", "one_head", "online", "paths", "real",
+    "recipe", "road", "rotary", "rules", "sentence", "sheet", "softmax", "spikes",
     "whole", "worlds", "written",
 ]  # fmt: skip

@@ -96,7 +96,7 @@ function arrows(nodes, columns = 1, moved = () => {}) {
 const target = html("p", { class: "aim", hidden: true });
 function aim(text, reached = false) {
   target.hidden = false;
-  target.textContent = `${reached ? "✓ Reached. " : "○ "}${text}`;
+  target.textContent = `${reached ? "✓ Done. " : "○ "}${text}`;
   target.classList.toggle("reached", reached);
 }
 

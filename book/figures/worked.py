@@ -52,6 +52,48 @@ def batch(sentences: Sequence[Sequence[str]], *, alt: str) -> Picture:
     return picture(scene, alt)
 
 
+def masks_of_heads(
+    masks: Mapping[str, ArrayLike], padding: ArrayLike, *, alt: str
+) -> Picture:
+    """Show which keys two heads may see in each sentence, and where that is wrong.
+
+    Parameters
+    ----------
+    masks : mapping of title to array_like of bool
+        Masks that broadcast to the shape (sentence, head, 1, key) of the scores.
+    padding : array_like of bool, of shape (n_sentences, n_keys)
+        What should be visible: True at a word, False at an empty place.
+
+    >>> padding = [[True, True], [True, False]]
+    >>> masks_of_heads({"none": [True, True]}, padding, alt="An empty place is seen.")
+    Picture: An empty place is seen.
+    """
+    padding = np.asarray(padding, bool)
+    (sentences, n), left, cell, high = padding.shape, 74, 32, 25
+    wide, tall = n * cell + 14, 52 + sentences * (high + 7)
+    scene = Scene(left + 2 * wide, len(masks) * tall)
+    for panel, (title, mask) in enumerate(masks.items()):
+        top = panel * tall + 14
+        scene.text(0, top, title, anchor="start", bold=True)
+        seen = np.broadcast_to(mask, (sentences, 2, 1, n))[:, :, 0]
+        for head in (0, 1):
+            middle = left + head * wide + n * cell / 2
+            scene.text(middle, top + 20, f"head {head + 1}", role="muted")
+        for b, head, k in np.ndindex(seen.shape):
+            x, y = left + head * wide + k * cell, top + 28 + b * (high + 7)
+            if head == k == 0:
+                scene.text(0, y + 17, f"sentence {b + 1}", anchor="start", role="muted")
+            place = x, y, cell - 4, high
+            wrong = seen[b, head, k] != padding[b, k]
+            look = {"stroke": "wrong", "width": 2.4} if wrong else {"stroke": "rest"}
+            if not seen[b, head, k]:
+                scene.box(*place, fill="rest", alpha=0.5)
+            scene.box(*place, **look)
+            word = "✓" if seen[b, head, k] else ""
+            scene.text(x + cell / 2 - 2, y + 17, word, size=12)
+    return picture(scene, alt)
+
+
 def fused(
     X: ArrayLike, blocks: Sequence[ArrayLike], words: Sequence[str], *,
     follow: tuple[int, int],

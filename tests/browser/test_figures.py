@@ -185,7 +185,7 @@ def test_dragons_know_what_least_squares_finds(show):
     assert expect(1) == pytest.approx(1, abs=SHOWN)
     figure.radio("two").check()
     assert expect(2) == pytest.approx(2, abs=SHOWN)
-    assert figure.aim.startswith("✓ Reached. Two heads with different weights")
+    assert figure.aim.startswith("✓ Done. Two heads with different weights")
 
 
 def test_every_number_goes_to_the_head_where_numpy_puts_it(show):

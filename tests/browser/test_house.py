@@ -199,14 +199,14 @@ def test_a_wrong_version_breaks_laws_by_numbers_and_marks_on_request(show):
 def test_a_mystery_is_found_by_the_laws_alone(show):
     house = show()
     house.page.evaluate("Math.random = () => 0.99")
-    house.choose("Break it", "a mystery: one of these")
+    house.choose("Break it", "a mystery bug: one of the above")
     assert len(house.broken()) > 0 and house.lit("off") == []
     house.cell("Z", 2, 0).hover()
     assert "not shown" in house.says and house.lit() == []
     assert "The mask now hides later words." in house.told
     assert house.root.get_by_role("button", name="laws broken").is_visible()
     house.choose("What is broken?", "no scale")
-    assert house.told.endswith("would hold, and here it is broken.")
+    assert house.told.endswith("would hold, but here it is broken.")
     house.choose("What is broken?", "norm over the words")
     assert "Repair: Let the norm run along each row." in house.told
     assert len(house.lit("off")) > 0
@@ -252,7 +252,7 @@ def test_a_script_takes_a_few_milliseconds(show):
 
 def test_axe_finds_no_barrier(show):
     house = show()
-    house.choose("Break it", "mask upside down")
+    house.choose("Break it", "inverted mask")
     house.root.get_by_role("button", name="mark wrong numbers").click()
     for theme, width in ("light", 1280), ("dark", 390):
         house.page.emulate_media(color_scheme=theme)

@@ -67,7 +67,7 @@ const ways = {
   },
   M({ i, j, of, bug }) {
     const mask = of("mask"), t = num(of("T")[i][j]);
-    const why = bug === "mask_inverted" ? ", because this mask is read upside down"
+    const why = bug === "mask_inverted" ? ", because True and False are exchanged in this mask"
       : bug === "mask_after_softmax" && !mask[i][j] ? ", because this mask comes after the softmax" : "";
     const text = sees(mask, i, j, bug) ? ` = ${t}, not hidden${why}.` : ` = −∞, hidden${why}.`;
     return [text, [["T", i, j], ["mask", i, j]]];

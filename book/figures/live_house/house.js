@@ -44,7 +44,7 @@ scaling.hidden = !ids.includes("T");
 heads.hidden = data.alone || !ids.some((id) => matrices[id].heads);
 const menu = (act, label, ...options) => html("select", { onchange: ({ target }) => act(target.value), "aria-label": label },
   ...options.map(([value, text, hidden]) => html("option", { value, hidden }, text)));
-const named = bugs.map((bug) => [bug.id, bug.name]), mystery = ["mystery", "a mystery: one of these"];
+const named = bugs.map((bug) => [bug.id, bug.name]), mystery = ["mystery", "a mystery bug: one of the above"];
 const breaking = menu(damage, null, ["", "nothing is broken"], ...named, ...(bugs.length > 3 ? [mystery] : []));
 const masking = menu((kind) => { state.input.mask = masks[kind](words.length); state.lent = false; update(); }, null, ["open", "nothing"], ["causal", "later words"], ["padding", "the last word"], ["", "chosen cells", true]);
 const tools = html("div", { class: "tools" },
@@ -59,7 +59,7 @@ const verdicts = data.laws.map((law) => {
   const sign = html("b", { role: "img", "aria-label": "not asked yet:" }, "·"), why = html("span", { class: "why" });
   return { ...law, sign, why, node: html("li", {}, sign, html("span", {}, ...rich(law.name), html("small", {}, ` ch. ${law.chapter}`), why)) };
 });
-const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws: to come");
+const heading = html("p", { class: "head", "aria-live": "polite" }, "Laws: checked once all steps are shown");
 const court = html("div", { class: "court", hidden: !verdicts.length }, heading, html("ol", {}, ...verdicts.map((v) => v.node)));
 const tally = button("", () => court.scrollIntoView({ block: "center" }));
 const acts = html("div", { class: "acts", hidden: true }, tally, guessing, telling, marking); // of a layer that is broken
@@ -196,7 +196,7 @@ function measure() {
   if (goal.mask) {
     const wanted = masks[goal.mask](words.length).flat(), open = state.input.mask.flat();
     const off = wanted.filter((x, k) => x !== open[k]).length;
-    return aim(off ? `${off} ${off === 1 ? "cell is" : "cells are"} still to be changed.` : "Every later word is hidden.", !off);
+    return aim(off ? `${off} ${off === 1 ? "cell" : "cells"} to go.` : "Every later word is hidden.", !off);
   }
   const row = of(found, goal.id)[goal.row], more = row[goal.more], than = goal.above ?? row[goal.than];
   const says = [goal.more, goal.than].filter((k) => k >= 0).map((k) => `${name(goal.id, goal.row, k)}: ${num(row[k])}`).join("; ");
@@ -225,12 +225,12 @@ function light() {
   less.hidden = more.hidden = !id || !edits(id) || state.focus?.join() !== [id, i, j].join();
   tell(id);
   if (!id || stageOf(id) > state.at)
-    return say("Point at a number, tap it, or go there with Tab and arrow keys, to read what it is made from.");
+    return say("Point at a number or tap it to see how it is computed. (Keyboard: Tab, then arrow keys.)");
   const mark = (node, kind) => { if (node) { node.classList.add(kind); lit.push(node); } };
   mark(cells[id][i][j], "here");
   const x = of(found, id)[i][j];
   if (state.mystery && !edits(id) && !matrices[id].toggle)
-    return say(`${num(x)}: ${name(id, i, j)}. How it is computed is not shown while the bug is a mystery.`);
+    return say(`${num(x)}: ${name(id, i, j)}. The calculation stays hidden while you look for the bug.`);
   const { bug, head, input: { scale } } = state;
   const { text, sources } = explain({ found, right, bug, head, scale, ids }, id, i, j);
   say(html("span", {}, ...rich(text)));
@@ -284,7 +284,7 @@ function seek(from) {
 function guess(id) {
   if (!id) return;
   if (id !== state.bug) state.guess = `Not “${bugOf(id).name}”: ${refute(id)}`;
-  else Object.assign(state, { mystery: false, guess: "That is it.", marked: true, focus: null });
+  else Object.assign(state, { mystery: false, guess: "Right, that is the bug.", marked: true, focus: null });
   update();
   if (!state.mystery) seek(bugOf(id).at);
 }
@@ -294,7 +294,7 @@ function refute(id) {
   const all = forward(state.input, id);
   const first = (test) => verdicts.find((law) => test(breach(law, id, all), law.why.textContent))?.name;
   const spared = first((would, does) => does && !would), more = first((would, does) => would && !does);
-  return spared ? `with it, the law “${spared}” would hold, and here it is broken.`
+  return spared ? `with that bug the law “${spared}” would hold, but here it is broken.`
     : more ? `it would break the law “${more}”, which holds here.`
       : "it would break the same laws. Change a number or the mask, and look again.";
 }
@@ -378,7 +378,7 @@ function press(place, event) {
   if (to) go([id, clamp(to[0], 0, rows - 1), clamp(to[1], 0, columns - 1)]);
   else if (matrices[id].toggle && enter) flip(place);
   else if (!edits(id)) {
-    if ((by || writes) && !matrices[id].toggle) say("This number is computed. Change a number with a dotted line below it.");
+    if ((by || writes) && !matrices[id].toggle) say("This number is computed, so you cannot edit it. You can edit numbers with a dotted line below.");
     return;
   }
   else if (writes) type(key);
