@@ -6,11 +6,12 @@ from exercises import (
     Exercise,
     Law,
     each,
-    number,
+    learning,
     random_arrays,
     section,
     slips_of_the_zoo,
 )
+from exercises.engine import Unfit, same
 from mha import softmax
 from mha.attention import scaled_dot_product_attention as attention
 from mha.chunked import chunked_attention
@@ -60,61 +61,117 @@ attend = Exercise(
     },
     reread=section("attention", "Self-attention in two lines"),
     praise="it agrees with the package, for large scores too.",
+    picture=learning.reversing_picture,
 )
 
 
-weight_of_the_middle = Exercise(
-    task="the weight of a key half way between two others",
-    right=0.24,
+def _learning(answer):
+    """Return what an attention is and does in the training, in words."""
+    if not callable(answer):
+        raise Unfit("a function is asked for: hand it over by its name")
+    given = attend.cases[1:]
+    if all(same(np.asarray(answer(*case)), attention(*case)) for case in given):
+        return "attention as it should be"
+    right = learning.reversing(answer)["right"]
+    if right < 500:
+        raise Unfit(
+            f"after {learning.STEPS} steps it reads {right} of 500 words backwards, "
+            "where correct attention reads all: so this mistake shows"
+        )
+    return "wrong, and it learns"
+
+
+def wrong_and_learning(Q, K, V):
+    """Attention without the scale."""
+    return attention(Q, K, V, scale=1.0)
+
+
+wrong_line = Exercise(
+    task="an attention that is wrong, and learns to read backwards",
+    right=wrong_and_learning,
     cases=((),),
-    observe=number,
+    observe=_learning,
     mistakes={
-        "this is the average of the weights, but the scores are averaged, "
-        "and the exponential comes after that": 0.26,
-        "this is the sum of both weights; "
-        "the middle key has one score of its own": 0.52,
-        "this is the product of both weights, and one step is missing: "
-        "the score of c is half of the sum of the scores": 0.36 * 0.16,
+        "this is attention as it should be: change one line, so that it gives other "
+        "numbers": lambda Q, K, V: attention(Q, K, V),
     },
-    reread=section("attention", "Deeper: what can a query of width 2 pick out?"),
-    praise="√(0.36 · 0.16), the geometric mean: to average scores is to multiply "
-    "weights and take the root.",
+    reread=section("attention", "The step in the package"),
+    praise="all 500 words are read backwards, by attention that is wrong.",
+    picture=learning.wrong_picture,
 )
 
 
-self_attention = Exercise(
-    task="self-attention with its three matrices",
-    right=lambda X, W_Q, W_K, W_V: attention(X @ W_Q, X @ W_K, X @ W_V),
+def _backward(Q, K, V, dY, scale=None, through_softmax=None):
+    """Return the slopes for Q, K and V, with a step left out or replaced."""
+    scale = K.shape[-1] ** -0.5 if scale is None else scale
+    A = softmax(Q @ K.T * K.shape[-1] ** -0.5)
+    dA = dY @ V.T
+    dS = (through_softmax or _through_softmax)(A, dA) * scale
+    return dS @ K, dS.T @ Q, A.T @ dY
+
+
+def _through_softmax(A, dA):
+    return A * (dA - (A * dA).sum(-1, keepdims=True))
+
+
+def _slip(through_softmax):
+    return lambda *given: _backward(*given, through_softmax=through_softmax)
+
+
+def _backward_case(n_q, n_k, d_k, d_v, seed):
+    return random_arrays((n_q, d_k), (n_k, d_k), (n_k, d_v), (n_q, d_v), seed=seed)
+
+
+attention_backward = Exercise(
+    task="the slopes of a loss with respect to Q, K and V",
+    right=_backward,
+    names=("Q", "K", "V", "dY"),
     cases=(
         (
-            np.array([[1.0, 0.0], [0.0, 2.0]]),
-            np.array([[1.0, 2.0], [0.0, 1.0]]),
-            np.array([[0.0, 2.0], [1.0, 0.5]]),
-            np.array([[3.0, 1.0], [0.0, 5.0]]),
-        ),
-        (
-            np.array([[1.0, 0.0], [0.0, 2.0]]),
-            np.array([[1.0], [2.0]]),
-            np.array([[2.0], [-1.0]]),
+            np.array([[2.0, 1.0]]),
+            np.eye(2),
             np.array([[3.0], [5.0]]),
+            np.array([[1.0]]),
         ),
-        random_arrays((5, 3), (3, 3), (3, 3), (3, 3), seed=2),
-        random_arrays((5, 7), (7, 2), (7, 2), (7, 3), seed=3),
+        _backward_case(2, 2, 2, 2, seed=0),
+        _backward_case(3, 5, 2, 7, seed=1),
+        (np.array([[2000.0, 0]]), np.eye(2), np.eye(2), np.array([[1.0, 2.0]])),
     ),
     mistakes={
-        "the projections are right, but the scores are not divided by "
-        "√d_k": lambda X, q, k, v: attention(X @ q, X @ k, X @ v, scale=1),
-        "you multiply by the transposes; W_Q is (d_model, d_k) here, so X @ W_Q fits "
-        "(PyTorch stores the "
-        "transposes)": lambda X, q, k, v: attention(X @ q.T, X @ k.T, X @ v.T),
-        "you multiply by the matrices from the left, which mixes the tokens; a token "
-        "is a row of X, so the matrix belongs on the right of "
-        "X": lambda X, q, k, v: attention(q @ X, k @ X, v @ X),
-        "you score the tokens as they are: "
-        "W_Q and W_K have not been used": lambda X, q, k, v: attention(X, X, X @ v),
+        "the softmax is treated as if a score changed its own weight only: raising one "
+        "score lowers the other weights of its row": _slip(
+            lambda A, dA: A * (1 - A) * dA
+        ),
+        "in the step through the softmax, Σ A dA of the row has to be subtracted from "
+        "dA": _slip(lambda A, dA: A * dA),
+        "Σ A dA runs over the keys of one query, the last axis": _slip(
+            lambda A, dA: A * (dA - (A * dA).sum(0))
+        ),
+        "Σ A dA is one number for each row, and your sum runs over all rows": _slip(
+            lambda A, dA: A * (dA - (A * dA).sum())
+        ),
+        "Σ dA is subtracted, and it should be Σ A dA, the average of dA by the "
+        "weights": _slip(lambda A, dA: A * (dA - dA.sum(-1, keepdims=True))),
+        "the step through the softmax is left out: dA says how the loss changes with "
+        "the weights, and the scores come before them": _slip(lambda A, dA: dA),
+        "the scores were divided by √d_k, and so are their slopes: dQ and dK lack the "
+        "factor": lambda *given: _backward(*given, scale=1),
+        "dV is right, and the slopes of Q and K are exchanged": lambda *given: (
+            (found := _backward(*given))[1],
+            found[0],
+            found[2],
+        ),
+        "key j helps every query that attends to it, so dV = Aᵀ dY and not A "
+        "dY": lambda Q, K, V, dY: (
+            *_backward(Q, K, V, dY)[:2],
+            softmax(Q @ K.T * K.shape[-1] ** -0.5) @ dY,
+        ),
     },
-    reread=section("attention", "One list becomes three"),
-    praise="three jobs, three matrices, one attention.",
+    reread=section(
+        "softmax", "Deeper: the Jacobian, or which weights fall when one score rises"
+    ),
+    praise="your slopes are those of finite differences, and train faster.",
+    picture=learning.backward_picture,
 )
 
 

@@ -2,14 +2,11 @@
 
 import numpy as np
 
-from exercises import Exercise, number, section
+from exercises import Exercise, section
 from mha.similarity import cosine_similarity, dot_product_scores
 
 _BY_HAND = section("dot_product", "Multiply and add")
 _EQUATION = section("dot_product", "The score measures the shadow")
-_RANDOM = section(
-    "dot_product", "Deeper: how large is the dot product of random vectors?"
-)
 
 _PAIRS = (
     (np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]])),
@@ -39,22 +36,6 @@ scores = Exercise(
     },
     reread=_BY_HAND,
     praise="your scores are correct for every shape that was tried.",
-)
-
-
-spread_of_thirds = Exercise(
-    task="the standard deviation of a score, width 300 and variance 1/3",
-    right=300**0.5 / 3,
-    cases=((),),
-    observe=number,
-    mistakes={
-        "this is the variance of the score: take its square root": 300 / 9,
-        "this would be right for numbers of variance 1, and these have 1/3": 300**0.5,
-        "each product has two factors, and both have the variance 1/3": 10,
-        "1/3 is the standard deviation of one product: a score adds up 300": 1 / 3,
-    },
-    reread=_RANDOM,
-    praise="300 products of variance 1/9 each have the variance 300/9 together.",
 )
 
 

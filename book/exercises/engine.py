@@ -102,7 +102,9 @@ class Verdict:
     def _repr_html_(self) -> str | None:
         if not self.picture:
             return None  # and a notebook prints the text
-        return f"<p>{escape(repr(self))}</p>{self.picture()}"
+        mark = f'<span class="mark">✓</span> <b>{self.status}</b>'
+        line = f"<p>{mark}: {escape(self.text)}</p>"
+        return f'<div class="report">{line}</div>{self.picture()}'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +184,8 @@ class Exercise:
             text = "a function is asked for: hand it over by its name, without a call"
             return self._no(f"this is {_a(answer)}, and {text}")
         called: list[str] = []
-        outcomes, wanted = self.outcomes(answer, called), self.wanted
+        wanted = self.wanted
+        outcomes = [*map(_alike, self.outcomes(answer, called), wanted)]
         ours = (self.right, *self.mistakes.values())
         if called and not any(answer is each for each in ours):
             return self._no(f"this calls mha.{called[0]}; the task is to do without it")
@@ -491,6 +494,17 @@ def as_plain(result: Any) -> Any:
     except (TypeError, ValueError):  # other things, or rows that differ in length
         pass
     return Other(result)
+
+
+def _alike(got: Any, want: Any) -> Any:
+    """Return a list, or a stack, of several results as the tuple that is expected."""
+    if isinstance(want, tuple):
+        if isinstance(got, Other) and isinstance(got.value, list):
+            return tuple(map(as_plain, got.value))
+        if isinstance(got, np.ndarray) and got.ndim:
+            if [*map(np.shape, got)] == [*map(np.shape, want)]:
+                return tuple(got)
+    return got
 
 
 def without_torch(result: Any) -> Any:

@@ -7,30 +7,6 @@ from exercises.engine import Unfit
 from mha import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
 
-causal_row = Exercise(
-    task="the four weights of the third word",
-    right=np.array([2, 6, 1, 0]) / 9,
-    cases=((),),
-    observe=lambda answer: np.round(np.asarray(answer, dtype=float), 2),
-    mistakes={
-        "these are the weights without a mask; "
-        "the third word may not attend to the fourth": np.array([2, 6, 1, 8]) / 17,
-        "the zero is in its place, and the rest adds up to 9/17: "
-        "over which words should the total run?": np.array([2, 6, 1, 0]) / 17,
-        "the hidden word has the score 0, which does not give a weight of 0, "
-        "because exp(0) = 1": [0.2, 0.6, 0.1, 0.1],
-        "the third word may attend to itself too: its score with itself is 0, "
-        "and exp(0) = 1": [0.25, 0.75, 0, 0],
-        "these are the values of exp(score), which add up to 9: "
-        "divide each of them by their total": [2, 6, 1, 0],
-        "these are percentages; a weight lies between 0 and 1": [22, 67, 11, 0],
-        "these are shares of the scores; take the exponential of "
-        "each score first": np.log([2, 6, 1, 1]) / np.log(12),
-    },
-    reread=section("masks", "Hide one word, and share its weight among the others"),
-    praise="2/9, 6/9 and 1/9: the total contains only what the word may attend to.",
-)
-
 
 def _filled(S, mask, value):
     """Softmax after `value` has replaced every hidden score."""

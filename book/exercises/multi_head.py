@@ -4,68 +4,15 @@ import functools
 import inspect
 import reprlib
 import textwrap
-from fractions import Fraction
 
 import numpy as np
 
 from chapters import laws_until
 from exercises import Exercise, random_arrays, section, slips_of_the_zoo
-from exercises.engine import Unfit, Verdict, is_stub
+from exercises.engine import Verdict, is_stub
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
 from mha.heads import merge_heads, multi_head_attention, split_heads
-
-
-def _numbers(answer):
-    """Return a row of fractions, floats or texts such as "1/2" as floats."""
-    if isinstance(answer, str):
-        answer = answer.strip(" ()[]").split(",")
-    try:
-        row = [float(Fraction(x)) for x in np.array(answer, dtype=object).ravel()]
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        row = []
-    if len(row) != 4:
-        raise Unfit(
-            "answer with a list of four numbers, one for each column of Y, such as "
-            "[Fraction(1, 2), 0, 1, Fraction(-3, 4)]"
-        )
-    return np.array(row)
-
-
-def _row_with(power):
-    """Return the row of "is" without the mask; `power` turns integers into shares."""
-    raised = [power(np.array(scores)) for scores in ((0.0, 2, 1), (1, 1, 2))]
-    V = np.array([[[3, 0], [0, 3], [3, 3]], [[6, 0], [0, 6], [0, 0]]])
-    a, b = (r / r.sum() @ v for r, v in zip(raised, V, strict=True))
-    return tuple(np.concatenate([a + b, a - b]))  # what the W_O of the sheet does
-
-
-row_without_mask = Exercise(
-    task='the row of "is" in Y, without the causal mask',
-    right=np.array([39, 57, -3, 15]) / 14,
-    cases=((),),
-    observe=_numbers,
-    mistakes={
-        'the causal mask is still on; without it "is" attends to the last word, '
-        '"well", too': (3.6, 5.4, -2.4, -0.6),
-        "these are the two head outputs side by side; "
-        "the product with W_O is missing": (9 / 7, 18 / 7, 3 / 2, 3 / 2),
-        "you raised e to the integers; the scaled scores are integers times ln 2, "
-        "so raise 2 to them": _row_with(np.exp),
-        "the integers on the sheet are scaled already, "
-        "because c contains √d_k": _row_with(lambda s: 2 ** (s / 2**0.5)),
-        "these are shares of the scores; take 2 to the power of each score "
-        "first": _row_with(lambda s: s),
-        "the powers of 2 are not shares yet, because they do not sum to 1: "
-        "divide each row by its sum": (21, 30, -3, 6),
-        "the last two numbers have the wrong sign: look at W_O": np.array(
-            [39, 57, 3, -15]
-        )
-        / 14,
-    },
-    reread=section("multi_head", "Deeper: a second sheet to print, All is well"),
-    praise="exact fractions, with both heads and W_O.",
-)
 
 
 def _layer(
@@ -183,65 +130,6 @@ many_heads = Exercise(
 )
 
 
-def _eighths(*maps):
-    return (np.array(maps) / 8,)
-
-
-def _gaps(A):
-    return A - A.mean(axis=0)
-
-
-def _sums(x):
-    return np.abs(x).sum(axis=(1, 2))
-
-
-_FORWARD, _BACK = [[0, 8, 0], [0, 0, 8]], [[8, 0, 0], [4, 4, 0]]
-_EVEN, _MILD = [[2, 4, 2], [2, 2, 4]], [[3, 3, 2], [3, 3, 2]]
-
-farthest_head = Exercise(
-    task="the head that the mean hides best",
-    right=lambda A: int(_sums(_gaps(A)).argmax()),
-    cases=(
-        _eighths(_FORWARD, _FORWARD, _FORWARD, _BACK),
-        _eighths(_FORWARD, _MILD, _FORWARD, _EVEN),
-        _eighths([[0, 1, 7]], [[0, 1, 7]], [[0, 0, 8]], [[4, 4, 0]]),
-        _eighths(
-            [[8, 0, 0, 0], [2, 2, 2, 2]],
-            [[4, 4, 0, 0], [4, 4, 0, 0]],
-            [[5, 1, 2, 0], [3, 3, 1, 1]],
-            [[1, 1, 3, 3], [1, 1, 3, 3]],
-        ),
-        _eighths(_BACK, _FORWARD, _FORWARD, _FORWARD),
-        # Three measures, three heads: sums, sums of squares, single differences.
-        _eighths(
-            [[0, 8, 0, 0], [2, 2, 0, 4]],
-            [[0, 0, 0, 8], [1, 5, 2, 0]],
-            [[0, 0, 0, 8], [8, 0, 0, 0]],
-            [[8, 0, 0, 0], [1, 2, 1, 4]],
-        ),
-    ),
-    mistakes={
-        "you add differences with their signs, and those of a head add up to 0: take "
-        "their absolute values "
-        "first": lambda A: int(_gaps(A).sum(axis=(1, 2)).round(9).argmax()),
-        "you add the squares of the differences; the task adds their absolute "
-        "values": lambda A: int(_sums(_gaps(A) ** 2).argmax()),
-        "you look at the one largest difference; add up all differences of a "
-        "head": lambda A: int(np.abs(_gaps(A)).max(axis=(1, 2)).argmax()),
-        "this head is the most like the mean; the task asks for the one least like "
-        "it": lambda A: int(_sums(_gaps(A)).argmin()),
-        "you compare each head with the first one; "
-        "compare it with the mean of all": lambda A: int(_sums(A - A[0]).argmax()),
-        "the mean map is the mean over the heads, and you take the mean over the "
-        "queries of each head": lambda A: int(
-            _sums(A - A.mean(1, keepdims=True)).argmax()
-        ),
-    },
-    reread=section("multi_head", "Break it"),
-    praise="this is the head that the mean hides most.",
-)
-
-
 def _thirds(w, axis=0):
     return tuple(np.split(w, 3, axis=axis))
 
@@ -250,16 +138,8 @@ def _ordered(w, *order):
     return tuple(_thirds(w)[r].T for r in order)
 
 
-def _three_matrices(answer, w):
-    """Return a list or a stack of matrices as a tuple, for it unpacks like one."""
-    result = answer(w) if callable(answer) else answer
-    stack = getattr(result, "ndim", 0) == 3
-    return tuple(result) if stack or isinstance(result, list) else result
-
-
 matrices_of_torch = Exercise(
     task="W_Q, W_K and W_V from in_proj_weight",
-    observe=_three_matrices,
     right=lambda in_proj_weight: _ordered(in_proj_weight, 0, 1, 2),
     cases=(
         (np.arange(3.0)[:, None],),

@@ -64,67 +64,6 @@ sum_of_heads = Exercise(
 )
 
 
-def _count(d, h, d_k, d_v, bias):
-    return _matrices(d, h, d_k, d_v) + bias * (h * (2 * d_k + d_v) + d)
-
-
-def _matrices(d, h, d_k, d_v):
-    return 2 * d * h * d_k + 2 * d * h * d_v
-
-
-count_parameters = Exercise(
-    task="the number of parameters of a multi-head layer",
-    right=_count,
-    cases=(
-        (4, 1, 4, 4, False),
-        (4, 2, 2, 2, False),
-        (4, 2, 2, 2, True),
-        (6, 2, 5, 2, False),
-        (6, 2, 5, 2, True),
-        (512, 8, 64, 64, True),
-    ),
-    mistakes={
-        "W_O has h·d_v rows, and you count d_model": lambda d, h, k, v, b: (
-            _count(d, h, k, v, b) + d * d - h * v * d
-        ),
-        "the bias of W_O has d_model numbers, one for each of its "
-        "columns": lambda d, h, k, v, b: _count(d, h, k, v, b) + b * (h * v - d),
-        "you count W_Q, W_K and W_V; W_O and its bias count "
-        "too": lambda d, h, k, v, b: _count(d, h, k, v, b) - (h * v * d + b * d),
-        "you give each bias d_model numbers; a bias has one for each column of its "
-        "matrix": lambda d, h, k, v, b: _matrices(d, h, k, v) + b * 4 * d,
-        "you give each head d_model columns; it has d_k, or d_v for the "
-        "values": lambda d, h, k, v, b: h * (4 * d * d + b * 4 * d),
-        "4 d_model² holds if h·d_k = h·d_v = d_model; "
-        "here they may differ": lambda d, h, k, v, b: 4 * d * d + b * 4 * d,
-        "you count three biases; W_O has one too, with d_model "
-        "numbers": lambda d, h, k, v, b: _count(d, h, k, v, b) - b * d,
-    },
-    reread=section("output", "Deeper: how many numbers do 1, 2 and 16 heads have?"),
-    praise="right for every width; if h·d_k = h·d_v = d_model, the number of heads "
-    "does not matter.",
-    names=("d_model", "n_heads", "d_k", "d_v", "bias"),
-)
-
-
-fold_value_bias = Exercise(
-    task="one bias at the output that does the work of two",
-    right=lambda b_V, W_O, b_O: b_O + b_V @ W_O,
-    cases=(
-        (np.array([1.0]), np.array([[2.0]]), np.array([3.0])),
-        (np.array([1.0, 5.0]), np.array([[0.0, 2.0], [1.0, 0.0]]), np.zeros(2)),
-        random_arrays((4,), (4, 4), (4,), seed=2),
-        random_arrays((6,), (6, 5), (5,), seed=3),
-    ),
-    mistakes={
-        "you multiply both by W_O; b_O is added after W_O, "
-        "so it stays as it is": lambda b_V, W_O, b_O: (b_V + b_O) @ W_O,
-    },
-    reread=section("output", "Deeper: does the bias of the values do anything?"),
-    praise="one bias instead of two, and the layer gives the same output.",
-)
-
-
 def _left_over(change, block):
     """Return how much of the change lies outside the row space of the block."""
     wrote, *_ = np.linalg.lstsq(block.T, change.T, rcond=None)

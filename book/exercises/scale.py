@@ -4,28 +4,11 @@ import math
 
 import numpy as np
 
-from exercises import Exercise, Law, each, judged, number, random_arrays, section
+from exercises import Exercise, Law, each, judged, random_arrays, section
 from exercises.engine import Unfit, same
 from mha import softmax
 from mha.attention import scaled_dot_product_attention
 from mha.similarity import dot_product_scores
-
-variance_left = Exercise(
-    task="the variance of the scores after dividing by √512",
-    right=1 / 8,
-    cases=((),),
-    observe=lambda answer: number(answer, 3),
-    mistakes={
-        "dividing by √64 would give variance 1, and √512 is a larger divisor": 1,
-        "64 is the variance before the division: what does the division change?": 64,
-        "a variance is a mean of squares: divide it by the square of the divisor": 64
-        / math.sqrt(512),
-        "this is the standard deviation of the scores; "
-        "its square is the variance": math.sqrt(1 / 8),
-    },
-    reread=section("scale", "A score is a walk"),
-    praise="64 products, each of variance 1, and 64 / 512 = 1/8.",
-)
 
 
 def _scores(Q, K):
@@ -135,16 +118,6 @@ mystery_divisor = Exercise(
     },
     reread=section("scale", "Break it"),
     praise="ln(a/b) is the difference of the scores over the divisor.",
-)
-
-
-scale_for_variance = Exercise(
-    task="the factor that brings the scores to variance 1",
-    right=lambda variance, d_k: 1 / (variance * math.sqrt(d_k)),
-    cases=((1.0, 4), (4.0, 4), (1 / 3, 64), (0.25, 9)),
-    mistakes={},
-    reread=section("scale", "A score is a walk"),
-    praise="for example, the variance 1/3 of torch.nn.Linear gives 3/√d_k.",
 )
 
 

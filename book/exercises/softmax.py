@@ -91,27 +91,6 @@ stable_softmax = Exercise(
 )
 
 
-def _log_ratio(n, weight):
-    """Return the logarithm of the leader's weight over that of another word."""
-    return np.log(weight * (n - 1) / (1 - weight))
-
-
-temperature_for = Exercise(
-    task="the temperature at which the leader gets a given weight",
-    right=lambda gap, n, weight: gap / _log_ratio(n, weight),
-    cases=((1.0, 2, 0.75), (2.0, 4, 0.6), (2.0, 4, 0.9), (0.5, 11, 0.3)),
-    mistakes={
-        "right for two words: with n words, n - 1 words share the "
-        "rest": lambda gap, n, weight: gap / _log_ratio(2, weight),
-        "this is the logarithm of the leader's weight alone: it should be that of the "
-        "ratio to the weight of another "
-        "word": lambda gap, n, weight: -gap / np.log(weight),
-    },
-    reread=section("softmax", "One point ahead"),
-    praise="your formula leads from a weight back to the temperature.",
-)
-
-
 def _weights(attend, n_q=5, n_k=7):
     """Return the weights that `attend` gives to a fixed random input."""
     rng = np.random.default_rng(2)

@@ -3,45 +3,7 @@
 import numpy as np
 
 from exercises import Exercise, each, section
-from exercises.engine import Unfit
 from mha.heads import split_heads
-
-
-def _row_of(count, example):
-    """Return an observer that reads so many numbers, whatever holds them."""
-
-    def read(answer):
-        try:
-            row = np.asarray(answer, dtype=float).ravel()
-        except (TypeError, ValueError):
-            row = ()
-        if len(row) != count:
-            raise Unfit(f"answer with {count} numbers, such as {example}")
-        return tuple(row)
-
-    return read
-
-
-head_and_column = Exercise(
-    task="a head, and a column within it, of two whole numbers",
-    right=(6, 5),
-    cases=((),),
-    mistakes={
-        "both numbers are one too large: the indices of heads and those of columns "
-        "start at 0": (7, 6),
-        "you give the columns to the heads in turn; "
-        "a head owns a block of neighbouring columns": (5, 32),
-        "you divide by the number of heads; to find the head, divide by the number of "
-        "columns that each of them has": (32, 5),
-        "the two numbers are right, but they are exchanged: first the head, then its "
-        "column": (5, 6),
-        "the head is right; "
-        "count the column from where the block of this head begins": (6, 389),
-    },
-    reread=section("split", "Cut, then swap"),
-    praise="389 = 6 · 64 + 5: the quotient is the head, the remainder its column.",
-    observe=_row_of(2, example=(0, 63)),
-)
 
 
 def _without_swap(x, n_heads):
@@ -78,26 +40,6 @@ to_heads = Exercise(
     praise="every head has its own columns of every token, in any batch.",
 )
 
-strides_of_heads = Exercise(
-    task="four strides, one for each axis, counted in numbers",
-    right=(60, 4, 12, 1),
-    cases=((),),
-    mistakes={
-        "these are the steps of a new array of this shape; splitting copies no number, "
-        "so the steps in memory are those of x": (60, 20, 4, 1),
-        "these are the steps for the axes (batch, token, head, column), "
-        "before the swap; the split has (batch, head, token, column)": (60, 12, 4, 1),
-        "NumPy counts in bytes, eight for each float64; the question asks for steps in "
-        "numbers": (480, 32, 96, 8),
-        "this is the shape, which counts the entries of each axis; "
-        "a stride is the distance in memory from one entry to the next": (2, 3, 5, 4),
-    },
-    reread=section(
-        "split", 'Deeper: strides and the error "view size is not compatible"'
-    ),
-    praise="the next head begins 4 numbers later, the next token 12.",
-    observe=_row_of(4, example=(8, 4, 2, 1)),
-)
 
 _DIAGNOSES = (
     "split without swap",

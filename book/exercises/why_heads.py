@@ -2,30 +2,11 @@
 
 import numpy as np
 
-from exercises import Exercise, number, section
+from exercises import Exercise, section
 from exercises.engine import Unfit
 from mha import softmax
 
 _TWO_HEADS = section("why_heads", "Two heads, two equations")
-
-
-two_of_three = Exercise(
-    task="the best R² for three contents and two heads",
-    right=2 / 3,
-    cases=((),),
-    mistakes={
-        "that is the limit for one head, and the share that two heads have to miss": 1
-        / 3,
-        "one half is the limit for one head and two contents; "
-        "here are two heads and three contents": 1 / 2,
-        "two averages are two equations, and there are three unknown contents": 1,
-        "that is the limit for all ten contents, and three are to be guessed": 2 / 10,
-        "that is the sum of the three values of R²; R² of all three is their mean": 2,
-    },
-    reread=section("why_heads", "No more than h glows from h heads"),
-    praise="min(2, 3) / 3: two heads can tell as much as two of the three contents.",
-    observe=number,
-)
 
 
 def _outputs(weights, seed, count=7):
@@ -90,29 +71,6 @@ rebuild = Exercise(
     observe=_guessed,
 )
 
-
-unmix = Exercise(
-    task="the matrix W_O that takes the averages apart",
-    right=lambda A: np.linalg.inv(A).T,
-    cases=(
-        (np.array([[0.8, 0.2], [0.2, 0.8]]),),
-        (np.array([[0.7, 0.3], [0.1, 0.9]]),),
-        (np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.0, 0.25, 0.75]]),),
-    ),
-    mistakes={
-        "this is right only if A equals its transpose: the outputs are a row, s Aᵀ, "
-        "so it is Aᵀ that has to be undone": np.linalg.inv,
-        "you multiply by A, which averages a second time; undo the average": lambda A: (
-            A
-        ),
-        "the transpose undoes a rotation, and A is not a rotation": lambda A: A.T,
-        "1 / A inverts each entry by itself; "
-        "the whole matrix has to be inverted": lambda A: 1 / A,
-    },
-    reread=_TWO_HEADS,
-    praise="if the rows of weights are linearly independent, the averages can be taken "
-    "apart again.",
-)
 
 heads_needed = Exercise(
     task="the least number of heads for what is wanted",

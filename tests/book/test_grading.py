@@ -16,19 +16,18 @@ from tests.book.load import BOOK
 PAGE = (BOOK / "teaching.md").read_text(encoding="utf-8")
 COMMANDS = dict(re.findall(r"^\.venv/bin/python book/(\w+)\.py(.*)$", PAGE, re.M))
 RIGHT = {
-    "4.1": "answer_4_1 = [2 / 9, 6 / 9, 1 / 9, 0]",
-    "4.2": "def last_rows_mask(n_q, n_k):\n"
+    "4.1": "def last_rows_mask(n_q, n_k):\n"
     "    return np.arange(n_k) <= np.arange(n_q)[:, None] + n_k - n_q",
-    "4.3": "def batch_mask(lengths):\n"
+    "4.2": "def batch_mask(lengths):\n"
     "    n = max(lengths)\n"
     "    real = np.arange(n) >= n - np.reshape(lengths, (-1, 1, 1, 1))\n"
     "    return np.tri(n, dtype=bool) & real",
-    "4.4": "def safe_masked_softmax(S, mask):\n"
+    "4.3": "def safe_masked_softmax(S, mask):\n"
     "    S = np.where(mask, S, -np.inf)\n"
     "    e = np.exp(S - np.maximum(S.max(-1, keepdims=True), -1e300))\n"
     "    total = e.sum(-1, keepdims=True)\n"
     "    return e / np.where(total == 0, 1, total)",
-    "4.5": "def denominator_law(attend):\n"
+    "4.4": "def denominator_law(attend):\n"
     "    Q, K, V = np.random.default_rng(0).normal(size=(3, 5, 2))\n"
     "    ones = attend(Q, K, np.ones_like(V), mask=causal_mask(5))\n"
     "    return np.allclose(ones, 1, atol=1e-5)",
@@ -36,18 +35,17 @@ RIGHT = {
 CLASS = {  # what each student answers otherwise than right
     "ada": {},
     "ben": {
-        "4.1": "answer_4_1 = [22, 67, 11, 0]",
-        "4.2": "def last_rows_mask(n_q, n_k):\n    return causal_mask(n_k)[:n_q]",
-        "4.3": "",
-        "4.4": "def safe_masked_softmax(S, mask):\n    return masked_softmax(S, mask)",
+        "4.1": "def last_rows_mask(n_q, n_k):\n    return causal_mask(n_k)[:n_q]",
+        "4.2": "",
+        "4.3": "def safe_masked_softmax(S, mask):\n    return masked_softmax(S, mask)",
     },
     "cem": {
-        "4.1": "import os\nanswer_4_1 = os._exit(1)",
-        "4.3": "def batch_mask(lengths):\n    while True:\n        pass",
-        "4.4": "safe_masked_softmax = print\nwhile True:\n    pass",
-        "4.5": "def denominator_law(attend)\n    ...",
+        "4.1": "import os\nlast_rows_mask = os._exit(1)",
+        "4.2": "def batch_mask(lengths):\n    while True:\n        pass",
+        "4.3": "safe_masked_softmax = print\nwhile True:\n    pass",
+        "4.4": "def denominator_law(attend)\n    ...",
     },
-    "dana": {"4.2": "def last_rows_mask(n_q, n_k):\n    return drawn(n_q, n_k)"},
+    "dana": {"4.1": "def last_rows_mask(n_q, n_k):\n    return drawn(n_q, n_k)"},
 }
 HELPER = "def drawn(n_q, n_k):\n    return np.tri(n_q, n_k, n_k - n_q, dtype=bool)"
 
@@ -104,7 +102,7 @@ def test_a_class_gets_the_verdicts_that_the_page_shows(folder, capsys):
         found = [verdicts[student, number] for number in numbers]
         assert [x.replace(grade.NOT, "-") for x in found] == shown[: len(numbers)]
     said = [line for line in rows[len(CLASS) :] if line]
-    assert len(said) == 8 and {*said} <= {*printed}
+    assert len(said) == 7 and {*said} <= {*printed}
 
 
 def test_a_stretch_exercise_makes_up_for_one_that_is_lost():
@@ -122,7 +120,7 @@ def test_a_stretch_exercise_makes_up_for_one_that_is_lost():
 
 def test_every_exercise_can_be_graded():
     tasks = [task for _, some in grade.chapters().values() for task in some]
-    assert len({task.number for task in tasks}) == len(tasks) > 60
+    assert len({task.number for task in tasks}) == len(tasks) > 45
     for task in tasks:
         assert re.search(rf"^(def )?{task.name} ?[(=]", task.stub, re.M), task.number
         assert task.level in ("Warm-up", "Standard", "Stretch")

@@ -18,11 +18,6 @@ def softmax_by_logarithms(x, axis):
     return np.exp(x - np.logaddexp.reduce(x, axis, keepdims=True))
 
 
-def temperature_by_logarithms(gap, n, share):
-    rival = (1 - share) / (n - 1)
-    return gap / (np.log(share) - np.log(rival))
-
-
 def jacobian_by_einsum(s):
     p = torch.softmax(torch.from_numpy(s), -1)
     return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
@@ -47,6 +42,32 @@ def by_steps(n_q, n_k):
 def attention_by_einsum(Q, K, V):
     A = mha.softmax(np.einsum("ic,jc->ij", Q, K) / np.sqrt(Q.shape[-1]))
     return np.einsum("ij,jb->ib", A, V)
+
+
+def over_the_queries(Q, K, V):
+    return mha.softmax(Q @ K.T / 2, axis=0) @ V
+
+
+def divided_by_the_width(Q, K, V):
+    return mha.scaled_dot_product_attention(Q / len(Q[0]) ** 0.5, K, V)
+
+
+def backward_by_torch(Q, K, V, dY):
+    inputs = [torch.tensor(x, requires_grad=True) for x in (Q, K, V)]
+    Y = torch.nn.functional.scaled_dot_product_attention(*inputs)
+    return torch.autograd.grad(Y, inputs, torch.from_numpy(dY))
+
+
+def backward_by_differences(Q, K, V, dY):
+    inputs, slopes = [Q, K, V], [np.zeros_like(x) for x in (Q, K, V)]
+    for x, slope in zip(inputs, slopes, strict=True):
+        for place in np.ndindex(x.shape):
+            kept, losses = x[place], []
+            for nudge in (1e-4, -1e-4):
+                x[place] = kept + nudge
+                losses.append((dY * attention_by_einsum(*inputs)).sum())
+            x[place], slope[place] = kept, (losses[0] - losses[1]) / 2e-4
+    return slopes
 
 
 def by_normal_equations(outputs, contents, new_outputs):
@@ -100,32 +121,15 @@ WAYS = {
     ),
     "dot_product.cosine": (with_nan_to_num,),
     "softmax.stable_softmax": (softmax_by_logarithms,),
-    "softmax.temperature_for": (temperature_by_logarithms,),
     "softmax.softmax_jacobian": (jacobian_by_einsum,),
-    "masks.causal_row": ([0.22, 0.67, 0.11, 0], np.array([2, 6, 1, 0]) / 9),
     "masks.safe_masked_softmax": (masks_by_torch,),
     "masks.batch_mask": (lambda lengths: ~borrowed(lengths),),
     "masks.last_rows_mask": (by_steps,),
     "attention.attend": (attention_by_einsum,),
-    "attention.weight_of_the_middle": (np.sqrt(0.36 * 0.16), 0.6 * 0.4),
-    "attention.self_attention": (
-        lambda X, W_Q, W_K, W_V: mha.multi_head_attention(
-            X, W_Q, W_K, W_V, np.eye(W_V.shape[1]), 1
-        ),
-    ),
+    "attention.wrong_line": (over_the_queries, divided_by_the_width),
+    "attention.attention_backward": (backward_by_torch, backward_by_differences),
     "why_heads.rebuild": (by_normal_equations,),
-    "split.strides_of_heads": (
-        torch.zeros(2, 5, 12).unflatten(-1, (3, 4)).transpose(1, 2).stride(),
-    ),
-    "multi_head.row_without_mask": (
-        np.array([39, 57, -3, 15]) / 14,
-        ["39/14", "57/14", "-3/14", "15/14"],
-    ),
     "multi_head.many_heads": (multi_head_by_einsum,),
-    "multi_head.farthest_head": (
-        lambda A: int(torch.from_numpy(A - A.mean(0)).abs().flatten(1).sum(1).argmax()),
-        lambda A: np.abs(len(A) * A - A.sum(0)).mean((-1, -2)).argmax(),
-    ),
     "positions.encode_positions": (positions_by_complex_numbers,),
     "positions.position_ids": (
         lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,

@@ -11,6 +11,7 @@ from exercises import (
     families,
     masks,
     multi_head,
+    output,
     real_encoder,
     scale,
     since_2017,
@@ -47,9 +48,9 @@ def columns(W_O, n_heads, head):
             "Q without its first column",
         ),
         (
-            attention.self_attention,
-            lambda X, q, k, v: attention.attention(X @ k, X @ q, X @ v),
-            "right for `W_K` in the place of W_Q, and `W_Q` in the place of W_K",
+            masks.last_rows_mask,
+            lambda n_q, n_k: np.tri(n_k, n_q, n_q - n_k, dtype=bool),
+            "right for `n_k` in the place of n_q, and `n_q` in the place of n_k",
         ),
         (
             real_encoder.sentence_vectors,
@@ -69,8 +70,8 @@ def columns(W_O, n_heads, head):
         ),
         (what_heads_learn.silence_head, columns, "it may be this: you set columns of"),
         (dot_product.scores, lambda Q, K: np.sin(Q @ K.T), "none of the mistakes"),
-        # Six small numbers may agree by chance, so nothing is said of them.
-        (multi_head.farthest_head, lambda A: A[:, 0, 0].argmin(), "none of the mist"),
+        # Ten small numbers may agree by chance, so nothing is said of them.
+        (output.head_that_wrote, lambda *case: len(case[0]) - 1, "none of the mist"),
     ],
 )
 def test_a_change_of_the_right_program_is_told_and_nothing_without_evidence(

@@ -60,7 +60,7 @@ def test_solutions_stand_at_the_end(paper, pdf):
     solutions = text_of(pdf, begins[at + 1], len(pdf.pages) + 1)
     for number in ("1.1", "4.4", "18.4"):
         assert f"Exercise {number}:" in solutions
-    assert "check.causal_row" in solutions
+    assert "check.last_rows_mask" in solutions
 
 
 def test_formulas_are_set_as_on_the_page(pdf):
