@@ -104,13 +104,7 @@ def spikes() -> Picture:
     """
     widths, rng, scene = (4, 16, 64, 128), np.random.default_rng(0), Scene(WIDE, 300)
     room, wide, middle, scale, told = 89, 79, 100, 2.5, []
-    scene.text(
-        4,
-        300 - 88,
-        "softmax of four ends, and the mean of its largest",
-        anchor="start",
-        bold=True,
-    )
+    scene.text(4, 212, "softmax of the four dark ends", anchor="start", bold=True)
     for k, d_k in enumerate(widths):
         left = 5 + room * k
         steps = rng.choice([-1, 1], size=(WALKS, d_k)).cumsum(axis=1)
@@ -134,9 +128,8 @@ def spikes() -> Picture:
         _columns(scene, left, 274, (wide, 44), p)
         ends = 2 * rng.binomial(d_k, 0.5, size=(DRAWS, 4)) - d_k
         largest = mha.softmax(ends.astype(float)).max(axis=-1).mean()
-        scene.text(
-            left + wide / 2, 291, f"mean {largest:.2f}", size=SMALL, role="muted"
-        )
+        words = f"largest: {largest:.2f}"
+        scene.text(left + wide / 2, 291, words, size=SMALL, role="muted")
         outside = np.mean(np.abs(ends) > math.sqrt(d_k))
         told.append(f"{largest:.2f} at {d_k}")
     return picture(
