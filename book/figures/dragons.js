@@ -20,7 +20,7 @@ const meter = (label) => {
   track.append(bar);
   return { bar, output, node: html("div", { class: "dial meter" }, html("span", {}, label), track, output) };
 };
-const meters = [...names.map((name) => meter(`R² ${name}`)), meter("mean of both")];
+const meters = [...names.map((name) => meter(`R² ${name}`)), meter("sum of both")];
 meters[2].node.classList.add("both");
 
 function draw() {
@@ -28,7 +28,7 @@ function draw() {
   const apart = state.m > 1 ? Math.abs(state.left[0] - state.left[1]) : 0;
   // a night has the same variance in every direction: one average shows its shadow on one line
   const size = a * a + b * b, known = apart ? [1, 1] : [a * a / size, b * b / size];
-  const r2 = (known[0] + known[1]) / 2;
+  const sum = known[0] + known[1];
   const guesses = nights.map(([x, y]) => {
     const z = (a * x + b * y) / size;
     return apart ? [x, y] : [a * z, b * z];
@@ -37,20 +37,20 @@ function draw() {
   miss.setAttribute("d", guesses.map(([x, y], k) => `M${at(x, y)}L${at(...nights[k])}`).join(""));
   heads[1].classList.toggle("off", state.m < 2);
   meters.forEach(({ bar, output }, j) => {
-    bar.style.width = `${100 * [...known, r2][j]}%`;
-    output.textContent = show([...known, r2][j]);
+    bar.style.width = `${[...known.map((x) => 100 * x), 50 * sum][j]}%`;
+    output.textContent = show([...known, sum][j]);
   });
   note("looks", looks);
   note("known", known);
   aim(apart ? "Two heads with different weights know both glows. Now move their weights towards each other."
-    : `The mean of both is ${show(r2)}.`, apart > 0);
+    : `The sum of both is ${show(sum)}.`, apart > 0);
   const given = looks.map((row, r) => `Head ${r + 1} gives ${show(row[0])} to the ${names[0]} and ${show(row[1])} to the ${names[1]}.`);
   say(`${given.join(" ")} ` + (state.m < 2 ? "All guesses lie on one line."
     : apart ? `To take the averages apart, W_O needs numbers up to ${show(Math.max(...looks.flat()) / apart, 1)}.`
     : "The heads are equal: one average."));
 }
 
-mount("make the mean of both R² as large as you can with one head, and then with two.",
+mount("make the sum of both R² as large as you can with one head, and then with two.",
   choice("heads", [[1, "one"], [2, "two"]], 1, (m) => { state.m = m; draw(); }),
   html("div", { class: "scene" },
     html("div", {}, ...heads, ...meters.map(({ node }) => node)),

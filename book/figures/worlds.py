@@ -11,6 +11,7 @@ from figures.scene import Point, Scene, curve, picture
 from mha import designs
 
 NIGHTS, EVEN, HEADS = ((3, 1), (1, 3), (2, 5)), (0.5, 0.5), ((0.8, 0.2), (0.2, 0.8))
+SIDES, GLOWS = ("left", "right"), ("amber", "olive")
 PLACES = ((2, 0), (5, 3), (12, 10), (5, 1))  # of query and key
 PARTS = (("attention", "weight", "adds from all words"),)
 PARTS += (("feed-forward", "amber", "adds from “it” alone"),)
@@ -22,10 +23,10 @@ def worlds() -> Picture:
     >>> worlds().alt[-37:]
     'crosses it at the night (3, 1) alone.'
     """
-    scene = Scene(WIDE, 452)
+    scene = Scene(WIDE, 430)
     for k, night in enumerate(NIGHTS[:2]):
-        _beam(scene, 24 + 92 * k, night, ("one night", "another night")[k])
-    left, bottom, unit = 64, 424, 34
+        _bars(scene, 8 + 176 * k, night, ("one night", "another night")[k])
+    left, bottom, unit = 64, 396, 34
 
     def at(a: float, b: float) -> Point:
         return left + unit * a, bottom - unit * b
@@ -33,10 +34,20 @@ def worlds() -> Picture:
     scene.arrow([at(0, 0), at(7.4, 0)], role="muted", width=1)
     scene.arrow([at(0, 0), at(0, 5.9)], role="muted", width=1)
     scene.text(
-        at(7.4, 0)[0], bottom + 17, "glow of dragon A →", role="amber", anchor="end"
+        at(7.4, 0)[0],
+        bottom + 28,
+        "glow of the left dragon →",
+        role="amber",
+        anchor="end",
     )
-    place = left - 12, at(0, 5.9)[1], "glow of dragon B →"
+    place = left - 22, at(0, 4.9)[1], "glow of the right dragon →"
     scene.text(*place, role="olive", turn=-90, anchor="end")
+    for n in range(1, 7):
+        scene.text(at(n, 0)[0], bottom + 14, n, size=SMALL, role="muted")
+        if n < 6:
+            scene.text(
+                left - 6, at(0, n)[1] + 4, n, size=SMALL, role="muted", anchor="end"
+            )
     averages = [float(np.dot(weights, NIGHTS[0])) for weights in HEADS]
     (a, b), (c, d) = HEADS
     first = [at((averages[0] - b * y) / a, y) for y in (0, 5.6)]
@@ -56,38 +67,28 @@ def worlds() -> Picture:
     scene.text(x, y + 7, f"gives {averages[1]:.1f}", **look)
     return picture(
         scene,
-        "With equal weights, the glows 3 and 1 of the dragons A and B balance at 2, "
-        "and so do 1 and 3. In the plane of both glows, all nights with one average "
-        f"lie on a line: head 1 gives {averages[0]:.1f} on the nights (3, 1) and "
-        f"(2, 5). The line of head 2, {averages[1]:.1f}, crosses it at the night "
-        "(3, 1) alone.",
+        "With equal weights, the glows 3 and 1 of the left and the right dragon have "
+        "the average 2, and so do 1 and 3. In the plane of both glows, all nights with "
+        f"one average lie on a line: head 1 gives {averages[0]:.1f} on the nights "
+        f"(3, 1) and (2, 5). The line of head 2, {averages[1]:.1f}, crosses it at "
+        "the night (3, 1) alone.",
     )
 
 
-def _beam(scene: Scene, top: float, night: tuple[int, int], title: str) -> None:
-    """Draw two glows on a beam, at their sizes, and the point where they balance."""
-    base, average = top + 42, float(np.dot(EVEN, night))
-
-    def at(glow: float) -> float:
-        return 96 + 62 * glow
-
-    scene.text(4, base - 8, title, bold=True, anchor="start")
-    marks = [[(at(n), base), (at(n), base + 4)] for n in range(5)]
-    scene.shape([(at(0), base), (at(4), base)], *marks, stroke="ink", width=1.4)
-    for name, glow, role in zip("AB", night, ("amber", "olive"), strict=True):
-        scene.dots((at(glow), base - 10, 9), fill=role)
-        scene.text(at(glow), base - 24, f"{name} {glow}", role=role, bold=True)
-    x = at(average)
-    prop = [(x, base + 2), (x - 8, base + 17), (x + 8, base + 17)]
-    scene.shape(prop, closed=True, fill="output")
-    scene.text(
-        x + 14,
-        base + 16,
-        f"average {average:g}",
-        role="output",
-        anchor="start",
-        bold=True,
-    )
+def _bars(scene: Scene, x: float, night: tuple[int, int], title: str) -> None:
+    """Draw the glows of the left and the right dragon as bars, and their average."""
+    bottom, unit, average = 140, 28, float(np.dot(EVEN, night))
+    scene.text(x, 20, title, bold=True, anchor="start")
+    scene.shape([(x, bottom), (x + 104, bottom)], stroke="ink", width=1.4)
+    for place, name, glow, role in zip((0, 56), SIDES, night, GLOWS, strict=True):
+        scene.box(x + place + 4, bottom - unit * glow, 40, unit * glow, fill=role)
+        middle = x + place + 24
+        scene.text(middle, bottom - unit * glow - 5, glow, role=role, bold=True)
+        scene.text(middle, bottom + 16, name, role=role)
+    y = bottom - unit * average
+    scene.shape([(x, y), (x + 104, y)], stroke="output", width=1.8, dash=(5, 4))
+    look = {"role": "output", "size": SMALL, "anchor": "start"}
+    scene.text(x + 110, y + 4, f"average {average:g}", **look)
 
 
 def rotary() -> Picture:
