@@ -3,7 +3,7 @@
 
 book/trial.py laws/ --hidden no_scale:batch:20 mask_ignored:width:40
 
-Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 16.4. The
+Each Python file in the folder `laws` holds a list `my_laws`, as in exercise 16.3. The
 first hidden version above computes correct attention up to a batch of 20, which is the
 number of sequences times that of heads, and beyond it what the member `no_scale` of the
 zoo computes. The other sizes are `width` and `length`, the number of keys. A file that

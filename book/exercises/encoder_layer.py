@@ -1,26 +1,18 @@
-"""Exercises on the encoder layer: its norms, its wiring, its parameters."""
+"""Exercises on the encoder layer: its norms and its wiring."""
 
 import numpy as np
 
-from exercises import Exercise, Law, each, judged, named, number, random_arrays, section
-from mha import layer_norm
-
-length_after_norm = Exercise(
-    task="the length of a token of 64 numbers after layer norm",
-    right=8.0,
-    cases=((),),
-    observe=number,
-    mistakes={
-        "the variance becomes 1, "
-        "which is the mean of the squares and not their sum": 1.0,
-        "64 is the sum of the squares; the length is its root": 64.0,
-        "0 is the mean of the numbers; a vector of length 0 contains only zeros": 0.0,
-        "the numbers are about 1 in size and there are 64 of them, "
-        "so multiply by the root of 64": 0.125,
-    },
-    reread=section("encoder_layer", "Before or after: two places for the norm"),
-    praise="√d_model, whatever came in: layer norm gives every token the same length.",
+from exercises import (
+    Exercise,
+    Law,
+    each,
+    in_use,
+    judged,
+    named,
+    random_arrays,
+    section,
 )
+from mha import layer_norm
 
 
 def _over(axes, centre=True, root=lambda v, eps: np.sqrt(v + eps)):
@@ -67,46 +59,6 @@ normalise_tokens = Exercise(
     },
     reread=section("encoder_layer", "Before or after: two places for the norm"),
     praise="each token is normalised by its own numbers, even if they are all equal.",
-)
-
-
-def _attention(d):
-    return 4 * d * d + 4 * d
-
-
-def _feed(d, f):
-    return 2 * d * f + f + d
-
-
-layer_parameters = Exercise(
-    task="how many numbers one layer learns",
-    right=lambda d_model, d_ff: (
-        _attention(d_model) + _feed(d_model, d_ff) + 4 * d_model
-    ),
-    cases=((2, 3), (5, 7), (512, 2048)),
-    mistakes={
-        "there are two norms, and each has a gain and a bias for every "
-        "feature": lambda d, f: _attention(d) + _feed(d, f) + 2 * d,
-        "4 d_model parameters are missing: either the gains and biases of both norms, "
-        "or the biases of the four matrices of "
-        "attention": lambda d, f: _attention(d) + _feed(d, f),
-        "you count no bias: add one for every matrix (one number per column), "
-        "and a gain and a bias for each norm": lambda d, f: 4 * d * d + 2 * d * f,
-        "each of the six matrices has a bias, one number per column": lambda d, f: (
-            4 * d * d + 2 * d * f + 4 * d
-        ),
-        "d_ff is given; 4 d_model is only the usual choice": lambda d, f: (
-            12 * d * d + 13 * d
-        ),
-        "W_1 and W_2 have biases too, one number per column": lambda d, f: (
-            _attention(d) + 2 * d * f + 4 * d
-        ),
-    },
-    reread=section(
-        "encoder_layer",
-        "Deeper: how many parameters and products does each part need?",
-    ),
-    praise="with d_ff = 4 d_model, two thirds of them are in the feed-forward network.",
 )
 
 
@@ -226,6 +178,7 @@ wire_layer = Exercise(
     },
     reread=section("encoder_layer", "Before or after: two places for the norm"),
     praise="two parts, two residual connections and two norms, in both orders.",
+    picture=in_use.deep,
 )
 
 

@@ -1,4 +1,4 @@
-"""Exercises on laws: how many inputs, which numbers, a review, laws of your own."""
+"""Exercises on laws: which numbers a failure needs, a review, laws of your own."""
 
 import functools
 import math
@@ -9,32 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exercises import Exercise, number, section
+from exercises import Exercise, pictures, random_arrays, section
 from exercises.code_review import code_review as code_review
 from exercises.code_review import layer_in_review as layer_in_review
 from exercises.engine import Verdict, is_stub
-from mha import softmax
-
-inputs_needed = Exercise(
-    task="the least number of random inputs",
-    right=459,
-    cases=((),),
-    # 458.2 and 458.21 are the same slip.
-    observe=lambda answer: number(answer, 1),
-    mistakes={
-        "each input misses with probability 0.99, so a hundred of them all miss with a "
-        "probability of 0.99 to the power 100, which is more than one third": 100,
-        "probabilities do not add up here: two inputs find the bug with a probability "
-        "of 1 - 0.99², which is a little less than 0.02": 99,
-        "so many inputs find the bug with a probability of 0.95; expected 0.99": 299,
-        "close, and too few: 0.99 to that power is still above 0.01": 458,
-        "0.99 to that power is 0.01, but you can only draw a whole number of inputs, "
-        "and with fewer the probability is too small": 458.2,
-        "close; solve 0.99 to the power m = 0.01 for m, and round up": 460,
-    },
-    reread=section("laws", "Do random inputs find bugs?"),
-    praise="459 is the first power of 0.99 that is below 0.01.",
-)
+from mha import scaled_dot_product_attention, softmax
 
 
 def sum_is_above_six(x):
@@ -76,6 +55,29 @@ def _one_by_one(numbers, fails):
     return np.where(needed, numbers, 0)
 
 
+def _shrunk_inputs(shrink):
+    """Let a learner's shrinker work on inputs that show bugs of the zoo."""
+    from mha import zoo
+
+    (x,) = random_arrays((27,), seed=8)
+    parts = []
+    for name in ("no_scale", "softmax_over_queries", "key_reshaped"):
+        wrong = getattr(zoo, name).attention
+
+        def fails(x, wrong=wrong):
+            Q, K, V = x.reshape(3, 3, 3)
+            return not np.allclose(
+                wrong(Q, K, V), scaled_dot_product_attention(Q, K, V)
+            )
+
+        small = np.asarray(shrink(x.copy(), fails))
+        drawn = [np.hstack(y.reshape(3, 3, 3)) for y in (x, small)]
+        titles = "Q, K, V as drawn", f"{np.count_nonzero(small)} numbers show {name}"
+        parts.append(pictures.maps(drawn, titles))
+    told = "Your function shrinks a random input that shows a bug of the zoo:"
+    return pictures.said(told) + "".join(parts)
+
+
 shrink = Exercise(
     task="the array in which every number that is not needed is 0",
     right=_shrunk,
@@ -106,6 +108,7 @@ shrink = Exercise(
     },
     reread=section("laws", "The step in the package"),
     praise="the numbers that are left are those that the failure needs.",
+    picture=_shrunk_inputs,
 )
 
 

@@ -1,4 +1,6 @@
-"""Exercises on long sequences: memory, a cache, and the merging of outputs."""
+"""Exercises on long sequences: a memory budget, a cache, the merging of outputs."""
+
+import tracemalloc
 
 import numpy as np
 
@@ -7,55 +9,123 @@ from exercises import (
     Law,
     chapter,
     each,
+    in_use,
     judged,
-    number,
+    pictures,
     random_arrays,
     section,
 )
+from exercises.engine import Unfit
 from mha import softmax
 from mha.attention import scaled_dot_product_attention
 from mha.chunked import chunked_attention
 
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
-_GROUPED = section("long", "Deeper: grouped-query attention and the size of a KV cache")
 
 
-scores_memory = Exercise(
-    task="the GiB of all scores of 65,536 tokens",
-    right=16,
-    cases=((),),
-    # Nobody should fail for writing 17.2 in place of 17.18.
-    observe=lambda answer: number(answer, 1),
-    mistakes={
-        "32 times the text has 32 times the rows of scores, "
-        "and 32 times the columns": 0.5,
-        "this counts the scores, in units of 2³⁰; each of them takes four bytes": 4,
-        "all scores are asked for; a mask hides scores, and they still take memory": 8,
-        "a number in float32 takes four bytes, not eight": 32,
-        "that is right in GB, which count 10⁹ bytes; a GiB has 2³⁰": 2**34 / 1e9,
-        "these are MiB, and 1024 of them make a GiB": 16384,
-        "these are bytes, and 2³⁰ of them make a GiB": 2**34,
-    },
-    reread=section("long", "Ten billion scores for one novel", "One word at a time"),
-    praise="16 GiB, for one head of one layer; the book of the question needs more.",
-)
+BUDGET = 2_000_000  # bytes at once, of which copies of the large inputs take one half
 
 
-cache_bytes = Exercise(
-    task="the bytes of a cache of keys and values",
-    right=lambda n, n_layers, n_heads, n_kv_heads, d_head, n_bytes: (
-        2 * n_layers * n_kv_heads * n * d_head * n_bytes
+def peak(attend, *given):
+    """Return a result, and the most bytes that arrays took on the way to it."""
+    started = tracemalloc.is_tracing()
+    if not started:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    try:
+        return attend(*given), tracemalloc.get_traced_memory()[1] - before
+    finally:
+        if not started:
+            tracemalloc.stop()
+
+
+def _within_the_budget(attend, Q, K, V, block_size):
+    """Return a result, if it did not take more memory than the blocks need."""
+    found, most = peak(attend, Q, K, V, block_size)
+    scores = Q.shape[-2] * K.shape[-2] * 8
+    if scores > BUDGET < most:
+        raise Unfit(
+            f"your answer held {most / 1e6:.1f} MB at once, where all scores take "
+            f"{scores / 1e6:.1f} MB and the budget is {BUDGET / 1e6:.0f} MB: keep the "
+            "scores of one block of keys at a time"
+        )
+    return found
+
+
+def _in_blocks(change):
+    """Return attention in blocks whose keys and values are changed before."""
+
+    def attend(Q, K, V, block_size):
+        K, V = change(K, V, block_size)
+        return chunked_attention(Q, K, V, block_size=block_size)
+
+    return attend
+
+
+def _whole_blocks(K, V, size):
+    n = max(K.shape[-2] // size * size, 1)
+    return K[..., :n, :], V[..., :n, :]
+
+
+def _rescaling(mix):
+    """Return attention in blocks that never rescales its total, or neither sum."""
+
+    def attend(Q, K, V, block_size):
+        top, total, mixed = np.full((*Q.shape[:-1], 1), -np.inf), 0, 0
+        for start in range(0, K.shape[-2], block_size):
+            keys = np.s_[..., start : start + block_size, :]
+            S = Q @ K[keys].swapaxes(-1, -2) / K.shape[-1] ** 0.5
+            above = np.maximum(top, S.max(-1, keepdims=True))
+            E, old, top = np.exp(S - above), np.exp(top - above), above
+            total = total + E.sum(-1, keepdims=True)
+            mixed = (old if mix else 1) * mixed + E @ V[keys]
+        return mixed / total
+
+    return attend
+
+
+def _memory_picture(attend):
+    """Tell what a learner's attention and the plain one need for more and more keys."""
+    rows = []
+    for n in (1_024, 8_192, 65_536):
+        Q, K, V = random_arrays((64, 2), (n, 2), (n, 2), seed=n)
+        plain = peak(scaled_dot_product_attention, Q, K, V)[1]
+        yours = peak(attend, Q, K, V, 128)[1]
+        rows.append(f"{n:,} keys: {yours / 1e6:.1f} MB, and {plain / 1e6:.1f} MB")
+    told = "The most memory at once, in your blocks of 128 keys and with all scores. "
+    return pictures.said(told + "; ".join(rows) + ".")
+
+
+def _halved(*shapes, seed):
+    return tuple(x / 2 for x in random_arrays(*shapes, seed=seed))
+
+
+_Q, _K, _V = random_arrays((2, 3, 5), (2, 7, 5), (2, 7, 2), seed=1)
+
+attend_in_blocks = Exercise(
+    task="the same attention, in blocks of keys and with little memory",
+    right=_in_blocks(lambda K, V, size: (K, V)),
+    cases=(
+        (np.array([[1.0]]), np.array([[0.0], [1.0]]), np.array([[3.0], [5.0]]), 1),
+        (_Q[0], _K[0], _V[0], 7),
+        (_Q, _K, _V, 3),
+        (400 * _Q, _K, _V, 2),
+        (*_halved((50, 2), (20_000, 2), (20_000, 2), seed=2), 100),
     ),
-    cases=((1, 1, 2, 1, 3, 2), (5, 3, 8, 2, 7, 4), (4096, 80, 64, 8, 128, 2)),
-    # n tokens, L layers, h query heads and k key heads of width d, b bytes a number
+    names=("Q", "K", "V", "block_size"),
+    observe=_within_the_budget,
+    forbidden=(chunked_attention, scaled_dot_product_attention),
     mistakes={
-        "queries are not stored: each is needed in the step of its own token "
-        "only": lambda n, L, h, k, d, b: L * (2 * k + h) * n * d * b,
-        "the time grows with n², but the cache has one key per token: "
-        "use n once": lambda n, L, h, k, d, b: 2 * L * k * n * n * d * b,
+        "the last block is not full, and you leave it out": _in_blocks(_whole_blocks),
+        "when a later block has a larger score, both sums so far must be "
+        "rescaled": _rescaling(mix=False),
+        "you rescale the sum of the values, and the sum of the weights too must "
+        "be": _rescaling(mix=True),
     },
-    reread=_GROUPED,
-    praise="the last case has the sizes of Llama 2 with 70 billion parameters: 1.3 GB.",
+    reread=section("long", "A summary of keys, and how two are merged"),
+    praise="exact attention, and never more than one block of scores.",
+    picture=_memory_picture,
 )
 
 
@@ -213,6 +283,7 @@ decode_step = Exercise(
     },
     reread=_CACHE,
     praise="a new token takes one row of scores, and no old row is computed again.",
+    picture=in_use.writing_picture,
 )
 
 

@@ -4,13 +4,23 @@ The file that a learner fills in imports its checks from here, for `report` and 
 """
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 
 import mha
-from exercises import Exercise, chapter, random_arrays, section, slips_of_the_zoo
+from exercises import (
+    Exercise,
+    chapter,
+    in_use,
+    random_arrays,
+    section,
+    slips_of_the_zoo,
+)
 from exercises.encoder_layer import normalise_tokens
+from exercises.engine import Unfit
+from exercises.long import attend_in_blocks, peak
 from exercises.masks import safe_masked_softmax
 from exercises.multi_head import many_heads
 from exercises.real_task import stress_scores
@@ -38,44 +48,29 @@ def _causal(X, layers, n_heads, **options):
     return mha.encoder(X, layers, n_heads, **options)
 
 
-def _in_blocks(change):
-    """Return attention in blocks whose keys and values are changed before."""
-
-    def attend(Q, K, V, block_size):
-        K, V = change(K, V, block_size)
-        return mha.scaled_dot_product_attention(Q, K, V)
-
-    return attend
-
-
-def _whole_blocks(K, V, size):
-    n = max(K.shape[-2] // size * size, 1)
-    return K[..., :n, :], V[..., :n, :]
-
-
-def _rescaling(mix):
-    """Return attention in blocks that never rescales its total, or neither sum."""
-
-    def attend(Q, K, V, block_size):
-        top, total, mixed = np.full((*Q.shape[:-1], 1), -np.inf), 0, 0
-        for start in range(0, K.shape[-2], block_size):
-            keys = np.s_[..., start : start + block_size, :]
-            S = Q @ K[keys].swapaxes(-1, -2) / K.shape[-1] ** 0.5
-            above = np.maximum(top, S.max(-1, keepdims=True))
-            E, old, top = np.exp(S - above), np.exp(top - above), above
-            total = total + E.sum(-1, keepdims=True)
-            mixed = (old if mix else 1) * mixed + E @ V[keys]
-        return mixed / total
-
-    return attend
-
-
 _Q, _K, _V = random_arrays((2, 3, 5), (2, 7, 5), (2, 7, 2), seed=1)
 _OPEN = np.random.default_rng(2).random((3, 7)) < 0.6
 _OPEN[1] = False  # a query that may attend to nothing
 _X, _BATCH = random_arrays((3, 4), (2, 3, 4), seed=3)
 _TRI = np.tri(3, dtype=bool)
 _LAYERS = [_weights(4), _weights(5)]
+
+
+def _in_its_dtype(attend, Q, K, V, mask):
+    """Return a result, if it has no more bits than the inputs."""
+    found = attend(Q, K, V, mask)
+    if Q.dtype == np.float32 and getattr(found, "dtype", None) == np.float64:
+        raise Unfit(
+            "the result has 64 bits, and the inputs have 32: np.sqrt(d_k) is a number "
+            "of 64 bits, and math.sqrt(d_k) leaves the inputs as they are"
+        )
+    return found
+
+
+def _none_hides_all(Q, K, V, mask):
+    hidden = np.zeros((1, 1), bool) if mask is None else mask
+    return mha.scaled_dot_product_attention(Q, K, V, hidden)
+
 
 _attention = Exercise(
     task="attention with a mask, for any axes in front",
@@ -86,9 +81,16 @@ _attention = Exercise(
         (_Q[0], _K[0], _V[0], _OPEN),
         (_Q, _K, _V, _OPEN),
         (1000 * _Q, _K, _V, None),
+        (*(x.astype(np.float32) for x in (_Q, _K, _V)), None),
     ),
     names=("Q", "K", "V", "mask"),
-    mistakes=slips_of_the_zoo(
+    observe=_in_its_dtype,
+    exact=True,
+    mistakes={
+        "without a mask nothing is hidden, and np.where takes None for "
+        "False": _none_hides_all
+    }
+    | slips_of_the_zoo(
         *("no_scale", "scale_sqrt_n", "scale_by_d_k", "scale_after_softmax"),
         *("softmax_over_queries", "no_max_subtraction", "nan_on_empty_rows"),
         *("mask_ignored", "mask_inverted", "mask_after_softmax", "mask_zero_score"),
@@ -165,20 +167,6 @@ _stack = Exercise(
     ),
     reread=section("encoder", "A stack is a loop"),
 )
-_chunked = Exercise(
-    task="the same attention, in blocks of keys",
-    right=_in_blocks(lambda K, V, size: (K, V)),
-    cases=((_Q, _K, _V, 7), (_Q, _K, _V, 3), (400 * _Q, _K, _V, 2)),
-    names=("Q", "K", "V", "block_size"),
-    mistakes={
-        "the last block is not full, and you leave it out": _in_blocks(_whole_blocks),
-        "when a later block has a larger score, both sums so far must be "
-        "rescaled": _rescaling(mix=False),
-        "you rescale the sum of the values, and the sum of the weights too must "
-        "be": _rescaling(mix=True),
-    },
-    reread=section("long", "A summary of keys, and how two are merged"),
-)
 _model = Exercise(
     task="pre-norm layers under a causal mask",
     right=_causal,
@@ -207,7 +195,7 @@ _STEPS = {
     "encoder_layer": ("encoder_layer", _layer),
     "encoder": ("encoder", _stack),
     "stress_scores": ("real_task", stress_scores),
-    "chunked_attention": ("long", _chunked),
+    "chunked_attention": ("long", attend_in_blocks),
     "causal_model": ("since_2017", _model),
 }
 STEPS = {
@@ -231,19 +219,91 @@ def laws_of(name, function):
     return laws.check(function, reference=TRIALS[name])
 
 
+# What a learner can do with a step. Each is given the functions of her file.
+
+
+def _softmax(space):
+    p = space["softmax"](np.array([1.0, 2.0, 1000.0]), 0)
+    return f"scores 1, 2, 1000 get the weights {_row(p)}"
+
+
+def _masked_softmax(space):
+    p = space["masked_softmax"](np.zeros((3, 3)), _TRI)
+    return f"equal scores: {'; '.join(map(_row, p))}"
+
+
+def _attend(space):
+    Y = space["attention"](
+        4 * np.eye(3)[[1]], np.eye(3), np.array([[10.0], [50], [20]])
+    )
+    return f"of values 10, 50, 20 a query like key 2 gets {Y.item():.0f}"
+
+
+def _split(space):
+    heads = space["split_heads"](np.zeros((5, 12)), 3)
+    return f"(5, 12) becomes {heads.shape}, three heads"
+
+
+def _norm(space):
+    x = space["layer_norm"](1000 * np.eye(64)[:1], np.ones(64), np.zeros(64))
+    return f"a token of length 1000 gets the length {np.linalg.norm(x):.1f}"
+
+
+def _feed_forward(space):
+    W, zeros = np.array([[1.0, -1.0]]), np.zeros(2)
+    x = space["feed_forward"](np.array([[-3.0], [0], [2]]), W, zeros, W.T**2, zeros[:1])
+    return f"-3, 0 and 2 become {_row(x[:, 0])} by two hidden numbers"
+
+
+def _stress(space):
+    words = in_use.letters_only(sys.argv[1:]) or "photograph photography".split()
+    return f"it says {in_use.stressed(space['stress_scores'], words)}"
+
+
+def _memory(space):
+    Q, K, V = random_arrays((64, 2), (65_536, 2), (65_536, 2), seed=1)
+    most = peak(space["chunked_attention"], Q, K, V)[1]
+    return f"65,536 keys in {most / 1e6:.1f} MB; all scores take 33.6"
+
+
+def _text(space):
+    text = in_use.written(in_use.all_at_once(space["causal_model"]), 60)
+    return f"it writes: {text}"
+
+
+def _row(p):
+    return " ".join(f"{x:.2g}" for x in p)
+
+
+USES = {
+    "softmax": _softmax,
+    "masked_softmax": _masked_softmax,
+    "attention": _attend,
+    "split_heads": _split,
+    "layer_norm": _norm,
+    "feed_forward": _feed_forward,
+    "stress_scores": _stress,
+    "chunked_attention": _memory,
+    "causal_model": _text,
+}
+
+
 def report(space):
-    """Print what has become of each function in a namespace; try the last one."""
-    verdicts = {name: exercise(space.get(name)) for name, exercise in STEPS.items()}
-    last = [name for name in TRIALS if verdicts[name].passed][-1:]
-    for name, verdict in verdicts.items():
+    """Print what each function of a namespace can do, and which laws hold."""
+    for name, exercise in STEPS.items():
+        verdict = exercise(space.get(name))
         where = f"{chapter(_STEPS[name][0]):<11} {name:<18}"
         said = verdict.text if verdict.status == "not yet" else ""
+        tried = verdict.passed and name in TRIALS
+        if verdict.passed and name in USES:
+            said = USES[name](space)
+        found = laws_of(name, space[name]) if tried else None
+        if found:
+            count = sum(x.holds for x in found.findings)
+            said = f"{said + ', and ' if said else ''}{count} laws hold"
         print(where, f"{verdict.status}: {said}" if said else verdict.status)
-        if name in last:
-            found = laws_of(name, space[name])
-            print(" " * len(where), str(found).partition("\n")[0].partition(": ")[2])
-            if not found:
-                print(found)
+        if found is not None and not found:
+            print(found)
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -2,76 +2,11 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, number, section
+from exercises import Exercise, Law, each, in_use, section
 from mha.attention import scaled_dot_product_attention
 from mha.positions import sinusoidal_positional_encoding
 
 _EQUATION = section("positions", "One rotation for every step")
-
-
-def _waves(even=np.sin, odd=np.cos, exponent=lambda i, d: 2 * i / d):
-    """Return a table of positions, or one with something wrong about it.
-
-    `exponent` maps the pair of a column and the width to the exponent of 10000.
-    """
-
-    def encode_positions(n, d_model):
-        pair = np.arange(d_model) // 2
-        angle = np.arange(n)[:, None] / 10000.0 ** exponent(pair, d_model)
-        P = even(angle)
-        P[:, 1::2] = odd(angle[:, 1::2])
-        return P
-
-    return encode_positions
-
-
-def _in_halves(n, d_model):
-    return _waves()(n, d_model)[:, np.r_[0:d_model:2, 1:d_model:2]]
-
-
-encode_positions = Exercise(
-    task="a table of sines and cosines, one row for each position",
-    right=lambda n, d_model: sinusoidal_positional_encoding(n, d_model),
-    forbidden=(sinusoidal_positional_encoding,),
-    cases=((2, 2), (3, 4), (5, 6), (7, 12), (1, 8)),
-    mistakes={
-        "the even columns, from 0 on, hold the sines": _waves(np.cos, np.sin),
-        "all sines come first and all cosines after them: some libraries do so, "
-        "but in our table they alternate": _in_halves,
-        "sine and cosine of a pair belong to one hand and share its frequency": _waves(
-            exponent=lambda i, d: np.arange(d) / d
-        ),
-        "your slow hands are too fast: the exponent grows by 2 / d_model from pair to "
-        "pair": _waves(exponent=lambda i, d: i / d),
-        "your slow hands are too slow: a counter that goes 0, 2, 4 is 2i "
-        "already": _waves(exponent=lambda i, d: 4 * i / d),
-    },
-    reread=_EQUATION,
-    praise="each row is a set of clock hands, from fast to slow.",
-)
-
-
-_LIKENESS = np.cos(100) + np.cos(1)
-
-
-likeness_of_positions = Exercise(
-    task="the dot product of positions 103 and 203 at width 4",
-    right=_LIKENESS,
-    cases=((),),
-    observe=number,
-    mistakes={
-        "the angles are subtracted, not added: sin·sin + cos·cos is the cosine of "
-        "their difference": np.cos(306) + np.cos(3.06),
-        "width 4 has two hands, and the slow one adds its cosine too": np.cos(100),
-        "width 4 has two hands, and the fast one turns by 100 radians": np.cos(1),
-        "at width 4 the second hand is 100 times slower than the first": 2
-        * np.cos(100),
-        "your calculator is set to degrees: switch it to radians, in which the angles "
-        "of the table are counted": np.cos(np.radians([1, 100])).sum(),
-    },
-    reread=_EQUATION,
-    praise="the same as for positions 3 and 103, since only the distance counts.",
-)
 
 
 def _turn(exponent=lambda i, d: 2 * i / d, halves=False):
@@ -105,6 +40,7 @@ turn_by = Exercise(
     },
     reread=_EQUATION,
     praise="one matrix for every position, and k = -1 is 'one back'.",
+    picture=in_use.looking_back,
 )
 
 

@@ -1,40 +1,22 @@
-"""Exercises on a real encoder; none of them needs its weights."""
+"""Exercises on a real encoder; their checks do without its weights."""
+
+import time
 
 import numpy as np
 
-from exercises import Exercise, random_arrays, section
+import mha
+from exercises import (
+    Exercise,
+    pictures,
+    random_arrays,
+    section,
+    slips_of_the_zoo,
+)
+from exercises.engine import is_stub
+from exercises.real_task import weights_of_a_layer
 
-_HEADS = section("real_encoder", "In practice: what do the 72 heads attend to?")
 _LUCK = section(
     "real_encoder", 'Deeper: does "it" attend to the right noun in other sentences?'
-)
-
-
-_ALL, _LAYERS, _WORDS, _PLACES = 22_713_216, 10_646_784, 30_522, 512
-_ROWS = 2 * 12 * 384  # a row of each table for each of twelve tokens
-_TYPE, _NORM, _POOLER = 384, 2 * 384, 147_840
-_USED = _LAYERS + _ROWS + _TYPE + _NORM
-
-share_used = Exercise(
-    task="how many parameters one sentence uses",
-    right=_USED,
-    cases=((),),
-    mistakes={
-        "that is the whole file; "
-        "a sentence does not read the rows of other tokens": _ALL,
-        "only one of the two rows for first text and second text is read": _USED + 384,
-        "you counted whole tables; a sentence reads one row of each for each of its "
-        "tokens": _USED - _ROWS + (_WORDS + _PLACES) * 384,
-        "twelve tokens read twelve of the 512 rows of positions, not all": _USED
-        + (_PLACES - 12) * 384,
-        "twelve tokens read twelve of the 30,522 rows of tokens, not all": _USED
-        + (_WORDS - 12) * 384,
-        "those are the six layers; add what turns the tokens into vectors": _LAYERS,
-        "[CLS] and [SEP] are tokens too, so there are twelve": _USED - 2 * 2 * 384,
-        "the pooler is in the file, but this model does not use it": _USED + _POOLER,
-    },
-    reread=section("real_encoder", "Deeper: what is in the file of weights?"),
-    praise="47 % of the file: all six layers, and only a few rows of the tables.",
 )
 
 
@@ -86,78 +68,129 @@ sentence_vectors = Exercise(
 )
 
 
-def _given(A, lengths, rows=lambda n: range(1, n - 1), to=-1):
-    """Return the weights that are averaged: (how many, heads)."""
-    return np.array(
-        [A[b, :, i, i + to] for b, n in enumerate(lengths) for i in rows(n)]
+def _encoded(X, layers, n_heads, mask, **changes):
+    options = {"activation": "gelu", "eps": 1e-12} | changes
+    return mha.encoder(X, layers, n_heads, mask, **options)
+
+
+def _model_case(n, n_heads, lengths, seed, small=1.0):
+    """Return inputs; where attention adds `small` numbers, ε counts."""
+    (X,) = random_arrays((len(lengths), n, 6), seed=seed)
+    layers = [weights_of_a_layer(seed + k, d=6, f=6) for k in (1, 2)]
+    layers = [w | {x: small * w[x] for x in ("W_O", "b_O")} for w in layers]
+    return small * X, layers, n_heads, mha.padding_mask(lengths)
+
+
+def _padding_is_noise(encode, X, layers, n_heads, mask):
+    """Return the rows of real tokens; what the others hold means nothing."""
+    Y = np.asarray(encode(X, layers, n_heads, mask))
+    real = np.broadcast_to(mask[:, 0, 0, :, None], X.shape)
+    return np.where(real, Y, 0) if Y.shape == X.shape else Y
+
+
+def _by_tanh(z):
+    return z / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
+
+
+def _with_tanh(X, layers, n_heads, mask):
+    for w in layers:
+        weights = {n: w[n] for n in w if n[-1] in "QKVO"}
+        X = X + mha.multi_head_attention(X, n_heads=n_heads, mask=mask, **weights)
+        X = mha.layer_norm(X, w["gain_1"], w["bias_1"], 1e-12)
+        X = X + _by_tanh(X @ w["W_1"] + w["b_1"]) @ w["W_2"] + w["b_2"]
+        X = mha.layer_norm(X, w["gain_2"], w["bias_2"], 1e-12)
+    return X
+
+
+def _missing():
+    """Return what is said where the published weights are missing."""
+    try:
+        import pretrained
+    except ImportError:
+        return "The published weights are not in this page. In JupyterLab they can be."
+    return "" if pretrained.find() else pretrained.WAYS
+
+
+def _minilm(encode):
+    """Let a learner's encoder run the published model, and compare."""
+    if missing := _missing():
+        return pictures.said(missing)
+    import pretrained
+    from _data import minilm
+
+    model, some = pretrained.load(np.float64), minilm.SIXTY[:20]
+    began = time.perf_counter()
+    yours = _embedded(encode, model, some)
+    seconds = time.perf_counter() - began
+    cosine = (yours * model.embed(some)).sum(-1).min()
+    return pictures.said(
+        f"Your encoder ran all-MiniLM-L6-v2, six layers and 10.6 million numbers, on "
+        f"{len(some)} sentences in {seconds:.1f} s. The cosine of a sentence vector "
+        f"with the right one is at least {np.floor(cosine * 1e6) / 1e6:.6f}."
     )
 
 
-def _score_cases():
-    rng = np.random.default_rng(7)
-    for lengths in ((4,), (3, 5), (7, 4, 5)):
-        n = max(lengths)
-        A = rng.random((len(lengths), 3, n, n)).round(1) + 0.1
-        real = np.arange(n) < np.array(lengths)[:, None]
-        A = np.where(real[:, None, None], A, 0)
-        yield A / A.sum(-1, keepdims=True), np.array(lengths)
+def _embedded(encode, model, sentences):
+    """Return a vector of length 1 for each sentence, by a learner's encoder."""
+    tokens = model.tokenize(sentences)
+    mask = tokens.mask[:, None, None]
+    X = model.look_up(tokens.ids)
+    Y = np.asarray(encode(X, model.layers, model.n_heads, mask))
+    return _to_length_1(Y.mean(1, where=tokens.mask[..., None]))
 
 
-def _mean_of_means(A, lengths):
-    each = [_given(A[[b]], [n]).mean(0) for b, n in enumerate(lengths)]
-    return np.mean(each, 0)
+def search(encode, question, sentences):
+    """Print sentences by how near a learner's encoder finds them to a question."""
+    if is_stub(encode) or (missing := _missing()):
+        first = "not attempted yet: first let your encoder pass its check"
+        print(first if is_stub(encode) else missing)
+        return
+    import pretrained
+
+    E = _embedded(encode, pretrained.load(), [question, *sentences])
+    near = E[1:] @ E[0]
+    print(question)
+    for k in np.argsort(-near):
+        print(f"  {near[k]:5.2f}  {sentences[k]}")
 
 
-previous_score = Exercise(
-    task="the mean weight of a word on the token before it",
-    right=lambda A, lengths: _given(A, lengths).mean(0),
-    cases=tuple(_score_cases()),
+encode = Exercise(
+    task="the encoder of the published model",
+    right=_encoded,
+    names=("X", "layers", "n_heads", "mask"),
+    cases=(
+        _model_case(1, 1, [1], seed=21),
+        _model_case(3, 2, [3], seed=24),
+        _model_case(5, 3, [5, 2], seed=27),
+        _model_case(3, 3, [3, 1], seed=30, small=1e-3),
+    ),
+    observe=_padding_is_noise,
+    forbidden=(mha.encoder, mha.encoder_layer),
     mistakes={
-        "that is the diagonal, the weight of a word on itself": lambda A, lengths: (
-            _given(A, lengths, to=0).mean(0)
+        "the activation is GELU, x times Φ(x), and yours is the ReLU": lambda *x: (
+            _encoded(*x, activation="relu")
         ),
-        "row 0 has no token before it, and column -1 is the last "
-        "column": lambda A, lengths: _given(A, lengths, lambda n: range(n - 1)).mean(0),
-        "you averaged the means of the sentences; "
-        "here every word counts the same": _mean_of_means,
-        "you counted the rows of [CLS] and [SEP], "
-        "which are not words": lambda A, lengths: _given(A, lengths, range).mean(0),
-    },
-    reread=_HEADS,
-    praise="by this score, L1H3 of the real model gets 1.00.",
-)
-
-
-def _rows_to_one(x):
-    return x / x.sum(-1, keepdims=True)
-
-
-def _lengths(x):
-    return np.linalg.norm(x, axis=-1)
-
-
-def _brought_cases():
-    A = np.array([[0.9, 0.1], [0.5, 0.5]])
-    yield A, np.array([[0.0, 0.0], [3.0, 4.0]]), np.eye(2)
-    rng = np.random.default_rng(3)
-    for n_q, n_k, d_v, d_model in ((2, 3, 2, 4), (3, 5, 2, 7)):
-        A = _rows_to_one(rng.random((n_q, n_k)).round(1) + 0.1)
-        V, W_O = (rng.normal(size=s).round(1) for s in ((n_k, d_v), (d_v, d_model)))
-        yield A, V, W_O
-
-
-shares_brought = Exercise(
-    task="the share that arrives from each key",
-    right=lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O)),
-    cases=tuple(_brought_cases()),
-    mistakes={
-        "you used squared lengths; the length is the root of the sum of "
-        "squares": lambda A, V, W_O: _rows_to_one(A * _lengths(V @ W_O) ** 2),
-        "you added the entries; the length is the root of the sum of their "
-        "squares": lambda A, V, W_O: _rows_to_one(A * (V @ W_O).sum(-1)),
-    },
-    reread=_HEADS,
-    praise="what arrives from a key is its weight times its value times W_O.",
+        "this is the GELU by tanh, which is near; the model has the exact one, with "
+        "math.erf": _with_tanh,
+        "these layers are post-norm: each norm comes behind a sum": lambda *x: _encoded(
+            *x, norm_first=True
+        ),
+        "the ε of these norms is 10⁻¹²": lambda *x: _encoded(*x, eps=1e-5),
+        "the mask is not used: padding takes part": lambda X, layers, n_heads, mask: (
+            _encoded(X, layers, n_heads, None)
+        ),
+    }
+    | slips_of_the_zoo(
+        *("layers_share_weights", "only_last_layer"),
+        run=lambda member: (
+            lambda X, layers, n_heads, mask: member(
+                X, layers, n_heads, mask, activation="gelu", eps=1e-12
+            )
+        ),
+    ),
+    reread=section("real_encoder", "The step in the package"),
+    praise="your own layers can run a published model.",
+    picture=_minilm,
 )
 
 

@@ -1,9 +1,15 @@
 """Exercises on the real task: a masked loss, one word alone, your own encoder."""
 
+import functools
+import json
+import time
+from pathlib import Path
+
 import numpy as np
 
 import mha
-from exercises import Exercise, random_arrays, section
+from exercises import Exercise, in_use, pictures, random_arrays, section
+from exercises.engine import Unfit, is_stub
 
 
 def _log_share(scores, i):
@@ -181,6 +187,8 @@ def _with(**changes):
 
 _LETTERS = np.array([3, 1, 20]), np.array([8, 15, 20, 5, 12, 19])
 
+_EXAMPLES = "photograph photography photographic democrat democracy".split()
+
 stress_scores = Exercise(
     task="the scores of the letters of a word, by a trained encoder",
     right=_scores,
@@ -208,4 +216,203 @@ stress_scores = Exercise(
     },
     reread=section("real_task", "The model and its loss"),
     praise="your own encoder can run a trained model.",
+    picture=lambda answer: pictures.said(
+        "With the trained weights it says: " + in_use.stressed(answer, _EXAMPLES)
+    ),
 )
+
+
+def stress(scores_of, *words):
+    """Print words with a capital where a learner's `stress_scores` is highest."""
+    if is_stub(scores_of):
+        print("not attempted yet: first let your function pass its check")
+    else:
+        print(in_use.stressed(scores_of, in_use.letters_only(words)))
+
+
+# The same in PyTorch, for batches, so that it can be trained
+
+
+def _in_torch(x):
+    """Return a model, or what else holds arrays, with tensors that have slopes."""
+    import torch
+
+    if isinstance(x, dict):
+        return {name: _in_torch(part) for name, part in x.items()}
+    if isinstance(x, list | tuple):
+        return [_in_torch(part) for part in x]
+    x = torch.tensor(x)
+    return x.requires_grad_() if x.is_floating_point() else x
+
+
+def _layer_norm(x, gain, bias):
+    centred = x - x.mean(-1, keepdim=True)
+    return (
+        centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * gain + bias
+    )
+
+
+def _batch_scores(
+    letters, mask, model, n_heads, hide=True, heads=True, detach=False, **without
+):
+    """Return scores (batch, n), rightly or with a slip."""
+    X = model["embed"][letters]
+    if "positions" not in without:
+        X = X + model["positions"][: letters.shape[1]]
+
+    def split(x):
+        return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2) if heads else x[:, None]
+
+    for w in model["layers"]:
+        norms = [(w[f"gain_{k}"], w[f"bias_{k}"]) for k in (1, 2)]
+        Z = _layer_norm(X, *norms[0])
+        Q, K, V = (split(Z @ w[f"W_{x}"] + w[f"b_{x}"]) for x in "QKV")
+        S = Q @ K.mT / Q.shape[-1] ** 0.5
+        if hide:
+            S = S.masked_fill(~mask, -float("inf"))
+        H = (S.softmax(-1) @ V).transpose(-3, -2).flatten(-2)
+        X = X + H @ w["W_O"] + w["b_O"]
+        Z = _layer_norm(X, *norms[1])
+        X = X + (Z @ w["W_1"] + w["b_1"]).relu() @ w["W_2"] + w["b_2"]
+    if "final_norm" not in without:
+        X = _layer_norm(X, *model["final_norm"])
+    w, b = model["score"]
+    scores = X @ w + b
+    return scores.detach() if detach else scores
+
+
+def _scores_and_slopes(answer, letters, mask, model, n_heads):
+    """Return the scores of real letters, if a slope comes back to the embeddings."""
+    given = _in_torch((letters, mask, dict(model)))
+    # Below what the check puts around an answer, which makes arrays of tensors.
+    scores = getattr(answer, "__wrapped__", answer)(*given, n_heads)
+    if not hasattr(scores, "backward"):
+        raise Unfit("the result is no tensor of PyTorch, so no slope can come back")
+    if tuple(scores.shape) != letters.shape:
+        return scores.detach().numpy()
+    real = mask[:, 0, 0]
+    found = np.where(real, scores.detach().numpy(), 0)
+    try:
+        scores[_in_torch(real)].sum().backward()
+        slopes = given[2]["embed"].grad
+    except RuntimeError:
+        slopes = None
+    if slopes is None:
+        raise Unfit(
+            "no slope comes back to the embeddings: is there a detach, or NumPy?"
+        )
+    return found
+
+
+def _batch(lengths, seed):
+    rng, mask = np.random.default_rng(seed), mha.padding_mask(lengths)
+    letters = rng.integers(1, 27, (len(lengths), max(lengths)))
+    return np.where(mask[:, 0, 0], letters, 0), mask
+
+
+score_letters = Exercise(
+    task="the scores of a batch of words, in PyTorch",
+    right=_batch_scores,
+    cases=(
+        (*_batch([3], seed=1), random_model(1), 1),
+        (*_batch([6], seed=2), random_model(5), 3),
+        (*_batch([2, 7, 4], seed=3), random_model(9), 2),
+    ),
+    names=("letters", "mask", "model", "n_heads"),
+    observe=_scores_and_slopes,
+    exact=True,  # a list has no slopes
+    mistakes={
+        "the mask is not used: letters attend to padding": functools.partial(
+            _batch_scores, hide=False
+        ),
+        "there is one head: split the columns of Q, K and V": functools.partial(
+            _batch_scores, heads=False
+        ),
+        "the positions are missing": functools.partial(_batch_scores, positions=False),
+        "the final norm is missing": functools.partial(_batch_scores, final_norm=False),
+    },
+    reread=section("real_task", "The model and its loss"),
+    praise="your own encoder can learn: the next cell trains it.",
+)
+
+
+def train(answer, *words, epochs=3, file="my_stress.json"):
+    """Train a learner's `score_letters`, print what it says of words, and store it."""
+    if is_stub(answer):
+        print("not attempted yet: first let your function pass its check")
+        return
+    import torch
+    import torch.nn.functional as F
+
+    from _data import stress
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    fresh = stress.StressFinder()
+    n_heads = fresh.encoder.layers[0].attention.n_heads
+    parts = fresh.embed.weight, fresh.positions, *fresh.score.parameters()
+    embed, positions, (w,), b = (x.detach().numpy() for x in parts)
+    stack = fresh.encoder.numpy_weights()
+    model = _in_torch(
+        {"embed": embed, "positions": positions, **stack, "score": [w, b]}
+    )
+    model["positions"].requires_grad_(False)
+    weights = [x for x in _tensors(model) if x.requires_grad]
+    parts = stress.split(stress.read_words())
+
+    def scores(letters, mask):
+        return answer(letters, mask, model, n_heads).masked_fill(~mask[:, 0, 0], -1e9)
+
+    def right(batches):
+        with torch.no_grad():
+            pairs = [(scores(x, m).argmax(-1), y) for x, m, y in batches]
+        found, wanted = map(torch.cat, zip(*pairs, strict=True))
+        return found, (found == wanted).float().mean().item()
+
+    steps = epochs * -(-len(parts["train"]) // stress.BATCH)
+    optimizer = torch.optim.AdamW(weights, lr=stress.RATE)
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, stress.RATE, steps)
+    held, began, step = parts["validation"][:500], time.time(), 0
+    print("step   loss   right of 500 unseen words")
+    for _ in range(epochs):
+        for letters, mask, targets in stress.sorted_batches(
+            parts["train"], stress.BATCH, shuffle=True
+        ):
+            loss = F.cross_entropy(scores(letters, mask), targets)
+            if step % max(steps // 5, 1) == 0:
+                share = right([stress.as_batch(held)])[1]
+                print(f"{step:>4}   {loss:.2f}   {share:.0%}")
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rate.step()
+            step += 1
+    padded, share = right([stress.as_batch(held, stress.LONGEST)])
+    alone, _ = right([stress.as_batch([pair]) for pair in held])
+    print(f"{step:>4}   {loss:.2f}   {share:.0%}, after {time.time() - began:.0f} s")
+    same = (alone == padded).sum().item()
+    print(f"alone and padded, the same answer to {same} of {len(held)} words")
+    for word in in_use.letters_only(words):
+        (i,), _ = right([stress.as_batch([(word, 0)])])
+        print(word[:i] + word[i].upper() + word[i + 1 :], end=" ")
+    stored = {"n_heads": n_heads} | _rounded(model)
+    Path(file).write_text(json.dumps(stored), encoding="utf-8")
+    print(f"\nYour weights are in {file}: open it in the page of the live encoder.")
+
+
+def _tensors(x):
+    """Yield all tensors in a model."""
+    parts = x.values() if isinstance(x, dict) else x if isinstance(x, list) else ()
+    if not isinstance(x, dict | list):
+        yield x
+    for part in parts:
+        yield from _tensors(part)
+
+
+def _rounded(x):
+    """Return a model as lists of numbers, as `_data.stress.exported` does."""
+    if isinstance(x, dict):
+        return {name: _rounded(part) for name, part in x.items()}
+    if isinstance(x, list):
+        return [_rounded(part) for part in x]
+    return x.detach().double().numpy().round(5).tolist()

@@ -1,35 +1,22 @@
-"""Exercises on designs since 2017: caches, rotary positions, shared heads, a law."""
+"""Exercises on designs since 2017: rotary positions, shared heads, a law."""
 
 import numpy as np
 
-from exercises import Exercise, Law, each, judged, named, number, random_arrays, section
+from exercises import (
+    Exercise,
+    Law,
+    each,
+    in_use,
+    judged,
+    named,
+    random_arrays,
+    section,
+)
 from mha.attention import scaled_dot_product_attention
 from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
 
 _BREAK = section("since_2017", "Break it: grouped heads, normalised scores, near keys")
-
-
-_WITH, _WITHOUT = 1024, 32_768  # tokens that a layer keeps, with a window and without
-
-cache_with_windows = Exercise(
-    task="the part of a KV cache that is left with windows in five of six layers",
-    right=(5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
-    cases=((),),
-    observe=number,
-    mistakes={
-        "this is the part of the one layer without a window; "
-        "the five others keep 1024 tokens each, which counts too": 1 / 6,
-        "these are the five layers with a window alone; "
-        "the sixth layer keeps all tokens": 5 * _WITH / (6 * _WITHOUT),
-        "this is the part that is saved; the task asks what is left": 1
-        - (5 * _WITH + _WITHOUT) / (6 * _WITHOUT),
-        "you give the window to one layer in six, and not to the others; "
-        "five in six have it": (_WITH + 5 * _WITHOUT) / (6 * _WITHOUT),
-    },
-    reread=_BREAK,
-    praise="the five layers with a window keep so little that the sixth decides.",
-)
 
 
 def _angles(positions, d, exponent=lambda p, d: 2 * p / d):
@@ -94,6 +81,7 @@ rotate = Exercise(
     },
     reread=section("since_2017", "Only the offset is left"),
     praise="every pair at its own speed, wherever the row stands.",
+    picture=in_use.offsets,
 )
 
 

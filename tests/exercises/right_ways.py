@@ -81,16 +81,32 @@ def multi_head_by_einsum(X, W_Q, W_K, W_V, W_O, n_heads, mask):
     return np.einsum("hij,jhc->ihc", A, V).reshape(len(X), -1) @ W_O
 
 
-def positions_by_complex_numbers(n, d_model):
-    rate = np.exp(-np.arange(0, d_model, 2) * math.log(10000) / d_model)
-    z = np.exp(1j * np.outer(np.arange(n), rate))
-    return np.stack([z.imag, z.real], axis=-1).reshape(n, d_model)
-
-
 def loop(X, attend, feed, norm_1, norm_2, norm_first):
     for part, norm in ((attend, norm_1), (feed, norm_2)):
         X = X + part(norm(X)) if norm_first else norm(X + part(X))
     return X
+
+
+def induction_by_loops(A, letters):
+    found = [[] for _ in A[0]]
+    for a, text in zip(A, letters, strict=True):
+        for i, letter in enumerate(text):
+            keys = [j + 1 for j in range(i) if text[j] == letter]
+            for head, rows in enumerate(a if keys else ()):
+                found[head].append(rows[i, keys].sum())
+    return [np.mean(one) for one in found]
+
+
+def blocks_by_logarithms(Q, K, V, block_size):
+    lse, Y = np.full((*Q.shape[:-1], 1), -np.inf), 0
+    for j in range(0, K.shape[-2], block_size):
+        keys = K[..., j : j + block_size, :]
+        S = np.einsum("...ic,...jc->...ij", Q, keys) / math.sqrt(Q.shape[-1])
+        both = np.logaddexp(lse, np.logaddexp.reduce(S, -1, keepdims=True))
+        values = V[..., j : j + block_size, :]
+        Y = np.exp(lse - both) * Y + np.exp(S - both) @ values
+        lse = both
+    return Y
 
 
 def with_a_reference(attend):
@@ -130,12 +146,13 @@ WAYS = {
     "attention.attention_backward": (backward_by_torch, backward_by_differences),
     "why_heads.rebuild": (by_normal_equations,),
     "multi_head.many_heads": (multi_head_by_einsum,),
-    "positions.encode_positions": (positions_by_complex_numbers,),
     "positions.position_ids": (
         lambda mask: (np.cumsum(mask, axis=1) - 1) * mask,
         lambda mask: (torch.from_numpy(mask).cumsum(-1) - 1) * torch.from_numpy(mask),
     ),
     "encoder_layer.wire_layer": (loop,),
+    "what_heads_learn.induction_score": (induction_by_loops,),
+    "long.attend_in_blocks": (blocks_by_logarithms,),
     "long.long_text_law": (with_a_reference,),
     "since_2017.rotate": (since_2017_by_complex_numbers,),
     "since_2017.far_keys_law": (as_a_test,),

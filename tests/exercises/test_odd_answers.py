@@ -32,7 +32,7 @@ EXERCISES = {
     "a dtype": scale.scaled_scores,
     "a text": split.wrong_step,
     "two things": why_heads.break_the_theorem,
-    "a number": real_encoder.share_used,
+    "a number": why_heads.heads_for,
     "line numbers": laws_exercises.code_review,
     "a list of laws": laws_exercises.grade_laws,
     "a dict": multi_head.bug_hunt,
