@@ -170,6 +170,6 @@ code_review = Review(
     right=tuple(_REPAIRS),
     cases=((),),
     mistakes={_reply(line): (6, 10, line) for line in _CORRECT},
-    reread=section("laws", "The law"),
+    reread=section("laws", "One law, one bug and two calls"),
     praise="these three lines are wrong, and the others are correct.",
 )

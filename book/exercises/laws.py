@@ -410,6 +410,6 @@ grade_laws = Grading(
             _rows,
         ),
     },
-    reread=section("laws", "The picture"),
+    reread=section("laws", "Every law against every wrong version"),
     seconds=600,
 )

@@ -138,9 +138,45 @@ def test_the_report_shows_what_is_done_as_on_the_page(capsys):
     assert capsys.readouterr().out == f"chapter 2{shown}"
 
 
-def test_a_step_that_passes_is_put_on_trial_in_the_report(capsys):
-    my_mha.report({"multi_head": multi_head})
-    assert re.search(r"multi_head +passed\n +\d+ hold", capsys.readouterr().out)
+def test_a_right_file_gets_a_line_for_each_step_and_uses_the_words_that_are_typed(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr(sys, "argv", ["my_mha.py", "potato", "telephone", "x1"])
+    my_mha.report({name: globals()[name] for name in my_mha.STEPS})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(my_mha.STEPS)
+    assert all("passed" in line for line in lines)
+    for name, line in zip(my_mha.STEPS, lines, strict=True):
+        assert ("laws hold" in line) == (name in my_mha.TRIALS)
+    said = dict(zip(my_mha.STEPS, lines, strict=True))
+    assert said["stress_scores"].endswith("it says potAto tElephone")
+    assert "alice was the pigeon" in said["causal_model"]
+    shown = [line.split() for line in PAGE.splitlines() if "passed: it" in line]
+    assert [row[4:6] for row in shown] == [["it", "says"], ["it", "writes:"]]
+    assert "it writes: alice was the pigeon" in PAGE
+
+
+def test_attention_in_32_bits_stays_there_and_no_mask_hides_nothing():
+    def root_of_numpy(Q, K, V, mask=None):
+        S = Q @ K.swapaxes(-1, -2) / np.sqrt(K.shape[-1])
+        return (softmax(S, -1) if mask is None else masked_softmax(S, mask)) @ V
+
+    said = my_mha.STEPS["attention"](root_of_numpy).text
+    assert said.startswith("the result has 64 bits, and the inputs have 32")
+    hides = my_mha.STEPS["attention"](
+        lambda Q, K, V, mask=None: (
+            masked_softmax(Q @ K.swapaxes(-1, -2) / K.shape[-1] ** 0.5, mask) @ V
+        )
+    )
+    assert hides.text.startswith("without a mask nothing is hidden")
+
+
+def test_blocks_of_which_all_scores_are_kept_exceed_the_budget():
+    def at_once(Q, K, V, block_size):
+        return attention(Q, K, V)
+
+    said = my_mha.STEPS["chunked_attention"](at_once).text
+    assert re.match(r"your answer held \d+\.\d MB at once, where all scores take", said)
 
 
 def test_the_page_lists_every_step_and_its_commands_run_as_printed(pytester):
