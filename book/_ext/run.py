@@ -20,6 +20,7 @@ BUILT = ROOT / "_build" / "runner"
 SHIPPED = (  # what cells import or read
     "mha/**/*.py", "mha/view.*", "book/exercises/*.py", "book/chapters.py",
     "book/runner/*.py", "book/_data/*.json", "book/_data/*.py",
+    "book/_static/live_encoder/right.js",  # a trained model for functions of readers
 )  # fmt: skip
 BOXES = {"book/own_attention"}  # pages with a box for code, which run.js fills
 
