@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, chapter, each, member, section, slips_of_the_zoo
+from exercises import (
+    Exercise,
+    Law,
+    chapter,
+    each,
+    learning,
+    member,
+    section,
+    slips_of_the_zoo,
+)
 from exercises.engine import Unfit
 from mha import softmax
 from mha.masks import causal_mask, masked_softmax, padding_mask
@@ -118,6 +127,7 @@ batch_mask = Exercise(
     },
     reread=section("masks", "Two masks at once"),
     praise="four axes, and True only where both masks allow it.",
+    picture=learning.guessing_picture,
 )
 
 

@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 
 from chapters import laws_until
-from exercises import Exercise, random_arrays, section, slips_of_the_zoo
+from exercises import Exercise, learning, random_arrays, section, slips_of_the_zoo
 from exercises.engine import Verdict, is_stub
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
@@ -127,6 +127,7 @@ many_heads = Exercise(
     },
     reread=section("multi_head", "Multi-head attention as a class"),
     praise="it agrees with the package, masks and unequal widths included.",
+    picture=learning.neighbours_picture,
 )
 
 

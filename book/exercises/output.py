@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, random_arrays, section
+from exercises import Exercise, Law, each, learning, random_arrays, section
 from mha import zoo
 from mha.heads import merge_heads, multi_head_attention
 
@@ -137,6 +137,7 @@ head_that_wrote = Exercise(
     },
     reread=_BREAK,
     praise="the change is made of the rows of one block, which belongs to the head.",
+    picture=learning.writer_picture,
 )
 
 

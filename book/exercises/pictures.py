@@ -75,3 +75,31 @@ def curves(losses, what="loss"):
     longest = max(map(len, losses))
     alt = ", ".join(f"{n} ends at {v[-1]:.2f}" for n, v in losses.items())
     return svg(WIDTH + 80 + 7 * longest, HEIGHT + 4, "".join(parts), f"{what}: {alt}")
+
+
+def dots(panels, axes, size=170):
+    """Draw points and guesses of them side by side, on axes from 0 to 10."""
+    parts = []
+    for k, (title, points, guesses) in enumerate(panels):
+        x = 20 + k * (size + 60)
+
+        def at(p, x=x):
+            return x + size * p[0] / 10, GAP + size - size * p[1] / 10
+
+        parts.append(f'<text x="{x}" y="{GAP - 10}">{escape(title)}</text>')
+        parts.append(
+            f'<path d="M{x} {GAP} v{size} h{size}" fill="none" stroke="currentColor"/>'
+            f'<text x="{x}" y="{GAP + size + 14}">{axes[0]} →</text>'
+            f'<text transform="translate({x - 6} {GAP + size}) rotate(-90)">'
+            f"{axes[1]} →</text>"
+        )
+        for point, guess in zip(points, guesses, strict=True):
+            (a, b), (c, d) = at(point), at(guess)
+            parts.append(
+                f'<path d="M{a:.0f} {b:.0f}L{c:.0f} {d:.0f}" stroke="currentColor" '
+                f'stroke-opacity="0.3"/><circle cx="{a:.0f}" cy="{b:.0f}" r="2.5"/>'
+                f'<circle cx="{c:.0f}" cy="{d:.0f}" r="4" fill="none" '
+                'stroke="currentColor"/>'
+            )
+    alt = "; ".join(title for title, *_ in panels)
+    return svg(len(panels) * (size + 60), GAP + size + 20, "".join(parts), alt)

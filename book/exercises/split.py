@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import Exercise, each, section
+from exercises import Exercise, each, learning, section
 from mha.heads import split_heads
 
 
@@ -107,4 +107,5 @@ fuse = Exercise(
     },
     reread=section("split", "Why the large matrix gives the same queries"),
     praise="one product now does the work of all heads.",
+    picture=learning.fuse_picture,
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import Exercise, section
+from exercises import Exercise, learning, section
 from exercises.engine import Unfit
 from mha import softmax
 
@@ -69,6 +69,7 @@ rebuild = Exercise(
     reread=_TWO_HEADS,
     praise="the least-squares guess, for outputs that it was not fitted to.",
     observe=_guessed,
+    picture=learning.readout_picture,
 )
 
 
