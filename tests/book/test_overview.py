@@ -92,7 +92,7 @@ def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "the number for *wanting* becomes a search for *animal*, and counts" in TEXT
+    assert "the number for *wanting* becomes a search for *animal*, and we let it count twice" in TEXT
     assert "the number for *edible* becomes a search for *wanting*" in TEXT
 
 
@@ -119,4 +119,4 @@ def test_the_real_head_has_the_weights_of_chapter_15():
     assert f'the weight of "dog" falls from {dog[0]} to {dog[1]}' in TEXT
     assert f'that of "food" rises from {food[0]} to {food[1]}' in TEXT
     turned = re.search(r"more to food if rotten: (\d+) of (\d+) heads", said)
-    assert turned.groups() == ("7", "72") and "seven of the 72 heads" in TEXT
+    assert turned.groups() == ("7", "72") and "seven of the 72 prefer" in TEXT
