@@ -92,8 +92,8 @@ def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "the number for *wanting* becomes a search for *animal*, and we let it count twice" in TEXT
-    assert "the number for *edible* becomes a search for *wanting*" in TEXT
+    assert "a word with *wanting* asks which animal is meant, and we let this" in TEXT
+    assert "a word with *edible* asks who wants something" in TEXT
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
