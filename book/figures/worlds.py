@@ -133,14 +133,14 @@ def rotary() -> Picture:
             anchor="start",
             **look,
         )
-        scene.text(cx, cy - r - 11, f"distance {i - j}", role="muted")
+        scene.text(cx, cy - r - 11, f"offset −{i - j}", role="muted")
         words = f"score {score:.2f}".replace("-", "−")
         scene.text(cx, cy + r + 24, words, role="ink" if same else "wrong", **look)
         told.append(f"at {i} and {j} {score:.2f}".replace("-", "−"))
     return picture(
         scene,
         f"Four clocks, each with the query of {WORDS[IT]} and the key of {WORDS[0]}, "
-        "turned by one radian per position. At the same distance the angle between "
+        "turned by one radian per position. At the same offset the angle between "
         f"them and the score are the same: {'; '.join(told)}.",
     )
 
