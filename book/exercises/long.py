@@ -23,7 +23,7 @@ from mha.chunked import chunked_attention
 _CACHE = section("long", "Deeper: the KV cache, or must old tokens be computed again?")
 
 
-BUDGET = 2_000_000  # bytes at once, of which copies of the large inputs take one half
+BUDGET = 1_000_000  # bytes at once; copies of the large inputs take a fifth
 
 
 def peak(attend, *given):
@@ -53,36 +53,45 @@ def _within_the_budget(attend, Q, K, V, block_size):
     return found
 
 
-def _in_blocks(change):
-    """Return attention in blocks whose keys and values are changed before."""
-
-    def attend(Q, K, V, block_size):
-        K, V = change(K, V, block_size)
-        return chunked_attention(Q, K, V, block_size=block_size)
-
-    return attend
-
-
-def _whole_blocks(K, V, size):
+def _whole_blocks(Q, K, V, size):
     n = max(K.shape[-2] // size * size, 1)
-    return K[..., :n, :], V[..., :n, :]
+    return Q, K[..., :n, :], V[..., :n, :]
 
 
-def _rescaling(mix):
-    """Return attention in blocks that never rescales its total, or neither sum."""
+def _rescaling(mix=True, total=True, shift=np.maximum):
+    """Return attention in blocks that rescales `mix` and `total`, or does not.
+
+    `shift` takes the maximum so far and that of a block, and returns what to subtract.
+    """
 
     def attend(Q, K, V, block_size):
-        top, total, mixed = np.full((*Q.shape[:-1], 1), -np.inf), 0, 0
+        top, weight, mixed = np.full((*Q.shape[:-1], 1), -np.inf), 0, 0
         for start in range(0, K.shape[-2], block_size):
             keys = np.s_[..., start : start + block_size, :]
             S = Q @ K[keys].swapaxes(-1, -2) / K.shape[-1] ** 0.5
-            above = np.maximum(top, S.max(-1, keepdims=True))
+            above = shift(top, S.max(-1, keepdims=True))
             E, old, top = np.exp(S - above), np.exp(top - above), above
-            total = total + E.sum(-1, keepdims=True)
+            weight = (old if total else 1) * weight + E.sum(-1, keepdims=True)
             mixed = (old if mix else 1) * mixed + E @ V[keys]
-        return mixed / total
+        return mixed / weight
 
     return attend
+
+
+def _block_by_block(Q, K, V, block_size):
+    """Return the mean of what the blocks give, each with a softmax of its own."""
+    parts = [
+        scaled_dot_product_attention(
+            Q, *(x[..., k : k + block_size, :] for x in (K, V))
+        )
+        for k in range(0, K.shape[-2], block_size)
+    ]
+    return np.mean(parts, axis=0)
+
+
+def _changed(change):
+    """Return attention in blocks to inputs that are changed before."""
+    return lambda Q, K, V, size: _rescaling()(*change(Q, K, V, size), size)
 
 
 def _memory_picture(attend):
@@ -105,23 +114,41 @@ _Q, _K, _V = random_arrays((2, 3, 5), (2, 7, 5), (2, 7, 2), seed=1)
 
 attend_in_blocks = Exercise(
     task="the same attention, in blocks of keys and with little memory",
-    right=_in_blocks(lambda K, V, size: (K, V)),
+    axes=2,
+    right=_rescaling(),
     cases=(
         (np.array([[1.0]]), np.array([[0.0], [1.0]]), np.array([[3.0], [5.0]]), 1),
         (_Q[0], _K[0], _V[0], 7),
         (_Q, _K, _V, 3),
         (400 * _Q, _K, _V, 2),
-        (*_halved((50, 2), (20_000, 2), (20_000, 2), seed=2), 100),
+        (*_halved((100, 2), (4_000, 2), (4_000, 2), seed=2), 200),
+        (np.ones((1, 1)), np.array([[2000.0], [0]]), np.array([[3.0], [5.0]]), 1),
     ),
     names=("Q", "K", "V", "block_size"),
     observe=_within_the_budget,
     forbidden=(chunked_attention, scaled_dot_product_attention),
     mistakes={
-        "the last block is not full, and you leave it out": _in_blocks(_whole_blocks),
+        "the last block is not full, and you leave it out": _changed(_whole_blocks),
         "when a later block has a larger score, both sums so far must be "
-        "rescaled": _rescaling(mix=False),
+        "rescaled": _rescaling(mix=False, total=False),
         "you rescale the sum of the values, and the sum of the weights too must "
-        "be": _rescaling(mix=True),
+        "be": _rescaling(total=False),
+        "you rescale the sum of the weights, and the sum of the values too must "
+        "be": _rescaling(mix=False),
+        "right until a score is large, because e¹⁰⁰⁰ overflows: subtract the largest "
+        "score so far": _rescaling(shift=lambda top, own: 0 * own),
+        "subtract the largest score so far, also where a later block has smaller "
+        "ones: exp(old - new) overflows if it falls": _rescaling(
+            shift=lambda top, own: own
+        ),
+        "each block has a softmax of its own here, and its output counts as much as "
+        "any other: keep the sums apart, and divide once": _block_by_block,
+        "the scores are not divided by √d_k": _changed(
+            lambda Q, K, V, _: (Q * K.shape[-1] ** 0.5, K, V)
+        ),
+        "the scores are divided by d_k, and it should be its root": _changed(
+            lambda Q, K, V, _: (Q / K.shape[-1] ** 0.5, K, V)
+        ),
     },
     reread=section("long", "A summary of keys, and how two are merged"),
     praise="exact attention, and never more than one block of scores.",

@@ -83,6 +83,13 @@ def _behind(letters):
     return _equal(letters, -1)
 
 
+def _one(wanted, last):
+    """Return a mask with the last, or the first, True of each row."""
+    order = wanted[..., ::-1] if last else wanted
+    first = order & (np.cumsum(order, -1) == 1)
+    return first[..., ::-1] if last else first
+
+
 def _texts(n_texts, n_heads, n, n_letters, seed):
     """Return weights under a causal mask, and texts with repeated letters."""
     rng = np.random.default_rng(seed)
@@ -135,18 +142,25 @@ induction_score = Exercise(
     ),
     names=("A", "letters"),
     mistakes={
-        "this is the weight on the same letter; an induction head looks at the letter "
-        "behind it": _score(lambda x: _equal(x, 0), lambda x: _behind(x).any(-1)),
+        "this is the weight on the earlier places of the letter; an induction head "
+        "looks at the letter behind them": _score(lambda x: _equal(x, 0)),
+        "this is the weight on all keys with the letter of the query, and the query "
+        "is one of them: look at the letter behind": _score(
+            lambda x: (x[:, None] == x[:, :, None]) & np.tri(x.shape[1], dtype=bool)
+        ),
         "this is the weight on the letter before the earlier one; the key lies behind "
-        "it": _score(lambda x: _equal(x, 1), lambda x: _behind(x).any(-1)),
+        "it": _score(lambda x: _equal(x, 1)),
+        "you look behind the last of the earlier places; a letter may have more of "
+        "them, and all count": _score(lambda x: _one(_behind(x), last=True)),
+        "you look behind the first of the earlier places; a letter may have more of "
+        "them, and all count": _score(lambda x: _one(_behind(x), last=False)),
         "queries whose letter comes for the first time have no such key: leave them "
         "out of the mean": _score(_behind, lambda x: np.ones(x.shape, bool)),
         "column 0 has no letter before it, and letters[-1] is the last one": _score(
             lambda x: (
                 (np.roll(x, 1, -1)[:, None] == x[:, :, None])
                 & np.tri(x.shape[1], dtype=bool)
-            ),
-            lambda x: _behind(x).any(-1),
+            )
         ),
         "you take the mean of the texts; here each query counts the "
         "same": lambda A, letters: np.mean(
