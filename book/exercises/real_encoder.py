@@ -92,14 +92,20 @@ def _by_tanh(z):
     return z / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
 
 
-def _with_tanh(X, layers, n_heads, mask):
-    for w in layers:
-        weights = {n: w[n] for n in w if n[-1] in "QKVO"}
-        X = X + mha.multi_head_attention(X, n_heads=n_heads, mask=mask, **weights)
-        X = mha.layer_norm(X, w["gain_1"], w["bias_1"], 1e-12)
-        X = X + _by_tanh(X @ w["W_1"] + w["b_1"]) @ w["W_2"] + w["b_2"]
-        X = mha.layer_norm(X, w["gain_2"], w["bias_2"], 1e-12)
-    return X
+def _written_out(activation=mha.layers.gelu, residual=True, without=()):
+    """Return the encoder with another activation, or without some of it."""
+
+    def encode(X, layers, n_heads, mask):
+        for w in layers:
+            w = w | {name: 0 * w[name] for name in without}
+            weights = {n: w[n] for n in w if n[-1] in "QKVO"}
+            Z = mha.multi_head_attention(X, n_heads=n_heads, mask=mask, **weights)
+            X = mha.layer_norm(Z + X * residual, w["gain_1"], w["bias_1"], 1e-12)
+            Z = activation(X @ w["W_1"] + w["b_1"]) @ w["W_2"] + w["b_2"]
+            X = mha.layer_norm(Z + X * residual, w["gain_2"], w["bias_2"], 1e-12)
+        return X
+
+    return encode
 
 
 def _missing():
@@ -171,7 +177,16 @@ encode = Exercise(
             _encoded(*x, activation="relu")
         ),
         "this is the GELU by tanh, which is near; the model has the exact one, with "
-        "math.erf": _with_tanh,
+        "math.erf": _written_out(_by_tanh),
+        "this is the GELU by a sigmoid, which is near; the model has the exact one, "
+        "with math.erf": _written_out(lambda z: z / (1 + np.exp(-1.702 * z))),
+        "in Φ(z) the error function is taken of z / √2": _written_out(
+            lambda z: mha.layers.gelu(z * 2**0.5) / 2**0.5
+        ),
+        "the residual connections are missing": _written_out(residual=False),
+        "the biases of attention are not used": _written_out(
+            without=("b_Q", "b_K", "b_V", "b_O")
+        ),
         "these layers are post-norm: each norm comes behind a sum": lambda *x: _encoded(
             *x, norm_first=True
         ),

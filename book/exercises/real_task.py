@@ -1,6 +1,5 @@
 """Exercises on the real task: a masked loss, one word alone, your own encoder."""
 
-import functools
 import json
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import mha
-from exercises import Exercise, in_use, pictures, random_arrays, section
+from exercises import Exercise, engine, in_use, pictures, random_arrays, section
 from exercises.engine import Unfit, is_stub
 
 
@@ -252,33 +251,42 @@ def _layer_norm(x, gain, bias):
     )
 
 
-def _batch_scores(
-    letters, mask, model, n_heads, hide=True, heads=True, detach=False, **without
-):
-    """Return scores (batch, n), rightly or with a slip."""
+def _batch_scores(letters, mask, model, n_heads, slip=""):
+    """Return scores (batch, n), rightly or with a slip that is named."""
     X = model["embed"][letters]
-    if "positions" not in without:
+    if slip != "positions":
         X = X + model["positions"][: letters.shape[1]]
 
     def split(x):
-        return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2) if heads else x[:, None]
+        if slip == "split":
+            return x.reshape(len(x), n_heads, x.shape[1], -1)
+        return x.unflatten(-1, (1 if slip == "heads" else n_heads, -1)).transpose(1, 2)
+
+    def attend(X, w):
+        Q, K, V = (split(X @ w[f"W_{x}"] + w[f"b_{x}"]) for x in "QKV")
+        S = Q @ K.mT / (1 if slip == "scale" else Q.shape[-1] ** 0.5)
+        S = S if slip == "mask" else S.masked_fill(~mask, -float("inf"))
+        return (S.softmax(-1) @ V).transpose(1, 2).flatten(2) @ w["W_O"] + w["b_O"]
+
+    def feed(X, w):
+        hidden = X @ w["W_1"] + w["b_1"]
+        return (hidden if slip == "relu" else hidden.relu()) @ w["W_2"] + w["b_2"]
 
     for w in model["layers"]:
-        norms = [(w[f"gain_{k}"], w[f"bias_{k}"]) for k in (1, 2)]
-        Z = _layer_norm(X, *norms[0])
-        Q, K, V = (split(Z @ w[f"W_{x}"] + w[f"b_{x}"]) for x in "QKV")
-        S = Q @ K.mT / Q.shape[-1] ** 0.5
-        if hide:
-            S = S.masked_fill(~mask, -float("inf"))
-        H = (S.softmax(-1) @ V).transpose(-3, -2).flatten(-2)
-        X = X + H @ w["W_O"] + w["b_O"]
-        Z = _layer_norm(X, *norms[1])
-        X = X + (Z @ w["W_1"] + w["b_1"]).relu() @ w["W_2"] + w["b_2"]
-    if "final_norm" not in without:
+        for k, part in (("1", attend), ("2", feed)):
+            norm = w[f"gain_{k}"], w[f"bias_{k}"]
+            if slip == "post-norm":
+                X = _layer_norm(X + part(X, w), *norm)
+            else:
+                X = part(_layer_norm(X, *norm), w) + (0 if slip == "residual" else X)
+    if slip != "final norm":
         X = _layer_norm(X, *model["final_norm"])
     w, b = model["score"]
-    scores = X @ w + b
-    return scores.detach() if detach else scores
+    return X @ w + b
+
+
+def _slip(name):
+    return lambda *given: _batch_scores(*given, slip=name)
 
 
 def _scores_and_slopes(answer, letters, mask, model, n_heads):
@@ -310,7 +318,7 @@ def _batch(lengths, seed):
     return np.where(mask[:, 0, 0], letters, 0), mask
 
 
-score_letters = Exercise(
+score_letters = engine.Exercise(
     task="the scores of a batch of words, in PyTorch",
     right=_batch_scores,
     cases=(
@@ -320,16 +328,19 @@ score_letters = Exercise(
     ),
     names=("letters", "mask", "model", "n_heads"),
     observe=_scores_and_slopes,
-    exact=True,  # a list has no slopes
     mistakes={
-        "the mask is not used: letters attend to padding": functools.partial(
-            _batch_scores, hide=False
+        "the mask is not used: letters attend to padding": _slip("mask"),
+        "there is one head: split the columns of Q, K and V": _slip("heads"),
+        "the axes of heads and letters are not swapped: a head owns columns": _slip(
+            "split"
         ),
-        "there is one head: split the columns of Q, K and V": functools.partial(
-            _batch_scores, heads=False
-        ),
-        "the positions are missing": functools.partial(_batch_scores, positions=False),
-        "the final norm is missing": functools.partial(_batch_scores, final_norm=False),
+        "the scores are not divided by √d_k": _slip("scale"),
+        "the positions are missing": _slip("positions"),
+        "the final norm is missing": _slip("final norm"),
+        "these layers are post-norm: a pre-norm layer normalises what goes into "
+        "attention and into feed-forward, and not the sum": _slip("post-norm"),
+        "the residual connections are missing: add what went in": _slip("residual"),
+        "the ReLU between the two products is missing": _slip("relu"),
     },
     reread=section("real_task", "The model and its loss"),
     praise="your own encoder can learn: the next cell trains it.",
