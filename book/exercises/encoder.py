@@ -1,159 +1,160 @@
-"""Exercises on the encoder: reversing by hand, decoder masks, ten bugs."""
+"""Exercises on the encoder: the stream of a stack, decoder masks, a hop by hand."""
 
 import functools
 
 import numpy as np
 
-from exercises import Exercise, section
-from exercises.engine import Unfit, Verdict
-from mha import softmax
+from exercises import Exercise, in_use, section
+from exercises.engine import Unfit, is_stub
+from mha import encoder_layer, layer_norm, multi_head_attention
 from mha.masks import causal_mask, padding_mask
 
-_BREAK_IT = section("encoder", "Break it")
 _KINDS = "Deeper: encoder-only, decoder-only and encoder–decoder models"
+_LOOP = section("encoder", "A stack is a loop")
+_HUNT = section("encoder", "A hunt through five notes")
 
 
-def _mirrored(n, score):
-    """Return the W_Q with which the mirror of each position gets this score."""
-    return np.sqrt(n) * score * np.eye(n)[::-1]
+class _Named:
+    """A layer whose name says what it does."""
+
+    def __init__(self, name, layer):
+        self.name, self.layer = name, layer
+
+    def __call__(self, X):
+        return self.layer(X)
+
+    def __repr__(self):
+        return self.name
 
 
-def _needed(n, weight):
-    """Return the score that gives one key `weight` when all others score 0."""
-    return np.log(weight * (n - 1) / (1 - weight))
+_LAYERS = (
+    _Named("add 1", lambda X: X + 1),
+    _Named("double", lambda X: 2 * X),
+    _Named("turn round", lambda X: X[::-1]),
+)
 
 
-def _asked_for(n, weight):
-    """Return the weights that are asked for."""
-    return np.where(np.eye(n)[::-1] > 0, weight, (1 - weight) / (n - 1))
+def _states(X, layers):
+    """Return the tokens before the first layer and after each."""
+    found = [X]
+    for layer in layers:
+        found.append(layer(found[-1]))
+    return found
 
 
-def _weights(answer, n, weight):
-    """Return what token i gives token j; W_Q itself is not the only one that does."""
-    W_Q = answer(n, weight)
-    if W_Q is None:
-        return None
-    S = np.asarray(W_Q, dtype=float) / np.sqrt(n)
-    return softmax(S) if S.shape == (n, n) else S
+def _together(answer, X, layers):
+    """Return the states as one array, or None."""
+    found = answer(X, layers)
+    return None if found is None else np.array([np.asarray(each) for each in found])
 
 
-mirror_queries = Exercise(
-    task="W_Q with which every position attends to its mirror",
-    right=lambda n, weight: _mirrored(n, _needed(n, weight)),
-    cases=((2, 0.75), (3, 0.5), (5, 0.9)),
-    observe=_weights,
+after_each_layer = Exercise(
+    task="the tokens before the first layer and after each",
+    right=_states,
+    cases=(
+        (np.array([[1.0, 2.0]]), _LAYERS[:1]),
+        (np.array([[1.0, 0.0], [3.0, 5.0]]), _LAYERS),
+    ),
+    names=("X", "layers"),
+    observe=_together,
     mistakes={
-        "every position attends to itself, which copies; the mirror of the first "
-        "position is the last": lambda n, w: _mirrored(n, _needed(n, w))[::-1],
-        "right for two positions: with more of them, several share the rest": (
-            lambda n, w: _mirrored(n, _needed(2, w))
+        "the list begins with X itself, before any layer": (
+            lambda X, layers: _states(X, layers)[1:]
         ),
-        "this puts the weight where its score belongs; "
-        "the softmax comes later": _mirrored,
-        "these are the weights themselves, but a softmax is still to come": _asked_for,
+        "the tokens after the last layer are missing": (
+            lambda X, layers: _states(X, layers)[:-1]
+        ),
+        "each layer reads the output of the layer before it, and not X": (
+            lambda X, layers: [X, *(layer(X) for layer in layers)]
+        ),
+        "only the last output is here; keep each on the way": (
+            lambda X, layers: _states(X, layers)[-1:]
+        ),
     },
-    reread=section("encoder", "How a broken layer could still write backwards"),
-    praise="this reverses any sentence of n tokens, and nothing was trained.",
+    reread=_LOOP,
+    praise="now you can look into a stack, layer by layer.",
 )
 
 
-def _slots(n, h):
-    """Number the rows of all heads as they lie in memory, head by head."""
-    return np.arange(h * n).reshape(h, n)
+def watch(states_of, *words):
+    """Print how a trained stack reads each word after no layer, one and two."""
+    if is_stub(states_of):
+        print("not attempted yet: first let your function pass its check")
+        return
+    model = in_use.stress_finder()
+    layers = [functools.partial(_layer, weights, model) for weights in model["layers"]]
+    print(f"{'before':<15} {'after layer 1':<15} after layer 2")
+    for word in in_use.letters_only(words):
+        letters = np.array([ord(c) - 96 for c in word])
+        X = model["embed"][letters] + model["positions"][: len(word)]
+        best = [int(np.argmax(_scores(Y, model))) for Y in states_of(X, layers)]
+        print(*(f"{word[:i] + word[i:].capitalize():<15}" for i in best))
 
 
-detour = Exercise(
-    task="where each query attends, if the merge lacks its transpose",
-    right=lambda n, n_heads: n - 1 - _slots(n, n_heads) // n_heads,
-    cases=((2, 2), (6, 3), (12, 4), (5, 2)),
+def _layer(weights, model, X):
+    return encoder_layer(X, weights, model["n_heads"], norm_first=True)
+
+
+def _scores(X, model):
+    w, b = model["score"]
+    return layer_norm(X, *model["final_norm"]) @ w + b
+
+
+def _matrices(n, block, read=None, written=None, sharp=20):
+    """Return the matrices of a head that reads a block and writes the next."""
+    blocks = block + 2
+
+    def at(k):
+        column = np.zeros((blocks * n, n))
+        column[k * n : (k + 1) * n] = np.eye(n)
+        return column
+
+    W_Q = sharp * np.sqrt(n) * at(block if read is None else read)
+    W_O = at(block + 1 if written is None else written).T
+    return W_Q, at(0), at(block), W_O
+
+
+def _hunts(n, block):
+    """Return the tokens of two hunts, as they are before layer `block`."""
+    rng = np.random.default_rng(n)
+    for _ in range(2):
+        ends = rng.permutation(n)
+        places = [np.arange(n), ends]
+        places += [places[-1][places[-1]] for _ in range(block - 1)]
+        blocks = [np.eye(n)[place] for place in places[: block + 1]]
+        yield np.hstack([*blocks, np.zeros((n, n))])
+
+
+def _written(answer, n, block):
+    """Return where the head writes a 1, for both hunts."""
+    matrices = answer(n, block)
+    if matrices is None:
+        return None
+    if not isinstance(matrices, tuple | list) or len(matrices) != 4:
+        raise Unfit("return four matrices: W_Q, W_K, W_V, W_O")
+    outputs = [multi_head_attention(X, *matrices, 1) for X in _hunts(n, block)]
+    return np.array(outputs).round(1)
+
+
+hop = Exercise(
+    task="the four matrices of a head that looks twice as far",
+    right=_matrices,
+    cases=((2, 1), (3, 1), (5, 2)),
+    names=("n", "block"),
+    observe=_written,
     mistakes={
-        "this is the token in which each row ends; "
-        "that token needs its mirror": lambda n, h: _slots(n, h) // h,
-        "correct attention would do this, but here row i of a head does not end in "
-        "token i": lambda n, h: np.tile(np.arange(n)[::-1], (h, 1)),
-        "a token may get its first rows from one head and its last from the next, when "
-        "n is not a multiple of "
-        "n_heads": lambda n, h: n - 1 - np.arange(n) // h - n // h * np.c_[:h],
+        "each note finds what it knew before: the query is the block that says where "
+        "to look, and the value what the note there says": (
+            lambda n, block: _matrices(n, block, read=0)
+        ),
+        "the head writes over the block that it reads; write into the next": (
+            lambda n, block: _matrices(n, block, written=block)
+        ),
+        "the scores are so close together that every note gets some weight: multiply "
+        "W_Q by a large number": lambda n, block: _matrices(n, block, sharp=1),
     },
-    reread=_BREAK_IT,
-    praise="this is the staircase that training found.",
-)
-
-
-_TEN = (
-    "no_scale scale_sqrt_n scale_sqrt_d_model scale_after_softmax softmax_over_queries "
-    "merge_without_transpose split_without_transpose input_split_before_projection "
-    "tied_query_key no_output_projection"
-).split()
-_THREE = (
-    "scores_keep_unit_variance",
-    "parameters_ignore_heads",
-    "future_leaves_past_alone",
-)
-
-
-@functools.cache
-def _satisfied(law, name):
-    from mha import laws, zoo
-
-    return not getattr(laws, law).breaks(getattr(zoo, name))
-
-
-def _called(answer):
-    """Return the names of the laws that were given, as text or as objects."""
-    if isinstance(answer, str):
-        answer = answer.replace(",", " ").split()
-    if hasattr(answer, "name"):
-        answer = [answer]
-    names = [str(getattr(law, "name", law)).strip().lower() for law in answer]
-    return [name.removeprefix("laws.") for name in names]
-
-
-def _missed(called):
-    """Return which of the ten satisfy all these laws."""
-    from mha import laws
-
-    if unknown := set(called) - {law.name for law in laws.ALL}:
-        raise ValueError(f"no law is called {min(unknown)!r}")
-    return [n for n in _TEN if all(_satisfied(law, n) for law in called)]
-
-
-def _trial(answer):
-    """Return how many of the ten are missed, and by how many laws."""
-    called = _called(answer)
-    if "equals_reference" in called:
-        return "equals_reference is among them"
-    return (len(_missed(called)), "at most three" if len(called) <= 3 else "more")
-
-
-class _Laws(Exercise):
-    """Say in the first line which of the ten are missed."""
-
-    def judge(self, answer):
-        verdict = super().judge(answer)
-        try:
-            missed = _missed(_called(answer))
-        except Exception:  # not names of laws: the verdict says so
-            return verdict
-        if verdict.passed or verdict.mistake or not missed:
-            return verdict
-        headline = "each of these satisfies all laws that you named: "
-        text = f"{headline}{', '.join(missed)}\n  reread    {self.reread}"
-        return Verdict(verdict.status, text)
-
-
-catch_ten = _Laws(
-    task="three laws that find all ten",
-    right=_THREE,
-    cases=((),),
-    observe=_trial,
-    mistakes={
-        "equals_reference finds all ten, but it needs a correct layer to compare with: "
-        "do without it": ("equals_reference",),
-        "these find all ten, but three laws are enough": (*_THREE, "rows_sum_to_one"),
-    },
-    reread=section("encoder", "What a law sees before any training"),
-    praise="three laws find all ten, without a correct layer to compare with.",
+    reread=_HUNT,
+    praise="a head of ordinary attention follows the notes.",
 )
 
 

@@ -21,16 +21,14 @@ from figures.online import online
 from figures.planes import clocks
 from figures.rules import exponential, leak, rules, spikes, written
 from figures.softmax import softmax
-from figures.tables import detected, exam, exceptions, learned
-from figures.ten import bugs
+from figures.tables import detected, exceptions
 from figures.worked import batch, fused, masks_of_heads, sheet
 from figures.worlds import road, rotary, whole, worlds
 
 __all__ = [
-    "bars", "batch", "blocks", "bugs", "clocks", "collapse", "detected", "dragons",
-    "exam", "exceptions", "exponential", "fused", "hand", "heads", "heatmap",
-    "heatmaps", "house", "lanes", "leak", "learned", "lines", "live_encoder",
-    "masks_of_heads", "mixing", "moves", "one_head", "online", "paths", "real",
-    "recipe", "road", "rotary", "rules", "sentence", "sheet", "softmax", "spikes",
-    "whole", "worlds", "written",
+    "bars", "batch", "blocks", "clocks", "collapse", "detected", "dragons",
+    "exceptions", "exponential", "fused", "hand", "heads", "heatmap", "heatmaps",
+    "house", "lanes", "leak", "lines", "live_encoder", "masks_of_heads", "mixing",
+    "moves", "one_head", "online", "paths", "real", "recipe", "road", "rotary",
+    "rules", "sentence", "sheet", "softmax", "spikes", "whole", "worlds", "written",
 ]  # fmt: skip

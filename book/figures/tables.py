@@ -1,4 +1,4 @@
-"""Tables: which laws a version breaks, how well it does, and what it has learned."""
+"""Tables: which laws a version or a design breaks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 
 from chapters import chapter_of
 from figures.charts import INK, house_style
-from figures.maps import heatmaps
 from figures.picture import COLOURS, Picture, finished
 from figures.scene import Scene, corners, picture
-from figures.ten import NAMES, RIGHT
 from mha import laws
 
 LETTER, ROW, MOST = 0.085, 0.2, 4.9  # inches
@@ -24,8 +22,6 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 # In points: the names, one version, one law, what is above a group, between two.
 LEFT, CELL, HIGH, HEAD, GAP, COUNT = 196, 2.7, 15, 24, 6, 20
-NONE = "no_attention"
-ROLES = {"worse": "wrong", "better": "output"}
 
 
 def marks(
@@ -155,84 +151,3 @@ def _law(
                 found.append(corners(start, y + 1, CELL - 0.6, HIGH - 2))
         x += CELL * len(names) + GAP
     scene.shape(*found, closed=True, fill="wrong")
-
-
-def exam(
-    table: Mapping[str, Mapping[str, Sequence[float]]], *, alt: str, margin: float = 0
-) -> Picture:
-    """Show how each member does in several exams, and where it differs.
-
-    A cell is the mean of the seeds.
-
-    Parameters
-    ----------
-    table : dict {heading of a column: {name of a member: one number per seed}}
-        A heading has one line or two.
-    margin : float
-        A cell is tinted if each of its seeds is worse, or better, by more than this
-        than every seed of correct attention.
-
-    >>> exam({"cards": {"right": [1.0], "no_scale": [0.9]}}, alt="It is worse.")
-    Picture: It is worse.
-    """
-    left, step, top, high = 124, 48, 46, 21
-    names = [n for n in (NONE, *NAMES) if n in next(iter(table.values()))]
-    scene = Scene(left + step * len(table) + 4, top + high * len(names) + 8)
-    for k, name in enumerate(names):
-        label = "no attention" if name == NONE else NAMES[name][0]
-        look = {"anchor": "end", "bold": name == RIGHT, "math": True}
-        scene.text(left - 7, top + high * k + 14.5, label, size=11.6, **look)
-    for column, (heading, members) in enumerate(table.items()):
-        x = left + step * column
-        lines = heading.split("\n")
-        for k, line in enumerate(lines):
-            y = top - 9 - 13 * (len(lines) - 1 - k)
-            scene.text(x + step / 2, y, line, size=11.6, role="muted")
-        for k, name in enumerate(names):
-            found = verdict(members[name], members[RIGHT], margin)
-            role, tint = ROLES.get(found, "ink"), 0.22 if found else 0.04
-            mean = sum(members[name]) / len(members[name])
-            cell = x + 1.2, top + high * k + 1.2, f"{mean:.3f}", tint
-            scene.cells([cell], step - 2.4, high - 2.4, role)
-    return picture(scene, alt)
-
-
-def verdict(seeds: Sequence[float], right: Sequence[float], margin: float = 0) -> str:
-    """Return whether all seeds are worse, or better, than all of correct attention.
-
-    >>> verdict([0.7, 0.8], [1.0, 0.9]), verdict([0.7, 0.95], [1.0, 0.9])
-    ('worse', '')
-    """
-    if min(seeds) > max(right) + margin:
-        return "better"
-    return "worse" if max(seeds) < min(right) - margin else ""
-
-
-def learned(table: Mapping[str, Mapping[str, Any]], *, alt: str) -> Picture:
-    """Show the map of head 1 that each member has learned.
-
-    One panel for each member.
-
-    Parameters
-    ----------
-    table : dict {name of a member: dict}
-        Its ``maps`` hold for each head a text with one letter from 0 to f for each
-        weight, row after row.
-
-    """
-    panels = [
-        (weights(facts["maps"][0]), NAMES[name][0].replace("*", ""))
-        for name, facts in table.items()
-    ]
-    return heatmaps(panels, alt=alt)
-
-
-def weights(letters: str) -> Any:
-    """Return the weights that a text of letters stands for, as a square.
-
-    >>> weights("0f30")
-    array([[0. , 1. ],
-           [0.2, 0. ]])
-    """
-    side = round(len(letters) ** 0.5)
-    return np.array([int(letter, 16) / 15 for letter in letters]).reshape(side, side)

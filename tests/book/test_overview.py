@@ -1,6 +1,5 @@
 """Chapter 0: what its prose says is what the package computes."""
 
-import json
 import re
 
 import nbformat
@@ -9,13 +8,13 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from figures import finding
 from figures.live_house import FEATURES, IT, WEIGHTS, WORDS, X, numbers
-from mha import laws, scaled_dot_product_attention, zoo
+from mha import scaled_dot_product_attention
 from tests.book.load import BOOK, text_of
 
 TEXT = text_of(BOOK / "00_overview.ipynb")
 FOUND = numbers()
-LETTERS = 24_000  # 2000 sequences of twelve
 
 
 def row(numbers, digits=2):
@@ -97,17 +96,12 @@ def test_the_rule_for_queries_is_the_matrix():
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
-    stored = json.loads((BOOK / "_data" / "wrong_attention.json").read_text("utf-8"))
-    reverse = stored["reverse"]
-    wrong = {k: v for k, v in reverse.items() if k not in ("right", "no_attention")}
-    mistakes = [[round(LETTERS * (1 - x)) for x in runs] for runs in wrong.values()]
-    assert len(mistakes) == 10 and {len(runs) for runs in mistakes} == {5}
-    assert sorted(map(sorted, mistakes))[:9] == [[0] * 5] * 9
-    assert sorted(max(mistakes)) == [0, 0, 0, 1, 1]
-    assert "made no mistake, and those of the tenth made two" in TEXT
-    assert f"On {5 * LETTERS:,} letters of new rows" in TEXT
-    for name in wrong:
-        assert any(law.breaks(getattr(zoo, name)) for law in laws.ATTENTION)
+    correct, *wrong = finding.rows()
+    padded, alone = zip(*((row.padded, row.alone) for row in wrong), strict=True)
+    said = f"between {min(padded):.0f} % and {max(padded):.0f} % of the words"
+    assert f"{said}, and the correct one for {correct.padded:.0f} %" in TEXT
+    assert f"fall to between {min(alone):.0f} % and {max(alone):.0f} %" in TEXT
+    assert len(wrong) == 5 and all(row.broken for row in wrong)
 
 
 def test_the_real_head_has_the_weights_of_chapter_15():

@@ -13,11 +13,8 @@ import torch
 import mha
 from _data import cost, induction, masks_elsewhere, trained_positions, two_dragons
 from _data.training import stored
-from _data.wrong_attention import MEMBERS
-from _data.wrong_attention import TASKS as TASKS_OF_12
 from tests.tolerances import FLOAT32, assert_close
 
-NAMES = [member.name for member in MEMBERS]
 TASKS = [f"{t} {w}" for t in trained_positions.TASKS for w in trained_positions.WAYS]
 CURVES = [f"curve {way}" for way in trained_positions.WAYS[1:]]
 WAYS = [f"{way}, n = {n}" for way in cost.WAYS for n in cost.sizes_of(way)]
@@ -26,9 +23,6 @@ WHOLE = {  # the entries of each table, and how many runs an entry holds
     "trained_positions": ([*TASKS, *CURVES, "reverse turned, longer"], 5),
     "cost": (["where", *WAYS], None),
     "masks_elsewhere": (["versions", *masks_elsewhere.LIBRARIES], None),
-    "learned": (NAMES[1:], None),
-    "wrong_attention": ([*TASKS_OF_12], None),
-    "cards": (["exam", "late", "wide head"], None),
 }
 
 

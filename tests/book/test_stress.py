@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from _data import stress, stress_runs
 from _data.stress_words import vowel_groups
 from figures import finding
+from mha import zoo
 from tests.book.load import BOOK, ROOT
 
 FIVE = (
@@ -91,3 +94,33 @@ def test_five_bugs_pass_the_padded_test_and_fall_one_word_at_a_time():
     for page in (README, (BOOK / "13_real_task.ipynb").read_text("utf-8")):
         assert [*map(int, re.search(text, page).groups())] == [*map(round, said)]
     assert re.search(r"!\[(.*?)\]", README)[1] == finding.alt()
+
+
+@torch.no_grad()
+def test_chapter_12_says_how_well_each_layer_is_read():
+    model, pairs = stress.load("right"), stress.split(stress.read_words())["test"]
+    letters, mask, targets = stress.as_batch(pairs)
+    X, shares = model.embed(letters) + model.positions[: letters.shape[-1]], []
+    for layer in (lambda X, mask: X, *model.encoder.layers):
+        X = layer(X, mask)
+        scores = model.score(model.encoder.final_norm(X))[..., 0]
+        best = scores.masked_fill(~mask[:, 0, 0], -torch.inf).argmax(-1)
+        shares.append(round(100 * (best == targets).float().mean().item()))
+    said = "for {} % before the first layer, for {} % after it, and for {} % after"
+    assert said.format(*shares) in (BOOK / "12_encoder.ipynb").read_text("utf-8")
+
+
+def test_in_four_versions_each_padded_run_is_worse_than_each_correct_one():
+    runs = stress_runs.stored()
+    found = {
+        name: [run["fixed"] for run in stress_runs.select(runs, name)]
+        for name in stress_runs.names(runs)
+        if name in dir(zoo)
+    }
+    correct = found.pop("right")
+    worse = {name for name, shares in found.items() if max(shares) < min(correct)}
+    revealed = "mask_inverted both_without_transpose key_reshaped"
+    assert worse == {*revealed.split(), "input_split_before_projection"}
+    far = [np.mean(correct) - np.mean(found[name]) for name in found.keys() - worse]
+    assert max(far) < 0.015
+    assert all(len(shares) == 5 for shares in found.values())

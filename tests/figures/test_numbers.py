@@ -4,7 +4,6 @@ The chapters store their figures and are compared with them, so a figure that ch
 is seen there. Here stand the numbers that a figure itself computes.
 """
 
-import json
 import re
 
 import numpy as np
@@ -14,15 +13,12 @@ pytest.importorskip("matplotlib")
 
 import figures
 import mha
-from chapters import LAWS
-from figures import ten
 from mha import laws, zoo
 from tests.figures.reading import shows, words
 
 rng = np.random.default_rng(5)
 A = mha.softmax(rng.normal(size=(2, 3)))
 X, BLOCKS = rng.integers(-3, 4, size=(3, 4)), rng.integers(-3, 4, size=(2, 4, 2))
-SEEDS = {"right": [1.0, 0.998], "no_scale": [0.5, 0.75], "tied_query_key": [0.25, 0.5]}
 TRACK = rng.normal(size=(3, 4, 5))
 SCORES = [[-1.5, 2.25]]
 
@@ -34,7 +30,6 @@ PICTURES = {  # what draws, numbers that stand in it one after another, decimals
         lambda: figures.fused(X, BLOCKS, "abc", follow=(2, 1)), X @ BLOCKS[1], 0
     ),
     "bars": (lambda: figures.bars(A[0], "abc", alt="x"), A[0], 2),
-    "means": (lambda: figures.exam({"x": SEEDS}, alt="x"), [0.999, 0.625, 0.375], 3),
 }  # fmt: skip
 
 
@@ -86,28 +81,6 @@ def test_the_alt_text_of_a_product_is_computed():
     number = (X @ BLOCKS[0])[2, 1]
     said = figures.fused(X, BLOCKS, "abc", follow=(2, 1)).alt
     assert f"The number {number:g} needs one row of X and one column of head 1" in said
-
-
-def test_the_emblem_counts_the_laws_that_each_version_breaks():
-    """Its numbers are computed: what the laws find, and what training has stored."""
-    stored = json.loads(ten.STORE.read_text(encoding="utf-8"))["reverse"]
-    for row in ten.rows():
-        assert row.accuracy == min(stored[row.name])
-    row = ten.rows()[1]
-    report = laws.check(getattr(zoo, row.name), ten.LAWS)
-    assert {finding.law for finding in report.broken} == set(row.broken)
-    counts = [str(len(row.broken) or "none") for row in ten.rows()]
-    shown = words(figures.bugs())
-    assert [text for text in shown if text == "none" or text.isdigit()][-11:] == counts
-    assert shown.count("1.000") == 11
-    assert f"breaks none of {len(ten.LAWS)} laws" in figures.bugs().alt
-
-
-def test_the_emblem_groups_the_laws_by_their_chapters():
-    chapters, _, names = zip(*ten._groups(0, 10, 3), strict=True)
-    assert [*chapters] == sorted({*chapters}, key=int)
-    assert [name for some in names for name in some] == [law.name for law in ten.LAWS]
-    assert names[chapters.index("4")] == LAWS["masks"].split()
 
 
 def test_every_broken_law_is_a_mark_and_is_counted():

@@ -11,20 +11,16 @@ pytest.importorskip("sklearn")
 import torch
 
 from _data import (
-    cards,
     cost,
     digits,
     induction,
-    learned,
     live_encoder,
     stress_runs,
     trained_positions,
     two_dragons,
     warm_up,
-    wrong_attention,
 )
 from _data.training import stored
-from mha import zoo
 from tests.conftest import KEPT
 
 IMAGE = 1 / 500  # what one image of the test set of chapter 14 is worth
@@ -74,40 +70,6 @@ def test_warm_up(name):
     wanted, climb = stored("warm_up")[name][0]
     is_close(accuracy, wanted, 0.03)
     is_close(curve[:3], climb[:3], 0.2)
-
-
-@pytest.mark.parametrize("member", ["softmax_over_queries", "no_output_projection"])
-def test_cards(member):
-    found = cards.judge(cards.train(getattr(zoo, member), seed=0))
-    for name, value in found.items():
-        far = 0.2 if name in ("one question", "repaired") else 0.03
-        is_close(value, stored("cards")["exam"][name][member][0], far)
-
-
-def test_a_wide_head():
-    wanted = stored("cards")["wide head"]["Xavier"]["right"][3]
-    is_close(cards.steps_needed(zoo.right, 3, "Xavier"), wanted, 10)
-
-
-@pytest.mark.parametrize("name", ["right", "merge_without_transpose"])
-def test_the_layers_of_the_front_page(name):
-    again, wanted = learned.run(getattr(zoo, name)), stored("learned")[name]
-    assert again.keys() == wanted.keys()
-    for key in ("accuracy", "repaired"):
-        is_close(again[key], wanted[key], 0.05)
-    for ours, theirs in zip(again["maps"], wanted["maps"], strict=True):
-        is_close(*([int(x, 16) for x in M] for M in (ours, theirs)), 1)
-    assert again["answer"] == wanted["answer"]
-
-
-@pytest.mark.parametrize(
-    "name", ["copy no_attention", "sort right", "reverse no_scale"]
-)
-def test_wrong_attention(name):
-    task, member = name.split(" ")
-    found = {each.name: each for each in wrong_attention.MEMBERS}[member]
-    again = wrong_attention.run(found, task, seed=2)
-    is_close(again, stored("wrong_attention")[task][member][2], 0.02)
 
 
 @pytest.mark.parametrize("name", ["one_layer", "merge_without_transpose"])
