@@ -136,7 +136,7 @@ def _written(answer, n, block):
     return np.array(outputs).round(1)
 
 
-hop = Exercise(
+hop_matrices = Exercise(
     task="the four matrices of a head that looks twice as far",
     right=_matrices,
     cases=((2, 1), (3, 1), (5, 2)),
