@@ -102,7 +102,8 @@ def spikes() -> Picture:
     >>> spikes().alt[:44]
     'Random walks of 4, 16, 64 and 128 steps spre'
     """
-    widths, rng, scene = (4, 16, 64, 128), np.random.default_rng(0), Scene(WIDE, 300)
+    widths, scene = (4, 16, 64, 128), Scene(WIDE, 300)
+    rng = np.random.default_rng(12)  # twenty walks that spread as most of them do
     room, wide, middle, scale, told = 89, 79, 100, 2.5, []
     scene.text(4, 212, "softmax of the four dark ends", anchor="start", bold=True)
     for k, d_k in enumerate(widths):

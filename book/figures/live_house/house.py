@@ -57,8 +57,10 @@ def house(part: str = "whole") -> View:
 
 def law(name: str) -> dict[str, Any]:
     """Return a law with its sentence and the chapter that earns it."""
-    chapter = chapter_number(chapter_of(name))
-    return {"id": name, "name": getattr(laws, name).sentence, "chapter": chapter}
+    chapter, sentence = chapter_number(chapter_of(name)), getattr(laws, name).sentence
+    if name == "future_leaves_past_alone":  # whatever mask the reader draws
+        sentence += ", with a causal mask"
+    return {"id": name, "name": sentence, "chapter": chapter}
 
 
 def bug(slug: str) -> dict[str, Any]:
