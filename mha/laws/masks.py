@@ -309,7 +309,7 @@ def scores_are_not_symmetric(layer, X, W_Q, W_K, n_heads):
 
 
 @law(
-    "only the distance of two tokens counts, also far from the start",
+    "only the offset of two tokens counts, also far from the start",
     "A[i, j] / A[i, k] is the same behind t other tokens, t = 3 and 400",
     "two rotations leave the difference of their angles",
     t=(3, 400),
