@@ -3,6 +3,7 @@
 
 book/grade.py submissions/                    print a table for each chapter
 book/grade.py submissions/ --csv marks.csv    write the verdicts for a spreadsheet too
+book/grade.py submissions/ --only 4.2 4.3     count these exercises and no others
 
 A student is a folder inside `submissions`, or a file in it. Of each notebook the cells
 that the student wrote are run in a kernel of their own, with the checks of this copy of
@@ -31,7 +32,8 @@ BOOK = Path(__file__).resolve().parent
 HEADING = re.compile(r"^#{3,4} Exercise (\d+\.\d+): .+\n+\*\*([\w-]+)", re.M)
 IMPORT = re.compile(r"^(?:import|from) [^(\n]+$", re.M)
 COLUMNS = "student", "file", "chapter", "exercise", "level", "verdict", "text"
-NOT = "not attempted"
+NOT, FOLLOWS = "not attempted", "follows"
+FULL = 0.8  # of the points, which gives the full mark
 VERDICT = "\nprint(__import__('json').dumps([_v.status, _v.text, _v.mistake]))"
 
 
@@ -111,7 +113,22 @@ def run(cells, tasks, seconds):
         theirs = [c for c in cells if c.source.strip() == task.check]
         cells.insert(1 + cells.index((theirs or [answers[task]])[-1]), check)
     lost = executed(cells, seconds)
-    return [(t, *verdict_on(answers[t], checks.get(t), lost)) for t in tasks]
+    found = {t: verdict_on(answers[t], checks.get(t), lost) for t in tasks}
+    return [(t, *once(t, answers, found)) for t in tasks]
+
+
+def once(task, answers, found):
+    """Return a verdict, which counts a mistake once if one answer calls another."""
+    if found[task][0] not in ("slip", "wrong"):
+        return found[task]
+    for other, (verdict, _) in found.items():
+        calls = re.search(rf"\b{other.name}\(", answers[task].source)
+        if other is not task and calls and verdict not in ("passed", NOT):
+            return (
+                FOLLOWS,
+                f"calls {other.name}, which is not right: see {other.number}",
+            )
+    return found[task]
 
 
 def check_of(task):
@@ -178,7 +195,8 @@ def table_of(chapter, rows):
     for who in dict.fromkeys((row["student"], row["file"]) for row in rows):
         own = [row for row in rows if (row["student"], row["file"]) == who]
         shown = [row["verdict"].replace(NOT, "-") for row in own]
-        lines.append([who[0][:24], *shown, points_of(own)])
+        points, most = points_of(own)
+        lines.append([who[0][:24], *shown, f"{points} of {most}"])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
@@ -194,10 +212,28 @@ def table_of(chapter, rows):
 
 
 def points_of(rows):
-    """Return a point for each exercise; a stretch exercise makes up for one lost."""
+    """Return the points of the rows of a chapter, and how many there are.
+
+    A stretch exercise makes up for one that is lost, and what follows from a mistake in
+    another answer counts neither way.
+    """
+    rows = [row for row in rows if row["verdict"] != FOLLOWS]
     stretch = [row["verdict"] == "passed" for row in rows if row["level"] == "Stretch"]
     others = [row["verdict"] == "passed" for row in rows if row["level"] != "Stretch"]
-    return f"{min(sum(others) + any(stretch), len(others))} of {len(others)}"
+    return min(sum(others) + any(stretch), len(others)), len(others)
+
+
+def homework_of(rows):
+    """Return lines with the points of each student in all chapters, and the mark."""
+    lines = []
+    for student in sorted({row["student"] for row in rows if "chapter" in row}):
+        own = [row for row in rows if row["student"] == student and "chapter" in row]
+        names = dict.fromkeys(row["chapter"] for row in own)
+        each = [points_of([r for r in own if r["chapter"] == name]) for name in names]
+        points, most = map(sum, zip(*each, strict=True))
+        mark = min(1, points / (FULL * most)) if most else 1
+        lines.append(f"  {student[:24]:<24}  {points} of {most}  {mark:.0%}")
+    return lines
 
 
 def rows_of(job):
@@ -221,6 +257,7 @@ def main(arguments=None):
     parser.add_argument("folder", type=Path, help="the submissions")
     parser.add_argument("--seconds", type=int, default=60, help="for one cell, or 60")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table too")
+    parser.add_argument("--only", nargs="+", metavar="N.N", help="these exercises")
     options = parser.parse_args(arguments)
     folder = options.folder
     path = [str(BOOK), str(BOOK.parent), os.environ.get("PYTHONPATH", "")]
@@ -231,6 +268,8 @@ def main(arguments=None):
     with ProcessPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         jobs = [(path, folder, options.seconds) for path in files]
         rows = [row for some in pool.map(rows_of, jobs) for row in some]
+    if options.only:
+        rows = [row for row in rows if row.get("exercise") in (None, *options.only)]
     if options.csv:
         with open(options.csv, "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -239,6 +278,7 @@ def main(arguments=None):
     for chapter in chapters():
         if own := [row for row in rows if row.get("chapter") == chapter]:
             print(table_of(chapter, own), end="\n\n")
+    print("homework", *homework_of(rows), "", sep="\n")
     for row in rows:
         if row["verdict"] == "not graded":
             print(f"not graded: {row['student']}: {row['file']} {row['text']}")

@@ -106,4 +106,34 @@
   bring("Book Sans", "sans", { weight: "400 700" });
   bring("Book Sans", "sans-italic", { style: "italic" });
   bring("Book Serif", "serif", { weight: 600 });
+
+  // With ?slides behind the address, each section of the core is a slide.
+  function present() {
+    const chapter = document.querySelector("article section:has(> h1)");
+    const parts = [...chapter.children];
+    const first = parts.findIndex((part) => part.tagName === "SECTION");
+    const slides = [parts.slice(0, first)];
+    for (const part of parts.slice(first)) {
+      if (part.tagName !== "SECTION" || part.id === "code-and-checks") break;
+      slides.push([part]);
+    }
+    let at = 0;
+    function show(k) {
+      at = Math.min(Math.max(k, 0), slides.length - 1);
+      parts.forEach((part) => { part.hidden = !slides[at].includes(part); });
+      document.title = `${at + 1} of ${slides.length}`;
+      scrollTo({ top: 0, behavior: "instant" });
+    }
+    const steps = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 };
+    addEventListener("keydown", (event) => {
+      const typing = event.target.closest("input, textarea, select, [contenteditable], svg, [role]");
+      if (event.key === "Escape") location.search = "";
+      if (typing?.closest("article section") || !steps[event.key]) return;
+      event.preventDefault();
+      show(at + steps[event.key]);
+    });
+    document.documentElement.classList.add("slides");
+    show(0);
+  }
+  if (location.search === "?slides") present();
 })();
