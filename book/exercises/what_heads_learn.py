@@ -107,7 +107,7 @@ def _in_training(induction_score):
     from _data import digits, induction
 
     torch.set_num_threads(1)
-    model = induction.train(n_layers=2, n_heads=2, seed=0, steps=400)
+    model = induction.train(n_heads=2, seed=0, steps=400)
     letters, periods, found = induction.maps(model, rows=100)
     text = int((periods == 9).nonzero()[0, 0])
     names, maps, scores = [], [], []
