@@ -69,8 +69,11 @@ def _learning(answer):
     """Return what an attention is and does in the training, in words."""
     if not callable(answer):
         raise Unfit("a function is asked for: hand it over by its name")
-    given = attend.cases[1:]
-    if all(same(np.asarray(answer(*case)), attention(*case)) for case in given):
+    pairs = [(np.asarray(answer(*case)), attention(*case)) for case in attend.cases]
+    for got, right in pairs:
+        if got.shape != right.shape:
+            raise Unfit(f"the result has shape {got.shape}, expected {right.shape}")
+    if all(same(*pair) for pair in pairs):
         return "attention as it should be"
     right = learning.reversing(answer)["right"]
     if right < 500:
@@ -101,10 +104,11 @@ wrong_line = Exercise(
 )
 
 
-def _backward(Q, K, V, dY, scale=None, through_softmax=None):
+def _backward(Q, K, V, dY, scale=None, through_softmax=None, divisor=None):
     """Return the slopes for Q, K and V, with a step left out or replaced."""
-    scale = K.shape[-1] ** -0.5 if scale is None else scale
-    A = softmax(Q @ K.T * K.shape[-1] ** -0.5)
+    divisor = divisor or K.shape[-1] ** 0.5
+    scale = scale or 1 / divisor
+    A = softmax(Q @ K.T / divisor)
     dA = dY @ V.T
     dS = (through_softmax or _through_softmax)(A, dA) * scale
     return dS @ K, dS.T @ Q, A.T @ dY
@@ -156,6 +160,11 @@ attention_backward = Exercise(
         "the weights, and the scores come before them": _slip(lambda A, dA: dA),
         "the scores were divided by √d_k, and so are their slopes: dQ and dK lack the "
         "factor": lambda *given: _backward(*given, scale=1),
+        "neither the scores nor their slopes are divided by √d_k": lambda *given: (
+            _backward(*given, scale=1, divisor=1)
+        ),
+        "dY is not used: it says how much each number of Y matters to the "
+        "loss": lambda Q, K, V, dY: _backward(Q, K, V, np.ones_like(dY)),
         "dV is right, and the slopes of Q and K are exchanged": lambda *given: (
             (found := _backward(*given))[1],
             found[0],

@@ -570,6 +570,8 @@ def general_hint(got: Any, want: Any, outcomes: Many, wanted: Many) -> str:
         if unfit:
             sizes = f"A is {unfit[2]} wide and B {unfit[1]} high"
             return f"your answer stops, because a product A @ B does not fit: {sizes}"
+        if str(got) == "OverflowError: math range error":
+            return f"your answer ends in {got}, so a result is too large for a float"
         return f"your answer ends in {got}"
     if isinstance(want, tuple):
         if not isinstance(got, tuple) or len(got) != len(want):

@@ -71,6 +71,8 @@ safe_masked_softmax = Exercise(
         "weight": lambda S, mask: _filled(S, mask, -1e9) * mask.any(-1, keepdims=True),
         "your total can be 0, for example in an empty row; hide before the "
         "softmax": lambda S, mask: _shares(softmax(S) * mask),
+        "two slips: in an empty row the total is 0, and 0 / 0 is NaN; and exp of a "
+        "large score overflows": lambda S, mask: _shares(np.exp(S) * mask),
         "the largest score, which you subtract, may belong to a hidden key, and then "
         "exp of the others is rounded to "
         "0": lambda S, mask: _shares_of_seen(S, mask, S.max(-1, keepdims=True)),

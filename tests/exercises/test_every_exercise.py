@@ -3,12 +3,14 @@
 import ast
 import functools
 import importlib
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 import chapters
@@ -55,6 +57,7 @@ def test_an_exercise_knows_right_answers_a_stub_and_each_of_its_slips(
     exercise, slug, name
 ):
     exercise.self_test()
+    assert "\n" not in str(exercise(exercise.right)), "all is well in one line"
     for answer in WAYS.get(f"{slug}.{name}", ()):
         verdict = exercise(answer)
         assert verdict.passed, f"a right answer is refused:\n{verdict}"
@@ -118,6 +121,33 @@ def test_each_check_runs_alone_after_the_cell_of_the_answer(slug):
             exec(ast.unparse(ast.Module(before, [])), fresh)
             assert eval(call, fresh).status == wanted
     assert len(stubs) >= 3
+
+
+@pytest.mark.parametrize(
+    ("slug", "name", "answer", "said"),
+    [
+        ("dot_product", "cosine", "cosine_by_hand", "a vector of zeros has length 0"),
+        ("softmax", "stable_softmax", "softmax_by_hand", "too large for a float"),
+        ("attention", "attend", "weights_by_hand", "does not subtract the largest"),
+    ],
+)
+def test_a_copy_of_what_the_chapter_itself_computes_is_told_what_it_lacks(
+    slug, name, answer, said
+):
+    space, cells = {"np": np, "math": math}, cells_of(slug)
+    for cell in cells:
+        if cell.cell_type == "code" and "_by_hand(" in cell.source:
+            parts = ast.parse(cell.source).body
+            parts = [part for part in parts if isinstance(part, ast.FunctionDef)]
+            exec(ast.unparse(ast.Module(parts, [])), space)
+    by_hand = space[answer]
+    copies = {
+        "cosine": lambda Q, K: [[by_hand(q, k) for k in K] for q in Q],
+        "stable_softmax": lambda x, axis: by_hand(x),
+        "attend": lambda Q, K, V: np.array([by_hand(q, K) for q in Q]) @ V,
+    }
+    with np.errstate(all="ignore"):
+        assert said in getattr(module_of(slug), name)(copies[name]).text
 
 
 def tags(cell):

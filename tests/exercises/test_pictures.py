@@ -35,6 +35,8 @@ def test_an_attention_learns_whatever_it_is_made_of_and_one_that_cannot_is_refus
     assert learning.reversing(loops)["right"] == 500
     refused = attention.wrong_line(lambda Q, K, V: 0 * Q @ K.T @ V + V.mean(0))
     assert "it reads 0 of 500 words backwards" in refused.text
+    narrow = attention.wrong_line(lambda Q, K, V: Q)
+    assert narrow.text.startswith("the result has shape (1, 2), expected (1, 1)")
     right = attention.wrong_line(attention_that_is_right)
     assert "this is attention as it should be" in right.text
 
