@@ -28,7 +28,7 @@ KEPT = re.compile(  # on one line, with no-break spaces
     r"\([^()\s]+(?:, [^()\s]+){1,5}\)"  # (1.5, 0)
     r"|(?<![\w)])[\w√−-]{1,4}(?: [·×] [\w√−-]{1,5})+"  # 0 · 0
     r"|[\w√)−.]+(?: [=≈<>≤≥] [\w√(−.]+)+"  # x = 0
-    r"|\d (?:%|ms|s|px|[kMG]i?B|minutes?|hours?|seconds?|tokens?)\b"
+    r"|\d %|\d (?:ms|s|px|[kMG]i?B|minutes?|hours?|seconds?|tokens?)\b"
     r"|\b(?:[Cc]hapters?|Figures?|[Ee]quations?|[Ee]xercises?) [\d(]"
 )
 

@@ -96,6 +96,7 @@ def test_only_a_quotation_that_begins_in_bold_is_a_law():
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
+        ("for 30 % before", "for 30~% before"),
         ("the vector (1.5, 0) of it", "the vector (1.5,~0) of it"),
         ("so x = 0 here", "so x~=~0 here"),
         ("then 0 · 0 = 0", "then 0~·~0 = 0"),
