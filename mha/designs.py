@@ -455,7 +455,7 @@ def in_heads(
     Returns
     -------
     layer : function
-        ``layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)``, also with another
+        ``layer(X, W_Q, W_K, W_V, W_O, n_heads, *, mask=None)``, also with another
         sequence X_k to attend to and with biases. If W_K and W_V have columns for fewer
         heads, groups of neighbouring query heads share them (grouped attention).
 

@@ -27,6 +27,7 @@ from mha.laws.subject import (
     Sizes,
     Subject,
     Unable,
+    WrongReference,
     draw_layers,
     draw_matrices,
 )  # fmt: skip
@@ -98,6 +99,10 @@ def other_numbers(pairs: Iterable[Any], tolerance: float) -> Any:
         if expected.shape == got.shape:
             # What is due where nothing is seen, empty_rows_give_zero says.
             got = np.where(expected.any(-1, keepdims=True), got, 0)
+            if np.isnan(expected).any() and not np.isnan(got).any():
+                raise WrongReference(
+                    "the reference gave NaN where the subject does not"
+                )
             if shown := differs(expected, got, "", tolerance):
                 return given, *shown[:2]
     return None

@@ -38,7 +38,7 @@ class Broke(Exception):
 
 
 class WrongReference(ValueError):
-    """The reference raised an error, or returned no array of the right shape."""
+    """The reference raised an error, or returned no finite array of the right shape."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def check(
     TypeError
         If the subject is called in another way.
     WrongReference
-        If the reference raises another error than NotImplementedError.
+        If the reference raises another error than NotImplementedError, or gives NaN
+        where the subject gives numbers.
 
     Examples
     --------

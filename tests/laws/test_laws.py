@@ -189,6 +189,16 @@ def test_a_reference_that_raises_stops_the_check_and_silences_no_law():
         laws.check(attend, reference=raises)
 
 
+def test_a_reference_that_gives_nan_is_blamed_and_not_the_subject():
+    def overflows(Q, K, V, mask=True):
+        with np.errstate(all="ignore"):
+            E = np.exp(designs.scores(Q, K)) * (True if mask is None else mask)
+            return E / E.sum(-1, keepdims=True) @ V
+
+    with pytest.raises(laws.WrongReference, match="the reference gave NaN"):
+        laws.check(attend, reference=overflows)
+
+
 @pytest.mark.parametrize("refusal", [NotImplementedError, laws.NotAsked])
 def test_a_reference_may_say_that_it_has_no_answer(refusal):
     def without_masks(Q, K, V, mask=None):
