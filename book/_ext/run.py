@@ -31,7 +31,8 @@ def number(app, page, content):
         return
     notebook = json.loads(content[0])
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for k, what in enumerate(needs([source(cell) for cell in cells])):
+    slow = [k for k, x in enumerate(cells) if "slow" in x["metadata"].get("tags", ())]
+    for k, what in enumerate(needs([source(cell) for cell in cells], slow)):
         tags = cells[k]["metadata"].setdefault("tags", [])
         tags += [f"run-{k}"] + [f"needs-{what.replace(' ', '-')}"] * bool(what)
     content[0] = json.dumps(notebook)

@@ -6,6 +6,7 @@ import reprlib
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -197,6 +198,9 @@ _RIGHT = {
         "it is correct to six digits, and float32 cannot do better",
     ),
 }
+
+if find_spec("torch") is None:  # in a page
+    del _RIGHT["the torch version"]
 
 # What to try against each wrong version. The last two change what they are given.
 _TIPS = {

@@ -20,17 +20,22 @@ NAMES = {
 }  # fmt: skip
 
 
-def needs(sources):
+def needs(sources, slow=()):
     """Return what a page lacks for each cell, such as "PyTorch", or an empty text.
+
+    The cells with the numbers `slow` take longer than a page waits.
 
     >>> needs(["import torch", "x = torch.ones(2)", "y = 1"])
     ['PyTorch', 'PyTorch', '']
+    >>> needs(["x = 1", "y = 2"], slow=[1])
+    ['', 'more than ten seconds']
     """
     lacking, found = {}, []
-    for source in sources:
+    for k, source in enumerate(sources):
         cell = facts(source)
         lacks = [name for module in sorted(cell.modules) for name in absent(module)]
         lacks += [lacking[name] for name in sorted(cell.used) if lacking.get(name)]
+        lacks += ["more than ten seconds"] * (k in slow)
         what = NAMES.get(lacks[0], lacks[0]) if lacks else ""
         lacking |= dict.fromkeys(cell.bound, what)
         found.append(what)

@@ -12,7 +12,10 @@ PROVE = """from exercises import {slug}
 from exercises.engine import Exercise
 for name, one in vars({slug}).items():
     if isinstance(one, Exercise):
-        one.self_test()
+        try:
+            one.self_test()
+        except AssertionError as error:  # a page says so at the cell
+            assert "No module named 'torch'" in str(error), error
         print(name)"""
 RUN = """async ([files, code]) => {
     const { Python } = await import("../_static/runner/python.js");
@@ -36,4 +39,6 @@ def test_the_exercises_of_a_chapter_judge_in_the_page_as_they_do_here(runs, slug
     page = runs("02_softmax")
     files = page.locator("script[data-files]").get_attribute("data-files")
     result = page.evaluate(RUN, [files, PROVE.format(slug=slug)])
+    if "needs" in result:
+        pytest.skip(f"it needs {result['needs']}")
     assert "error" not in result
