@@ -139,7 +139,7 @@ def _written(answer, n, block):
 hop_matrices = Exercise(
     task="the four matrices of a head that looks twice as far",
     right=_matrices,
-    cases=((2, 1), (3, 1), (5, 2)),
+    cases=((2, 1), (3, 1), (5, 2), (64, 1)),
     names=("n", "block"),
     observe=_written,
     mistakes={

@@ -101,8 +101,8 @@ shrink = Exercise(
         "other numbers too": lambda numbers, fails: _shrunk(numbers, fails, at_most=1),
         "each of two numbers may be unnecessary, but not both at once: "
         "try the next 0 on the array that you already have": _one_by_one,
-        "you stop at the first number that is needed: try those after it "
-        "too": lambda numbers, fails: _shrunk(numbers, fails, stop=True),
+        "a number behind the first needed one is still there, and is not needed: "
+        "try each of them": lambda numbers, fails: _shrunk(numbers, fails, stop=True),
         "this array is as small, but go from left to right": lambda numbers, fails: (
             _shrunk(numbers, fails, order=range(len(numbers))[::-1])
         ),

@@ -182,8 +182,8 @@ denominator_law = Law(
     blind={
         "V": "a hidden value has the weight 0 in the leak too: change a hidden key, or "
         "take it away",
-        "": "a hidden key has the weight 0 in the leak too: what do all weights of a "
-        "query add up to?",
+        "": "the leak gives a hidden key the weight 0, too: what do all weights of a "
+        "query add up to where a key is hidden?",
     },
     vary=(),
     reread=section("masks", "Break it"),

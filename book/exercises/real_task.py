@@ -122,11 +122,12 @@ padding_changes_nothing = Exercise(
         ),
         "you compare the letters that win, and scores may change without another "
         "winner": lambda scores_of, words: _alone(scores_of, words, _winner),
-        "you look at the first word only": lambda scores_of, words: _alone(
+        "a look at the first word alone says the same: every word must keep its "
+        "scores": lambda scores_of, words: _alone(
             scores_of, words, np.allclose, slice(1)
         ),
-        "both times the words were in the batch: ask for one word in a list of "
-        "one": lambda scores_of, words: True,
+        "this is True of every model: compare each word, asked for in a list of one, "
+        "with the same word in the batch": lambda scores_of, words: True,
     },
     reread=section("real_task", "One word alone and in a batch"),
     praise="this test needs no training and no right answers.",
