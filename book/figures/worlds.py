@@ -62,9 +62,9 @@ def worlds() -> Picture:
     x, y = at(2.75, 3.5)
     scene.text(x, y, f"head 1: weights {a:g} and {b:g}", bold=True, **look)
     scene.text(x, y + 15, f"gives {averages[0]:.1f} on this whole line", **look)
-    x, y = at(4.4, 1.9)
+    x, y = at(4.4, 1.8)
     scene.text(x, y - 8, f"head 2: {c:g} and {d:g}", bold=True, **look)
-    scene.text(x, y + 7, f"gives {averages[1]:.1f}", **look)
+    scene.text(x, y + 7, f"gives {averages[1]:.1f} (dashed)", **look)
     return picture(
         scene,
         "With equal weights, the glows 3 and 1 of the left and the right dragon have "
