@@ -153,7 +153,7 @@ CHANGED = np.stack([Q**2, K, V])
         (
             masks.denominator_law,
             lambda attend: np.isfinite(attend(Q, K, V)).all(),
-            "what do all weights of a query add up to?",
+            "what do all weights of a query add up to where a key is hidden?",
         ),
         (
             masks.denominator_law,
