@@ -10,20 +10,12 @@ from typing import NamedTuple
 
 from _data import stress_runs
 from chapters import laws_until
+from figures.live_encoder import NAMES, RIGHT
 from figures.picture import Picture
 from figures.scene import Scene, picture
 from mha import laws, zoo
 
 PICTURE = Path(__file__).parents[1] / "_static" / "finding.png"
-RIGHT = "right"
-NAMES = {
-    RIGHT: "correct attention",
-    "softmax_over_queries": "softmax over queries",
-    "mask_ignored": "padding visible",
-    "merge_without_transpose": "merge, no transpose",
-    "mask_zero_score": "hidden scores 0",
-    "split_without_transpose": "split, no transpose",
-}
 LAWS = laws_until("multi_head")
 TOP, HIGH, BAR = 58, 30, 150
 

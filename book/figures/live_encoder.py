@@ -22,8 +22,17 @@ from mha.view import View
 
 BOOK = Path(__file__).parents[1]
 STORED = BOOK / "_data" / "live_encoder.json"
-RIGHT = BOOK / "_static" / "live_encoder" / "right.js"
+SCRIPT = BOOK / "_static" / "live_encoder" / "right.js"
 PARTS = "whole", "part"
+RIGHT = "right"
+NAMES = {  # of the models, as chapter 13 says them
+    RIGHT: "correct attention",
+    "softmax_over_queries": "softmax over queries",
+    "mask_ignored": "padding visible",
+    "merge_without_transpose": "merge, no transpose",
+    "mask_zero_score": "hidden scores 0",
+    "split_without_transpose": "split, no transpose",
+}
 ENDINGS = ["s", "y", "ic", "al", "er", "ing", "ity", "ation", "ee"]
 SHOWN = "photograph", "photography", "photographic"
 COLUMN, LINE, BAR = 34, 92, 42  # points
@@ -40,7 +49,8 @@ def live_encoder(part: str = "whole") -> View:
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     data = {"part": part, "words": stored["words"]}
     if part == "whole":
-        data |= {"tested": stored["tested"], "models": stored["models"]}
+        models = {k: m | {"called": NAMES[k]} for k, m in stored["models"].items()}
+        data |= {"tested": stored["tested"], "models": models}
         data |= {"endings": ENDINGS}
     still = drawn()
     data |= {"stills": {"wide": still.svg, "narrow": still.svg}}
@@ -63,7 +73,7 @@ def on_a_page(part: str) -> str:
 @cache
 def model() -> Any:
     """Return the model of the pages as `mha.encoder` takes it."""
-    script = RIGHT.read_text(encoding="utf-8")
+    script = SCRIPT.read_text(encoding="utf-8")
     return unpacked(json.loads(script.partition(" = ")[2].removesuffix(";\n")))
 
 

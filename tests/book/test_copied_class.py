@@ -1,7 +1,9 @@
-"""The class of chapter 9 that readers may copy, as printed, against mha and PyTorch."""
+"""The classes that readers may copy, as printed, against mha and PyTorch.
+
+They are the class of chapter 9, with its variants, and the stack of chapter 11.
+"""
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +12,22 @@ import pytest
 import mha
 
 torch = pytest.importorskip("torch")
+nn = pytest.importorskip("mha.nn")
 BOOK = Path(__file__).parents[2] / "book"
 SIZES = ((1, 5, 2, 6), (2, 3, 2, 4), (3, 5, 3, 12), (2, 7, 5, 10), (3, 1, 2, 6))
 
 
-def classes():
-    """Return the three classes of the chapter, from its cells."""
-    space = {"torch": torch, "math": math}
-    for cell in json.loads((BOOK / "09_multi_head.ipynb").read_text("utf-8"))["cells"]:
-        if cell["id"] in ("multi-head-a62a", "multi-head-var1"):
+def run(space, notebook, *ids):
+    """Execute cells of a chapter as printed; `space` gets what they define."""
+    for cell in json.loads((BOOK / notebook).read_text("utf-8"))["cells"]:
+        if cell["id"] in ids:
             exec("".join(cell["source"]), space)
+
+
+def classes():
+    """Return the three classes of chapter 9: the first needs nothing but its cell."""
+    space = {}
+    run(space, "09_multi_head.ipynb", "multi-head-a62a", "multi-head-var1")
     return [space[name] for name in ("MultiHead", "WithKernel", "OneProjection")]
 
 
@@ -150,3 +158,37 @@ def test_dropout_of_the_class_acts_in_training_only():
         assert not torch.equal(layer(X), layer(X))
         layer.eval()
         assert torch.equal(layer(X), layer(X))
+
+
+@every_class
+def test_the_stack_of_chapter_11_gives_the_numbers_of_mha_and_finite_gradients(of):
+    torch.manual_seed(0)
+    space = {"MultiHead": of}
+    run(space, "11_encoder_layer.ipynb", "encoder-layer-classes")
+    packaged = nn.Encoder(3, 10, 5, 14, norm_first=True, final_norm=True).double()
+    for parameter in packaged.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)  # norms and biases, too
+    stack = space["Encoder"](3, 10, 5, 14).double()
+    for printed, layer in zip(stack.layers, packaged.layers, strict=True):
+        printed.attention = loaded(of, 10, 5, layer.attention.state_dict())
+    rest = {k: v for k, v in packaged.state_dict().items() if ".attention." not in k}
+    stack.load_state_dict(rest, strict=False)
+    X = torch.randn(2, 7, 10, dtype=torch.float64)
+    padding = torch.arange(7) < torch.tensor([[3], [0]])  # one sentence is empty
+    for hidden in (None, padding):
+        for is_causal in (False, True):
+            mask = None if hidden is None else hidden[:, None, None]
+            Y = stack(X, hidden, is_causal)
+            torch.testing.assert_close(Y, packaged(X, mask, is_causal=is_causal))
+            stack.zero_grad()
+            Y.square().sum().backward()
+            assert all(p.grad.isfinite().all() for p in stack.parameters())
+
+
+def test_dropout_of_the_stack_acts_in_training_only():
+    space = {"MultiHead": classes()[0]}
+    run(space, "11_encoder_layer.ipynb", "encoder-layer-classes")
+    stack, X = space["Encoder"](2, 8, 2, 12, dropout=0.5), torch.randn(2, 5, 8)
+    assert not torch.equal(stack(X), stack(X))
+    stack.eval()
+    assert torch.equal(stack(X), stack(X))

@@ -125,7 +125,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     html("tr", {}, ...["How the word comes", "right on test words", "this word"].map((text) => html("th", { scope: "col" }, text))),
     ...rows.map(({ label, share, answer }) => html("tr", {}, html("th", { scope: "row" }, label), share, answer)));
   const choice = html("select", { onchange: () => load(choice.value) },
-    ...Object.entries(models).map(([key, { wrong }]) => html("option", { value: key }, wrong ?? "nothing, attention is correct")));
+    ...Object.entries(models).map(([key, { wrong, called }]) => html("option", { value: key }, wrong ? called : "nothing, attention is correct")));
   const told = html("p", { class: "told", role: "status" });
 
   function load(key) {
@@ -148,7 +148,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     answers.classList.toggle("differ", picks[0] !== picks[1]);
     told.textContent = !facts ? "These are your weights. The page computes with correct attention, so if yours is wrong, your program gives other answers."
       : !facts.law ? "Correct attention does not see padding, so both answers are always the same."
-      : "This model was trained with the mistake, on padded words. Its two answers differ for "
+      : `${facts.wrong} This model was trained with the mistake, on padded words. Its two answers differ for `
         + `${percent(1 - facts.same)} of the ${tested.toLocaleString("en")} test words. A law that it breaks before any training: ${facts.law}.`;
   }
   const marked = (word, k) => [word.slice(0, k), html("b", {}, word[k].toUpperCase()), word.slice(k + 1)];
@@ -187,7 +187,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     const option = (text, other, label) => {
       const fits = other.length >= SHORTEST && other.length <= LONGEST, k = fits ? stress(other) : now;
       return button(text, () => fits && put(other, Math.min(at, other.length - 1)), {
-        class: k !== now ? "moves" : "", "aria-disabled": !fits, "aria-pressed": other === word,
+        class: k !== now ? "moves" : "", "aria-disabled": !fits, "aria-pressed": other === word, title: fits ? "" : `a word has ${SHORTEST} to ${LONGEST} letters`,
         "aria-label": `${label}: ${fits ? `${other}, stress on letter ${k + 1}, ${other[k]}` : "does not fit"}`,
       });
     };

@@ -23,7 +23,7 @@ export const digits = (numbers, wide) =>
 export function short(x, digits, weight = false) {
   if (!Number.isFinite(x)) return num(x);
   const size = Math.abs(x), whole = Math.abs(x - Math.round(x)) < 1e-9;
-  const text = size.toFixed(whole || size >= 99.95 ? 0 : size >= 9.995 ? 1 : digits);
+  const text = (size + 1e-9).toFixed(whole || size >= 99.95 ? 0 : size >= 9.995 ? 1 : digits);
   if (+text === 0) return weight && x > 0 ? "<.01" : "0";
   return (x < 0 ? "−" : "") + text.replace(/^0(?=\.)/, "");
 }

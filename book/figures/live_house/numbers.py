@@ -60,12 +60,12 @@ def digits(M: Array, wide: float) -> int:
 def short(x: float, digits: int = 2, weight: bool = False) -> str:
     """Return a number as a cell has room for it; a small weight is not called 0.
 
-    >>> [short(x) for x in (2.0, 0.566, -1.55, 0.001)]
-    ['2', '.57', '−1.55', '0']
+    >>> [short(x) for x in (2.0, 0.566, -1.55, 0.001, 1.125)]
+    ['2', '.57', '−1.55', '0', '1.13']
     >>> short(0.004, weight=True), short(0.0, weight=True)
     ('<.01', '0')
     """
-    text = f"{abs(x):.{digits}f}"
+    text = f"{abs(x) + 1e-9:.{digits}f}"  # so that all that is 9/8 becomes 1.13
     if float(text) == 0:
         return "<.01" if weight and x > 0 else "0"
     if abs(x - round(x)) < 1e-9:
