@@ -299,7 +299,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     word.append(html("label", {}, html("b", {}, "Break it: "), choice));
     const legend = html("p", { class: "legend" }, html("b", { class: "is-stress" }, "Top"), ": how probable the model finds the stress on each letter. ",
       html("b", { class: "is-query" }, "Lines"), ": what the marked letter attends to in this head, weights in %. ",
-      html("b", { class: "is-stress" }, "Bottom"), ": how many replacements of a letter, vowel by vowel and consonant by consonant, move the stress, in %.");
+      html("b", { class: "is-stress" }, "Bottom"), ": of the replacements of a letter, a vowel by a vowel and a consonant by a consonant, how many move the stress, in %.");
     live.append(word, examples, answers, told, html("div", { class: "both" }, html("div", {}, verdict, stage, readout, legend), heads),
       replacing, replace, html("p", { class: "what" }, "Add at the end"), append, html("p", { class: "legend" }, "A double border: this change moves the stress."),
       html("div", { class: "row" }, html("label", {}, html("b", {}, "Your own weights: "), file), opened));

@@ -15,7 +15,7 @@ const rich = (text) => text.split(/(_\w+|\^−?[\d.]+|\^\([^)]*\))/).map((piece,
 
 // what the reader has chosen so far
 function beginning() {
-  const input = { ...structuredClone(data.input), mask: masks.open(words.length), scale: data.scale };
+  const input = { ...JSON.parse(data.input), mask: masks.open(words.length), scale: data.scale };
   const all = forward(input); // of which some may be put in by hand, keys as Kt
   input.given = structuredClone(Object.fromEntries(data.given.map((id) => [id[0], all[id[0]]])));
   return { input, bug: "", mystery: false, guess: "", marked: false, head: 0 };

@@ -1,5 +1,6 @@
 """The live house: one encoder layer with all its numbers, or the part of a chapter."""
 
+import json
 from typing import Any
 
 from chapters import chapter_number, chapter_of
@@ -42,12 +43,13 @@ def house(part: str = "whole") -> View:
     best = WORDS[row.argmax()]
     found = f"“{WORDS[IT]}” attends to {best} with weight {row.max():.2f}"
     alt = plan["alt"].format(found=found)
+    given = DATA["input"] | plan.get("input", {})
     sheets = {layout: Sheet(part, layout) for layout in LAYOUTS}
     data = {name: DATA[name] for name in SHARED}
     data |= {name: plan.get(name, usual) for name, usual in OPTIONS.items()}
     data |= {
         "part": part, "task": plan["task"], "laws": [*map(law, plan.get("laws", []))],
-        "matrices": matrices(part), "input": DATA["input"] | plan.get("input", {}),
+        "matrices": matrices(part), "input": json.dumps(given),  # a view rounds numbers
         "bugs": [*map(bug, plan.get("bugs", []))],
         "places": {layout: sheet.places() for layout, sheet in sheets.items()},
         "stills": {layout: sheet.svg(alt) for layout, sheet in sheets.items()},
