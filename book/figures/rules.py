@@ -58,7 +58,7 @@ def exponential() -> Picture:
     total, bottom = powers.sum(), 214
 
     def at(s: float) -> tuple[float, float]:
-        return 24 + 38 * s, bottom - 1.22 * math.exp(s)
+        return 24 + 38 * s, bottom - 196 * math.exp(s) / total
 
     scene.arrow([(8, bottom), (240, bottom)], role="rest", width=1)
     drops = [[(at(s)[0], bottom), at(s)] for s in SCORES]

@@ -225,8 +225,7 @@ def whole() -> Picture:
     scene.text(x + 116, 256, "repeated", anchor="start", bold=True)
     scene.text(x + 116, 272, "6 times, say", anchor="start", role="muted")
     for k, (name, role) in enumerate(steps):
-        top = 101 + 127 * k + 4 * (k > 0)
-        scene.arrow([(x, top), (x, 150 + 126 * k)])
+        scene.arrow([(x, (101, 241)[k]), (x, 150 + 126 * k)])
         fork = 130 + 126 * k
         scene.arrow(
             [(x, fork), (x - 92, fork), (x - 92, fork + 62), (x - 9, fork + 62)]

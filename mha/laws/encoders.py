@@ -9,9 +9,9 @@ from mha.laws.subject import draw_layers
 
 
 def stacks(rng, subject):
-    """Yield tokens, and weights of one layer or two."""
+    """Yield tokens, and weights of one layer, two or three."""
     sizes = subject.sizes
-    depths = (1, 2) if subject.kind == "encode" else (1,)
+    depths = (1, 2, 3) if subject.kind == "encode" else (1,)
     for depth in (sizes.depth,) if sizes.fixed else depths:
         for n in (1, 2, 3):
             X = rng.integers(-2, 3, (n, sizes.d_model)).astype(float)
@@ -105,10 +105,10 @@ def post_norm_normalises_rows(encode, X, layers):
 
 @encoder_law(
     "a stack is its layers, one after the other",
-    "encoder_{1,2}(X) = encoder_2(encoder_1(X))",
+    "encoder_{1…L}(X) = encoder_L(encoder_{1…L−1}(X))",
     "layer l + 1 reads the output of layer l, with weights of its own",
 )
 def layers_follow_each_other(encode, X, layers):
     skip_if(len(layers) == 1, "it is one layer")
     skip_if(encode.sizes.fixed, "it has a fixed number of layers")
-    return differs(encode(encode(X, layers[:1]), layers[1:]), encode(X, layers))
+    return differs(encode(encode(X, layers[:-1]), layers[-1:]), encode(X, layers))

@@ -423,6 +423,19 @@ def test_a_name_of_no_law_is_refused():
             laws.check(attend, **asked)
 
 
+def later_layers_read_the_first(X, layers, n_heads, mask=None):
+    """Be right with one layer and with two, and wrong with three."""
+    first, *later = layers
+    X = Y = mha.encoder(X, [first], n_heads, mask)
+    for weights in later:
+        Y = mha.encoder(X, [weights], n_heads, mask)
+    return Y
+
+
+def test_a_stack_that_is_wrong_from_its_third_layer_on_is_caught():
+    assert laws.layers_follow_each_other.breaks(later_layers_read_the_first)
+
+
 def test_the_kill_matrix_says_who_kills_whom():
     few = [laws.scores_keep_unit_variance, laws.padding_changes_nothing]
     matrix = laws.kill_matrix(few, [zoo.right, zoo.no_scale, zoo.mask_ignored])

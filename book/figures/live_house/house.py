@@ -61,7 +61,7 @@ def law(name: str) -> dict[str, Any]:
     """Return a law with its sentence and the chapter that earns it."""
     chapter, sentence = chapter_number(chapter_of(name)), getattr(laws, name).sentence
     if name == "future_leaves_past_alone":  # whatever mask the reader draws
-        sentence += ", with a causal mask"
+        sentence += ", when later words are hidden"
     return {"id": name, "name": sentence, "chapter": chapter}
 
 
