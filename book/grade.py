@@ -7,8 +7,8 @@ book/grade.py submissions/ --only 4.2 4.3     count these exercises and no other
 
 A student is a folder inside `submissions`, or a file in it. Of each notebook the cells
 that the student wrote are run in a kernel of their own, with the checks of this copy of
-the book below them. A cell that does not end is interrupted, and one that ends its
-kernel is left out of a second run, so an answer costs its own verdict at most.
+the book below them. A cell that does not end, or that ends its kernel, is left out of
+a second run, so an answer costs its own verdict at most.
 """
 
 import argparse
@@ -139,12 +139,14 @@ def check_of(task):
 
 def executed(cells, seconds):
     """Execute cells in a fresh kernel; return those that had to be left out, by id."""
+    # A cell beyond the limit loses its kernel. An interrupt would not do: an answer can
+    # catch it, and one that comes while a kernel replies lets the client wait for ever.
     lost, cells, started = {}, list(cells), []
     while True:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             client = NotebookClient(
                 new_notebook(cells=cells), timeout=seconds, kernel_name="python3",
-                interrupt_on_timeout=True, allow_errors=True,
+                startup_timeout=600, shutdown_kernel="immediate", allow_errors=True,
                 resources={"metadata": {"path": folder}},
                 extra_arguments=["--IPKernelApp.log_level=40"],
                 on_cell_start=lambda cell, **_: started.append(cell),
@@ -168,8 +170,6 @@ def verdict_on(answer, check, lost):
         return lost.get(answer.id) or lost[check.id]
     errors = [o for cell in (answer, check) for o in cell.outputs if "ename" in o]
     for error in errors:
-        if error.ename == "KeyboardInterrupt":
-            return "stopped", "did not end"
         text = re.sub(r" \(\d+\.py, line", " (line", error.evalue)
         return "error", f"{error.ename}: {text}".partition("\n")[0]
     printed = "".join(o.get("text", "") for o in check.outputs).strip()

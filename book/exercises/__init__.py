@@ -199,8 +199,8 @@ class Law(Exercise):
             return f"your law is {found[k]} of every version, right or wrong{changes}"
         does = getattr(version, "wrong", inspect.getdoc(version) or "").split("\n")[0]
         does = f" ({does})" if does and found[k] else ""
-        should = "should break it" if found[k] else "keeps it: a false alarm"
-        return f"your law is {found[k]} of {name}, which {should}{does}{changes}"
+        said = f"your law is {found[k]} of {name}, and should be {wanted[k]}"
+        return f"{said}{does}{changes}"
 
     def _only_row(self, law: Any, version: Any) -> str:
         """Return the one row that a law looks at, or an empty text."""

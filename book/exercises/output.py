@@ -134,6 +134,10 @@ head_that_wrote = Exercise(
         ),
         "you add changes with their signs, so they cancel: "
         "take absolute values": lambda *case: _largest(_undone(*case), case[3]),
+        "this is the column with the largest change; a head has d_v neighbouring "
+        "columns, so add those up": lambda *case: int(
+            np.abs(_undone(*case)).sum(axis=0).argmax()
+        ),
     },
     reread=_BREAK,
     praise="the change is made of the rows of one block, which belongs to the head.",
@@ -172,8 +176,8 @@ own_block_law = Law(
         zoo.merge_without_transpose,
     ),
     mistakes={
-        "with all of W_O at 0 averaged heads are silent too: set one block of W_O to "
-        "0, and change its head only": _silent_without_W_O,
+        "your law is True of averaged heads too, and should not be: set one block of "
+        "W_O to 0, and change its head only": _silent_without_W_O,
     },
     changes={
         "W_V": "set the rows of W_O to 0 that belong to the head whose values you "

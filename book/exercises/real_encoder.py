@@ -232,6 +232,9 @@ honest_score = Exercise(
         "measure on the odd rows": lambda right: right[::2, _best(right[::2])].mean(),
         "you used the odd rows for the choice too; "
         "choose on the even rows only": lambda right: right[1::2, _best(right)].mean(),
+        "this is how often the head is right; its score is the share": lambda right: (
+            right[1::2, _best(right[::2])].sum()
+        ),
         "you chose the head that is best on the odd rows; "
         "choose on the even rows": lambda right: right[1::2].mean(0).max(),
         "that is the number of the colleague: "

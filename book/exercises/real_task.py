@@ -51,6 +51,10 @@ masked_loss = Exercise(
         "these are probabilities; the loss is minus their logarithm": _loss(
             lambda s, n, t: -np.exp(_log_share(s[:n], t))
         ),
+        "this is the logarithm of a mean; each word has a loss of its own, and the "
+        "mean is taken of these": lambda *given: (
+            -np.log(_loss(lambda s, n, t: -np.exp(_log_share(s[:n], t)))(*given))
+        ),
         "the sign: a probability below 1 has a negative logarithm, and a loss is "
         "positive": _loss(lambda s, n, t: -_log_share(s[:n], t)),
         "lengths - 1 letters are left: a word of length n has the letters 0 to "

@@ -47,6 +47,9 @@ silence_head = Exercise(
         ),
         "you took every n_heads-th row; the rows of a head are next to each other in "
         "W_O": lambda W_O, n, head: _zero(W_O, slice(head, None, n)),
+        "you keep this head and silence all others": lambda W_O, n, head: (
+            W_O - _zero(W_O, _block(len(W_O), n, head))
+        ),
         "a head adds to all columns of the output, so its rows of W_O must be 0 over "
         "their whole length": lambda W_O, n, head: _zero(
             W_O, _block(len(W_O), n, head), _block(W_O.shape[1], n, head)

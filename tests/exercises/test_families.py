@@ -12,6 +12,7 @@ from exercises import (
     masks,
     multi_head,
     output,
+    positions,
     real_encoder,
     scale,
     since_2017,
@@ -106,6 +107,7 @@ def hides_in_place(attend):
 
 
 CHANGED = np.stack([Q**2, K, V])
+X, W = Q, np.random.default_rng(1).normal(size=(4, 4))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ CHANGED = np.stack([Q**2, K, V])
         (
             encoder_layer.batch_law,
             lambda norm: np.allclose(norm(PAIR)[1:], norm(CHANGED)[1:]),
-            "True of mean of the last sentence for all, which should break it; from "
+            "True of mean of the last sentence for all, and should be False; from "
             "call to call: x[0] with other numbers",
         ),
         (attention.key_order_law, shuffles_in_place, "K and V in another order"),
@@ -158,7 +160,19 @@ CHANGED = np.stack([Q**2, K, V])
         (
             masks.denominator_law,
             lambda f: np.allclose(f(Q, K, V, CAUSAL), mha_attends(Q, K, V, CAUSAL)),
-            "False of no_scale, which keeps it: a false alarm",
+            "False of no_scale, and should be True",
+        ),
+        (  # a law that asks whether the order matters, the wrong way round
+            positions.tells_order,
+            lambda model: np.allclose(model(Q[::-1]), model(Q)[::-1]),
+            "True of plain, and should be False",
+        ),
+        (
+            output.own_block_law,
+            lambda layer: np.allclose(
+                layer(X, W, W, W, -W, 2), -layer(X, W, W, W, W, 2)
+            ),
+            "your law is True of averaged heads too",
         ),
         (
             since_2017.far_keys_law,
