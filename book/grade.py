@@ -224,13 +224,24 @@ def points_of(rows):
 
 
 def homework_of(rows):
-    """Return lines with the points of each student in all chapters, and the mark."""
+    """Return lines with the points of each student in all chapters, and the mark.
+
+    A chapter that was not handed in is lost, and of its files the best one counts.
+    """
+    rows = [row for row in rows if "chapter" in row]
+    asked = {(row["chapter"], row["exercise"]): row["level"] for row in rows}
     lines = []
-    for student in sorted({row["student"] for row in rows if "chapter" in row}):
-        own = [row for row in rows if row["student"] == student and "chapter" in row]
-        names = dict.fromkeys(row["chapter"] for row in own)
-        each = [points_of([r for r in own if r["chapter"] == name]) for name in names]
-        points, most = map(sum, zip(*each, strict=True))
+    for student in sorted({row["student"] for row in rows}):
+        points = most = 0
+        for chapter in dict.fromkeys(name for name, _ in asked):
+            files = {}
+            for row in rows:
+                if (row["student"], row["chapter"]) == (student, chapter):
+                    files.setdefault(row["file"], []).append(row)
+            levels = [level for (name, _), level in asked.items() if name == chapter]
+            lost = [{"level": level, "verdict": NOT} for level in levels]
+            its_points, its_most = max(map(points_of, files.values() or [lost]))
+            points, most = points + its_points, most + its_most
         mark = min(1, points / (FULL * most)) if most else 1
         lines.append(f"  {student[:24]:<24}  {points} of {most}  {mark:.0%}")
     return lines

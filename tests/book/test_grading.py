@@ -136,18 +136,23 @@ def test_a_stretch_exercise_makes_up_for_one_that_is_lost():
 
 
 def test_four_fifths_of_the_points_of_all_chapters_are_the_full_mark():
-    def rows(chapter, student, *verdicts):
-        row = {"chapter": chapter, "student": student, "level": "Standard"}
-        return [row | {"verdict": verdict} for verdict in verdicts]
+    def rows(chapter, student, *verdicts, file=""):
+        row = {"chapter": chapter, "student": student, "file": file}
+        row["level"] = "Standard"
+        return [
+            row | {"exercise": k, "verdict": verdict}
+            for k, verdict in enumerate(verdicts)
+        ]
 
     many = [
         *rows("04_masks", "ada", "passed", "passed", "wrong"),
         *rows("05_attention", "ada", "passed", "passed"),
-        *rows("04_masks", "ben", "passed", "wrong", "wrong"),
+        *rows("04_masks", "ben", "passed", "wrong", "wrong"),  # and no chapter 5
+        *rows("04_masks", "ben", "wrong", "wrong", "wrong", file="first try"),
     ]
     assert grade.homework_of(many) == [
         f"  {'ada':<24}  4 of 5  100%",
-        f"  {'ben':<24}  1 of 3  42%",
+        f"  {'ben':<24}  1 of 5  25%",
     ]
 
 
