@@ -75,6 +75,18 @@ def chapters():
     return found
 
 
+def chapter_of(cells):
+    """Return the chapter of which cells answer most, or "" if they answer nothing."""
+    ours = {cell.source.strip() for code, _ in chapters().values() for cell in code}
+    own = [cell for cell in cells if cell.source.strip() not in ours]
+
+    def answered(name):
+        return sum(any(map(task.is_answered_by, own)) for task in chapters()[name][1])
+
+    name = max(chapters(), key=answered)
+    return name if answered(name) else ""
+
+
 def graded(path, seconds):
     """Return the chapter of a submission, and its verdicts, or why there is none."""
     try:
@@ -83,11 +95,8 @@ def graded(path, seconds):
     except Exception:  # whatever a broken file makes nbformat raise
         return "", "not a notebook"
 
-    def answered(name):
-        return sum(any(map(t.is_answered_by, cells)) for t in chapters()[name][1])
-
-    name = max(chapters(), key=answered)
-    if not answered(name):
+    name = chapter_of(cells)
+    if not name:
         return "", "holds no answer to an exercise of the book"
     code, tasks = chapters()[name]
     given = {cell.source.strip() for cell in code} - {task.check for task in tasks}

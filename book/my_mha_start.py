@@ -82,7 +82,8 @@ def stress_scores(letters, model, n_heads):
 def chunked_attention(Q, K, V, block_size=512):
     """Chapter 17: attention without a mask, with the keys in blocks of this size.
 
-    Never hold more than block_size scores for a query; the numbers stay the same.
+    Never hold more than block_size scores for a query; the numbers stay the same, and
+    their dtype.
     """
 
 

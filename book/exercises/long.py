@@ -65,7 +65,7 @@ def _rescaling(mix=True, total=True, shift=np.maximum):
     """
 
     def attend(Q, K, V, block_size):
-        top, weight, mixed = np.full((*Q.shape[:-1], 1), -np.inf), 0, 0
+        top, weight, mixed = np.full((*Q.shape[:-1], 1), -np.inf, Q.dtype), 0, 0
         for start in range(0, K.shape[-2], block_size):
             keys = np.s_[..., start : start + block_size, :]
             S = Q @ K[keys].swapaxes(-1, -2) / K.shape[-1] ** 0.5

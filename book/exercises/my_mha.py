@@ -4,6 +4,7 @@ The file that a learner fills in imports its checks from here, for `report` and 
 """
 
 import dataclasses
+import functools
 import sys
 
 import numpy as np
@@ -56,13 +57,14 @@ _TRI = np.tri(3, dtype=bool)
 _LAYERS = [_weights(4), _weights(5)]
 
 
-def _in_its_dtype(attend, Q, K, V, mask):
+def _in_its_dtype(attend, Q, *given):
     """Return a result, if it has no more bits than the inputs."""
-    found = attend(Q, K, V, mask)
+    found = attend(Q, *given)
     if Q.dtype == np.float32 and getattr(found, "dtype", None) == np.float64:
         raise Unfit(
-            "the result has 64 bits, and the inputs have 32: np.sqrt(d_k) is a number "
-            "of 64 bits, and math.sqrt(d_k) leaves the inputs as they are"
+            "the result has 64 bits, and the inputs have 32: np.sqrt(d_k), np.zeros "
+            "and np.full make numbers of 64 bits; math.sqrt(d_k) and dtype=Q.dtype do "
+            "not"
         )
     return found
 
@@ -97,6 +99,17 @@ _attention = Exercise(
         *("minus_1e9_mask", "key_reshaped"),
     ),
     reread=section("attention", "Self-attention in two lines"),
+)
+_blocks = dataclasses.replace(
+    attend_in_blocks,
+    cases=(
+        *attend_in_blocks.cases,
+        (*(x.astype(np.float32) for x in (_Q, _K, _V)), 3),
+    ),
+    observe=lambda attend, *given: _in_its_dtype(
+        functools.partial(attend_in_blocks.observe, attend), *given
+    ),
+    exact=True,
 )
 _merge = Exercise(
     task="the heads side by side again",
@@ -195,7 +208,7 @@ _STEPS = {
     "encoder_layer": ("encoder_layer", _layer),
     "encoder": ("encoder", _stack),
     "stress_scores": ("real_task", stress_scores),
-    "chunked_attention": ("long", attend_in_blocks),
+    "chunked_attention": ("long", _blocks),
     "causal_model": ("since_2017", _model),
 }
 STEPS = {

@@ -122,6 +122,12 @@ def test_no_cell_holds_up_the_grading(source):
     assert after.outputs[0].text == "1\n"
 
 
+def test_one_answer_is_enough_to_tell_the_chapter():
+    """Cells of chapter 4 itself define `scores`, which exercise 1.1 asks for."""
+    only, none = (notebook(x).cells for x in ({"4.2": RIGHT["4.2"]}, {}))
+    assert [*map(grade.chapter_of, (only, none))] == ["04_masks", ""]
+
+
 def test_a_stretch_exercise_makes_up_for_one_that_is_lost():
     def row(level, verdict):
         return {"level": level, "verdict": verdict}

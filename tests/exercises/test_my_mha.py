@@ -163,6 +163,12 @@ def test_attention_in_32_bits_stays_there_and_no_mask_hides_nothing():
 
     said = my_mha.STEPS["attention"](root_of_numpy).text
     assert said.startswith("the result has 64 bits, and the inputs have 32")
+
+    def zeros_of_numpy(Q, K, V, block_size=512):
+        return chunked_attention(Q, K, V, block_size) + np.zeros(V.shape[-1])
+
+    said = my_mha.STEPS["chunked_attention"](zeros_of_numpy).text
+    assert said.startswith("the result has 64 bits, and the inputs have 32")
     hides = my_mha.STEPS["attention"](
         lambda Q, K, V, mask=None: (
             masked_softmax(Q @ K.swapaxes(-1, -2) / K.shape[-1] ** 0.5, mask) @ V
