@@ -455,7 +455,7 @@ def in_heads(
     Returns
     -------
     layer : function
-        ``layer(X, W_Q, W_K, W_V, W_O, n_heads, *, mask=None)``, also with another
+        ``layer(X, W_Q, W_K, W_V, W_O, n_heads, mask=None)``, also with another
         sequence X_k to attend to and with biases. If W_K and W_V have columns for fewer
         heads, groups of neighbouring query heads share them (grouped attention).
 
@@ -469,9 +469,9 @@ def in_heads(
     takes = {*inspect.signature(attend).parameters}
 
     def layer(
-        X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, n_heads: int, *,
-        X_k: Any = None, b_Q: Any = 0, b_K: Any = 0, b_V: Any = 0, b_O: Any = 0,
-        **options: Any,
+        X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, n_heads: int,
+        mask: Any = None, *, X_k: Any = None, b_Q: Any = 0, b_K: Any = 0, b_V: Any = 0,
+        b_O: Any = 0, **options: Any,
     ) -> Any:  # fmt: skip
         X_k = X if X_k is None else X_k
         n_kv_heads = W_K.shape[1] // (W_Q.shape[1] // n_heads)
@@ -480,7 +480,7 @@ def in_heads(
             np.repeat(split_heads(x, n_kv_heads), n_heads // n_kv_heads, -3)
             for x in (X_k @ W_K + b_K, X_k @ W_V + b_V)
         )
-        Y = attend(Q, K, V, **options)
+        Y = attend(Q, K, V, **options if mask is None else options | {"mask": mask})
         Y, *A = Y if isinstance(Y, tuple) else (Y,)
         Y = merge_heads(Y if after is None else after(Y, X)) @ W_O + b_O
         return (Y, *A) if A else Y

@@ -17,8 +17,8 @@ examples:
   python -m mha.laws path/to/layers.py:attention
   python -m mha.laws layers.py:my_layer --reference layers.py:my_reference
 
-exit status: 0 if no law is broken; 1 if one is, or none could be asked; 2 if it could
-not be checked, and the last line says why
+exit status: 0 if no law is broken; 1 if one is; 2 if none could be asked, and the
+report or the last line says why
 """
 
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"python -m mha.laws: {type(error).__name__}: {error}", file=sys.stderr)
         return COULD_NOT_RUN
     print(report, flush=True)
-    return LAWFUL if report else BROKEN
+    return LAWFUL if report else BROKEN if report.broken else COULD_NOT_RUN
 
 
 if __name__ == "__main__":

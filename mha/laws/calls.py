@@ -119,13 +119,19 @@ def mask_and_causal_both_hide(tokens, X, mask):
     "A[i, j] > 0 ⇔ j ≤ i, or for all lengths j ≤ i + n_k − n_q",
     "either the first query and key are aligned, or the last ones are",
     sizes=(Size(1, 3, 2), Size(2, 5, 2)),
-    alone=True,  # either corner is right
+    alone=True,  # either corner is right, but for that of a reference that has one
 )
 def causal_corner(attend, Q, K):
-    left = [0, 1]
+    left, reference = [0, 1], attend.subject.reference
     for q, k in ((Q, K), (K, Q)):
         what = "is_causal where n_q and n_k differ"
         A = unless_refused(what, weights_of, attend, q, k, is_causal=True)
+        where = f"weights, {len(q)} queries and {len(k)} keys"
+        if reference.declared and "is_causal" in reference.accepts:
+            due = weights_of(attend.due, q, k, is_causal=True)
+            if failure := differs(due, np.where(due.any(1)[:, None], A, 0), where):
+                return failure
+            continue
         more = len(k) - len(q)
         due = [np.tri(*A.shape, at * more, dtype=bool) for at in left]
         # A row that sees nothing is asked about by another law.
@@ -134,7 +140,7 @@ def causal_corner(attend, Q, K):
         if not left:
             lawful = np.where(due[0], 1.0, 0)
             lawful /= lawful.sum(1, keepdims=True)
-            return Failure(lawful, A, f"weights, {len(q)} queries and {len(k)} keys")
+            return Failure(lawful, A, where)
     return None
 
 

@@ -12,9 +12,11 @@ __all__ = ["Finding", "Report"]
 
 WORDS = {  # the verdicts in the order of a title, with its words
     "holds": "hold", "broken": "broken", "raised": "raised an error",
+    "not as expected": "not as expected", "expected": "broken as expected",
     "not asked": "not asked",
 }  # fmt: skip
-MARKS = {"holds": "✓", "broken": "✗", "raised": "✗", "not asked": "–"}
+SHOWN = "broken", "raised"  # of these an example is shown
+MARKS = {"holds": "✓", "expected": "~", "not asked": "–"}  # and ✗
 WIDTH, ROW, ERROR = 88, 72, 160
 ROWS = 12  # more are not printed
 IN_FULL = 2  # so many broken laws are told in full
@@ -24,11 +26,11 @@ IN_FULL = 2  # so many broken laws are told in full
 class Finding:
     """What one law found about one subject.
 
-    `verdict` is "holds", "broken", "raised" (an error) or "not asked", and `why` says
-    why not. `example` is the smallest input found that breaks the law, `expected` what
-    the law wants there, `got` what came, `where` what was compared; `correct` is the
-    answer of the reference, where the other two are answers of the subject. `asked`
-    says how a layer was asked about attention. `breach` is the input that failed first,
+    `verdict` is "holds", "broken", "raised" (an error), "not asked", "expected" (it is
+    broken, as was said) or "not as expected" (it is not); of the last three `why` says
+    why. `example` is the smallest input found that breaks the law, `expected` what the
+    law wants there, `got` what came, `where` what was compared; `correct` is the answer
+    of the reference, where the other two are answers of the subject. `asked` says how a layer was asked about attention. `breach` is the input that failed first,
     and `other` an input, as (given, expected, got), on which the numbers are not the
     reference's. Of broken laws, those of low `rank` are told first.
     """
@@ -58,8 +60,8 @@ class Finding:
 
     @property
     def broken(self) -> bool:
-        """Whether the law is broken, or raised an error."""
-        return self.verdict in ("broken", "raised")
+        """Whether it is broken, raised an error, or was expected to and did not."""
+        return self.verdict in (*SHOWN, "not as expected")
 
     def __bool__(self) -> bool:
         return self.holds
@@ -87,10 +89,11 @@ class Finding:
         return {name: text for name, text in texts.items() if text}
 
     def __repr__(self) -> str:
-        head = f"{MARKS[self.verdict]} {self.sentence}"
-        if self.broken:
+        head = f"{MARKS.get(self.verdict, '✗')} {self.sentence}"
+        if self.verdict in SHOWN:
             return _block(head, self.rows())
-        return f"{head}: not asked, {self.why}" if self.why else head
+        said = f"{self.verdict}, " * (not self.broken)
+        return _indented(f"{head}: {said}{self.why}") if self.why else head
 
     def _repr_html_(self) -> str:
         return f'<div class="report">{_finding_html(self)}</div>'
@@ -125,11 +128,27 @@ class Report:
     @property
     def unasked(self) -> dict[str, list[str]]:
         """The names of the laws that were not asked, by reason."""
+        return self._by_reason("not asked")
+
+    @property
+    def expected(self) -> dict[str, list[str]]:
+        """The names of the laws that are broken as expected, by reason."""
+        return self._by_reason("expected")
+
+    def _by_reason(self, verdict: str) -> dict[str, list[str]]:
         reasons: dict[str, list[str]] = {}
         for x in self.findings:
-            if x.why:
+            if x.verdict == verdict:
                 reasons.setdefault(x.why, []).append(x.law)
         return reasons
+
+    def records(self) -> list[dict[str, str]]:
+        """Return one dictionary of strings for each law, for JSON or a table."""
+        return [
+            x.rows() | {"law": x.law, "sentence": x.sentence, "verdict": x.verdict,
+                        "why": x.why, "subject": self.subject}
+            for x in self.findings
+        ]  # fmt: skip
 
     @property
     def holds(self) -> bool:
@@ -149,7 +168,7 @@ class Report:
     def told(self) -> list[str]:
         """Return what is wrong, part by part: broken laws, and what is like them."""
         blocks = _blocks(self.broken)
-        rest = (f"✗ {some[0].sentence}: {_names(some)}" for some, _ in blocks[IN_FULL:])
+        rest = (_in_one_line(some) for some, _ in blocks[IN_FULL:])
         parts = [block for _, block in blocks[:IN_FULL]] + ["\n".join(rest)]
         if self.alike:
             parts += [f"behaves like zoo.{self.alike}\n    {self.wrong}"]
@@ -158,9 +177,13 @@ class Report:
 
     def __repr__(self) -> str:
         parts = [self.title, *self.told()]
-        if self.unasked:
-            rows = ((_listed([x], 4), _listed(y, 8)) for x, y in self.unasked.items())
-            parts.append("\n".join(["– not asked", *(x for row in rows for x in row)]))
+        for head, reasons in (
+            ("~ expected", self.expected),
+            ("– not asked", self.unasked),
+        ):
+            rows = ((_listed([x], 4), _listed(y, 8)) for x, y in reasons.items())
+            if reasons:
+                parts.append("\n".join([head, *(x for row in rows for x in row)]))
         if self.held:
             parts.append(f"✓ held\n{_listed(self.held, 4)}")
         if self.tried:
@@ -169,11 +192,16 @@ class Report:
 
     def _repr_html_(self) -> str:
         full = [some[0] for some, _ in _blocks(self.broken)[:IN_FULL]]
-        lines = [f"{x.sentence}: {x.law}" for x in self.broken if x not in full]
+        rest = (x for x in self.broken if x not in full)
+        lines = [f"{x.sentence}: {x.why or x.law}" for x in rest]
         if self.alike:
             lines += [f"behaves like zoo.{self.alike}: {self.wrong}"]
-        why = [f"{x}: {', '.join(y)}" for x, y in self.unasked.items()]
-        folded = {"Laws that were not asked, and why": why}
+        expected, unasked = (
+            [f"{x}: {', '.join(y)}" for x, y in reasons.items()]
+            for reasons in (self.expected, self.unasked)
+        )
+        folded = {"Laws that are broken as expected, and why": expected}
+        folded["Laws that were not asked, and why"] = unasked
         folded["Laws that held"] = [", ".join(self.held)] if self.held else []
         folds = (
             f"<details><summary>{name}</summary>{_list_html(some)}</details>"
@@ -214,6 +242,14 @@ def _block(head: str, rows: dict[str, str]) -> str:
         text = textwrap.indent(text, " " * column)
         lines.append(f"    {name}".ljust(column) + text[column:])
     return "\n".join(lines)
+
+
+def _in_one_line(some: list[Finding]) -> str:
+    return _indented(f"✗ {some[0].sentence}: {some[0].why or _names(some)}")
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="    ")
 
 
 def _names(some: list[Finding]) -> str:
@@ -280,10 +316,10 @@ NOTES = "where", "layer", "shapes", "seed", "law"  # in small letters
 
 def _finding_html(finding: Finding) -> str:
     wrong = " wrong" * finding.broken
-    mark = f'<span class="mark{wrong}">{MARKS[finding.verdict]}</span>'
+    mark = f'<span class="mark{wrong}">{MARKS.get(finding.verdict, "✗")}</span>'
     sentence = html.escape(finding.sentence[:1].upper() + finding.sentence[1:])
     head = f'<p class="name">{mark} {sentence}</p>'
-    if not finding.broken:
+    if finding.verdict not in SHOWN:
         return head + f"<p>{html.escape(finding.why)}</p>" * bool(finding.why)
     values, texts = finding.values(), finding.rows()
     reason = f'<p class="because">because {html.escape(finding.reason)}</p>'

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import compress
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 Laws = Iterable[Law | str]
+Reasons = dict[Any, str]  # by law, or its name
 
 
 def _laws_in(*modules: Any) -> tuple[Law, ...]:
@@ -50,7 +51,8 @@ ASKED = {  # the questions that have an answer, by signature
 
 def check(
     subject: Any, only: Laws | None = None, *, reference: Any = None, skip: Laws = (),
-    sizes: Sizes | None = None, tolerance: float | None = None, seed: int = 0,
+    expected: Reasons | None = None, sizes: Sizes | None = None,
+    tolerance: float | None = None, seed: int = 0,
 ) -> Report:  # fmt: skip
     """Ask a function all laws of attention.
 
@@ -72,6 +74,9 @@ def check(
         ``attend`` as reference of a layer is what each head does. An encoder is asked
         in the one order of its norms that the reference has. It raises
         NotImplementedError where it has no answer.
+    expected : dict of Law or str to str, optional
+        Laws that it breaks, each with the reason. They count as no failure, but one
+        that holds after all, or was not asked, does.
     sizes : Sizes, optional
         Widths and heads that are asked of a layer.
     tolerance : float, default 1e-5
@@ -82,9 +87,9 @@ def check(
     Returns
     -------
     report : Report
-        True when no law is broken. Prints the smallest failing example of each broken
-        law, what was not asked and why, and the member of `mha.zoo` that gives the same
-        wrong numbers, if there is one.
+        True when no law is broken, but for expected ones. Prints the smallest failing
+        example of each broken law, what was not asked and why, and the member of
+        `mha.zoo` that gives the same wrong numbers, if there is one.
 
     Raises
     ------
@@ -105,10 +110,8 @@ def check(
     True
     """
     asked, correct = paired(subject, reference, sizes=sizes, tolerance=tolerance)
-    laws = _chosen(ALL if only is None else only)
-    if only is None:
-        left_out = _chosen(skip)
-        laws = [x for x in laws if x.asks in ASKED[asked.kind] and x not in left_out]
+    laws = _asked(asked, only, skip)
+    reasons = _reasons(expected or {}, laws if only is None else ALL)
     known: dict[Law, Finding] = {}
     for law in sorted(laws, key=lambda law: law not in FIRST):
         known[law] = found = law.found(asked, correct, seed)
@@ -117,6 +120,7 @@ def check(
             known = none | known
             break
     findings = _with_all_numbers([known[law] for law in laws])
+    findings = [_as_expected(x, reasons.get(x.law)) for x in findings]
     notes = _unused(asked)
     alike, wrong = "", ""
     if not correct.declared:
@@ -129,6 +133,38 @@ def check(
 
 def _not_asked(law: Law, why: str) -> Finding:
     return Finding(law.name, law.sentence, "not asked", law.reason, why)
+
+
+def _asked(subject: Subject, only: Laws | None, skip: Laws) -> list[Law]:
+    """Return the laws that a check asks, by default all of its signature."""
+    if only is not None:
+        return _chosen(only)
+    left_out, asks = _chosen(skip), ASKED[subject.kind]
+    return [law for law in ALL if law.asks in asks and law not in left_out]
+
+
+def _reasons(expected: Reasons, laws: Iterable[Law]) -> dict[str, str]:
+    """Return why laws are expected to be broken, by their names."""
+    if not isinstance(expected, dict) or not all(expected.values()):
+        raise ValueError("expected= says why: {law: reason}")
+    reasons = dict(zip(_chosen(expected), expected.values(), strict=True))
+    if never := [law.name for law in reasons if law not in laws]:
+        raise ValueError(
+            f"{', '.join(never)} cannot be in expected=: it is in skip=, or a function "
+            "of this signature is not asked"
+        )
+    return {law.name: why for law, why in reasons.items()}
+
+
+def _as_expected(x: Finding, reason: str | None) -> Finding:
+    """Say why it is expected to be broken, or that it is not."""
+    if reason is None:
+        return x
+    if x.broken:
+        return replace(x, verdict="expected", why=reason)
+    but = "it holds" if x.holds else f"it was not asked ({x.why})"
+    why = f"{x.law} was expected to be broken ({reason}), but {but}"
+    return replace(x, verdict="not as expected", why=why)
 
 
 def _chosen(laws: Laws) -> list[Law]:
@@ -264,8 +300,8 @@ def assert_lawful(subject: Any, only: Laws | None = None, **options: Any) -> Non
 def parametrize(subject: Any, only: Laws | None = None, **options: Any) -> Any:
     """Make a test of pytest one item for each law; the arguments are those of `check`.
 
-    The test gets `ask` and calls it. A law that cannot be asked is skipped, with the
-    reason::
+    The test gets `ask` and calls it. A law that cannot be asked is skipped, and one
+    that is broken as expected is an expected failure (xfail), both with the reason::
 
         @laws.parametrize(my_layer, reference=my_reference)
         def test_my_layer_is_lawful(ask):
@@ -273,20 +309,23 @@ def parametrize(subject: Any, only: Laws | None = None, **options: Any) -> Any:
     """
     import pytest  # not where no test is run
 
+    @cache
+    def whole() -> Report:  # laws of a check know of each other
+        return check(subject, only, **options)
+
     def ask(law: Law) -> None:
         __tracebackhide__ = True
-        report = check(subject, [law], **options)
-        if report.unasked:
-            pytest.skip(next(iter(report.unasked)))
-        if report.broken:
-            raise Unlawful(report)
+        (found,) = (x for x in whole().findings if x.law == law.name)
+        if found.verdict == "not asked":
+            pytest.skip(found.why)
+        if found.verdict == "expected":
+            pytest.xfail(found.why)
+        if found.broken:
+            raise Unlawful(replace(whole(), findings=(found,)))
 
     asked, _ = paired(subject, options.get("reference"), sizes=options.get("sizes"))
-    left_out = _chosen(options.pop("skip", ()))
-    laws = [x for x in _chosen(only or ALL) if x.asks in ASKED[asked.kind]]
-    items = [
-        pytest.param(partial(ask, x), id=x.name) for x in laws if x not in left_out
-    ]
+    laws = _asked(asked, only, options.get("skip", ()))
+    items = [pytest.param(partial(ask, law), id=law.name) for law in laws]
     return pytest.mark.parametrize("ask", items)
 
 

@@ -1,5 +1,6 @@
 """A report: data that is printed, shown, pickled and kept, and a command."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -68,6 +69,14 @@ def test_a_report_is_data():
     assert {x: y.any() for x, y in wrong.example.items()} == {"Q": False, "K": False}
 
 
+def test_its_records_are_json_with_all_that_is_shown_of_each_law():
+    few = ["rows_sum_to_one", "calls_agree", "causal_corner"]
+    records = json.loads(json.dumps(laws.check(doubled, few).records()))
+    assert [x["law"] for x in records] == few
+    assert [x["verdict"] for x in records] == ["broken", "holds", "not asked"]
+    assert (records[0]["got"], records[2]["why"]) == ("[2]", "it takes no is_causal")
+
+
 def test_the_report_in_full():
     report = laws.check(doubled, ["rows_sum_to_one", "calls_agree", "causal_corner"])
     assert repr(report) == (
@@ -134,6 +143,74 @@ def test_a_notebook_shows_matrices_as_tables_and_marks_what_differs():
     named = laws.check(lambda Q, K, V: 3 * attend(Q, K, V), [])
     assert named.title == "<lambda>: no law was asked"
     assert "&lt;lambda&gt;" in named._repr_html_()
+
+
+# What may be broken
+
+DOUBLE = {"rows_sum_to_one": "a sum of two", laws.output_in_hull: "a sum of two"}
+FEW = ["rows_sum_to_one", "output_in_hull", "calls_agree", "causal_corner"]
+
+
+def test_a_law_that_is_broken_as_expected_fails_nothing_and_is_told_with_its_reason():
+    report = laws.check(doubled, FEW, expected=DOUBLE)
+    assert report.holds and report.broken == []
+    assert report.expected == {"a sum of two": ["rows_sum_to_one", "output_in_hull"]}
+    assert "1 hold, 2 broken as expected, 1 not asked" in repr(report)
+    told = "~ expected\n    a sum of two\n        rows_sum_to_one, output_in_hull"
+    assert told in repr(report)
+    assert "a sum of two: rows_sum_to_one, output_in_hull" in report._repr_html_()
+    laws.assert_lawful(doubled, FEW, expected=DOUBLE)
+    assert not laws.check(doubled, [*FEW, "equals_reference"], expected=DOUBLE)
+
+
+@pytest.mark.parametrize(
+    ("law", "but"),
+    [("calls_agree", "it holds"), ("causal_corner", "it was not asked (it takes no ")],
+)
+def test_a_law_that_is_not_broken_as_expected_fails_and_says_why(law, but):
+    report = laws.check(doubled, FEW, expected=DOUBLE | {law: "dropout"})
+    assert [x.law for x in report.broken] == [law] and not report
+    said = f"{law} was expected to be broken (dropout), but {but}"
+    assert said in " ".join(repr(report).split()) and said in report._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ({"gravity": "it floats"}, "no law is called 'gravity'"),
+        ({"calls_agree": ""}, "says why: {law: reason}"),
+        (["calls_agree"], "says why: {law: reason}"),
+        ({"concat_is_a_sum": "it has no W_O"}, "concat_is_a_sum cannot be in expected"),
+        ({"calls_agree": "dropout"}, "it is in skip="),
+    ],
+)
+def test_what_cannot_be_expected_is_refused(expected, said):
+    with pytest.raises(ValueError, match=said):
+        laws.check(doubled, skip=["calls_agree"], expected=expected)
+
+
+def test_each_law_is_an_item_of_pytest_that_says_what_the_report_says():
+    options = {
+        "expected": DOUBLE | {"calls_agree": "dropout"},
+        "skip": ["dtype_is_kept"],
+    }
+    mark = laws.parametrize(doubled, **options)
+    report, outcomes = laws.check(doubled, **options), []
+    for item, finding in zip(mark.args[1], report.findings, strict=True):
+        assert item.id == finding.law
+        outcome = None
+        try:
+            item.values[0]()
+        except (laws.Unlawful, pytest.skip.Exception, pytest.xfail.Exception) as error:
+            outcome = type(error)
+            assert finding.why in " ".join(str(error).split())
+        outcomes.append(outcome)
+    by_verdict = {
+        "holds": None, "broken": laws.Unlawful, "not as expected": laws.Unlawful,
+        "expected": pytest.xfail.Exception, "not asked": pytest.skip.Exception,
+    }  # fmt: skip
+    assert outcomes == [by_verdict[x.verdict] for x in report.findings]
+    assert set(outcomes) == {*by_verdict.values()}
 
 
 # In words
@@ -227,7 +304,6 @@ def test_a_reference_of_another_signature_is_refused():
         ("mha.zoo:no_scale", ["--seed", "5", "--only", "equals_reference"], 1,
          "seed 5"),
         ("{}:halved", ["--skip", "rows_sum_to_one"], 1, "laws.output_in_hull"),
-        ("mha:encoder", ["--only", "rows_sum_to_one"], 1, "1 not asked"),
         ("{}:unscaled", ["--reference", "{}:raising"], 2, "raised IndexError: a slip"),
         ("{}:answer", [], 2, "subject must be a function"),
         ("{}:strange", [], 2, "strange(x) is called like none"),
@@ -242,6 +318,11 @@ def test_from_a_shell(target, more, status, said, own, capsys):
     out, err = capsys.readouterr()
     assert said in " ".join((err if status == 2 else out).split())
     assert (err if status != 2 else out) == ""
+
+
+def test_from_a_shell_the_report_says_why_nothing_was_asked(capsys):
+    assert main(["mha:encoder", "--only", "rows_sum_to_one"]) == 2
+    assert "norms stand around its attention" in capsys.readouterr().out
 
 
 def test_all_laws_are_listed_from_a_shell(capsys):

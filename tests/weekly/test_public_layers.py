@@ -5,9 +5,11 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import yaml
 
 import mha
 from mha import designs, laws
@@ -90,14 +92,24 @@ def test_the_adapters_of_a_fold_run(name):
     assert text.count("tried\n") >= 3
 
 
-def test_the_tests_on_the_page_say_the_same(pytester):
+def test_the_workflow_on_the_page_runs_its_tests_and_keeps_what_they_say(tmp_path):
     mine = "\n\n\n".join(block.split("print(")[0] for block in PYTHON[:3])
-    whole, single = python(TESTS)[:2]
-    pytester.makepyfile(mine=mine, test_mine=f"{whole}\n\n{single}")
-    said = re.search(r"Mine: (\d+) hold, (\d+) broken, (\d+) not asked", PAGE)
-    held, broken, unasked = map(int, said.groups())
-    done = pytester.runpytest("-p", "no:xdist")
-    done.assert_outcomes(passed=held + 1, failed=broken, skipped=unasked)
+    (tmp_path / "mine.py").write_text(mine)
+    (tmp_path / "test_mine.py").write_text("\n\n".join(python(TESTS)[:2]))
+    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", PAGE, re.S)[1])
+    steps = workflow["jobs"]["laws"]["steps"]
+    run = next(x["run"] for x in steps if "pytest" in x.get("run", ""))
+    command = [sys.executable, *run.split()[1:], "-p", "no:xdist"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.startswith("python ") and done.returncode == 0, done.stdout
+    held, unasked = re.search(r"Mended: (\d+) hold, (\d+) not asked", PAGE).groups()
+    kept = ElementTree.parse(tmp_path / steps[-1]["with"]["path"]).getroot()
+    cases = kept.findall(".//testcase")
+    ours = [x for x in cases if x.get("name").startswith("test_my_")]
+    assert len(ours) == int(held) + int(unasked)
+    assert sum(x.find("skipped") is not None for x in ours) == int(unasked)
+    (expected,) = kept.findall(".//skipped[@type='pytest.xfail']")
+    assert expected.get("message") == "fast path; none of our sequences is empty"
 
 
 def test_the_line_for_a_shell_finds_the_same(tmp_path):
