@@ -30,8 +30,9 @@ class Finding:
     broken, as was said) or "not as expected" (it is not); of the last three `why` says
     why. `example` is the smallest input found that breaks the law, `expected` what the
     law wants there, `got` what came, `where` what was compared; `correct` is the answer
-    of the reference, where the other two are answers of the subject. `asked` says how a layer was asked about attention. `breach` is the input that failed first,
-    and `other` an input, as (given, expected, got), on which the numbers are not the
+    of the reference, where the other two are answers of the subject. `asked` says how a
+    layer was asked about attention. `breach` is the input that failed first, and
+    `other` an input, as (given, expected, got), on which the numbers are not the
     reference's. Of broken laws, those of low `rank` are told first.
     """
 

@@ -426,3 +426,29 @@ def test_a_refused_mask_of_floats_is_not_asked_about():
         designs.linear(*drawn((3, 2), (3, 2), (3, 2)), mask=np.zeros((3, 3)))
     report = laws.check(designs.linear, ["float_masks_are_added"])
     assert not report.broken
+
+
+def corner(at):
+    """Return attention whose causal mask aligns the first tokens, or the last."""
+
+    def attend(Q, K, V, mask=None, is_causal=False):
+        n_q, n_k = Q.shape[-2], K.shape[-2]
+        past = np.tri(n_q, n_k, at * (n_k - n_q), dtype=bool) if is_causal else None
+        return weights(scores(Q, K), both(mask, past)) @ V
+
+    return attend
+
+
+@pytest.mark.parametrize("made", [lambda f: f, designs.in_heads])
+def test_a_reference_that_takes_is_causal_says_in_which_corner_the_mask_begins(made):
+    law, first, last = laws.causal_corner, made(corner(0)), made(corner(1))
+    assert law.check(first).holds and law.check(last).holds
+    assert law.check(first, corner(0)).holds and law.check(last, corner(1)).holds
+    assert law.check(first, corner(1)).broken and law.check(last, corner(0)).broken
+
+
+def test_the_layer_of_a_design_takes_its_mask_by_position_like_any_other():
+    layer, W, mask = designs.in_heads(corner(0)), [np.eye(4)] * 4, np.eye(3, dtype=bool)
+    X = drawn((3, 4))[0]
+    assert np.array_equal(layer(X, *W, 2, mask), layer(X, *W, 2, mask=mask))
+    assert not np.array_equal(layer(X, *W, 2, mask), layer(X, *W, 2))
