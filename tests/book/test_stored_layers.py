@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mha import laws
+from mha import laws, zoo
 from tests.book.load import extension, load
 
 torch = pytest.importorskip("torch")
@@ -57,6 +57,18 @@ def test_the_page_shows_the_table_that_is_stored():
         assert all(name in cells[0] for name in names)
         assert cells[1:4] == (row["lines"], row["held"], len(row["not asked"]))
         assert all(f"`{law}`" in cells[4] for law in row["broken"])
+
+
+def test_the_page_on_the_zoo_says_what_two_public_suites_caught():
+    store = BOOK / "_data" / "public_suites.json"
+    judge, cs336 = map(set, json.loads(store.read_text(encoding="utf-8")).values())
+    wrong = {member.name for member in zoo.WRONG}
+    missed = wrong - judge - cs336
+    assert judge | cs336 <= wrong
+    page = " ".join((BOOK / "api_laws.md").read_text(encoding="utf-8").split())
+    assert f"catch {len(judge)} of the {len(wrong)} members" in page
+    assert f"catch {len(cs336)}. Together they catch {len(judge | cs336)}." in page
+    assert {"padding_hides_queries", "minus_1e9_mask", "no_max_subtraction"} <= missed
 
 
 # The page

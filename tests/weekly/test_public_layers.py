@@ -1,6 +1,7 @@
 """Public layers on trial again, and what the page on other attention shows and says."""
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import yaml
 
 import mha
 from mha import designs, laws
+from tests.book.load import load
 from tests.book.test_stored_layers import PAGE, PYTHON, ROWS, STORED, layers, printed
 from tests.weekly import planted
 
@@ -55,6 +57,15 @@ def test_the_laws_say_what_is_stored(i):
 def test_a_mistake_that_is_put_into_a_public_layer_breaks_a_law(row, i):
     pytest.importorskip(row.library.replace("-", "_"))
     assert planted.broken(row, planted.PLANTED[row.key][i]) - planted.broken(row)
+
+
+def test_a_public_suite_catches_what_is_stored():
+    pytest.importorskip("torch_judge")
+    suites = load(layers.STORE.with_name("public_suites.py"))
+    stored = json.loads(suites.STORE.read_text(encoding="utf-8"))
+    members = [suites.zoo.right, *suites.zoo.WRONG]
+    caught = [x.name for x in members if suites.fails_torch_judge(x)]
+    assert caught == stored["torch-judge"]
 
 
 # What the page shows
