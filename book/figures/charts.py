@@ -183,7 +183,8 @@ def collapse(
                 differ = float(spread(tokens))
                 says = f"{differ:.2g}" if differ > 1e-15 else "0"  # else it is rounding
                 ax.set_xlabel(says, labelpad=2)
-            row[0].set_ylabel(name.replace(" ", "\n"))
+            lines = name.replace("+ ", "+\N{NO-BREAK SPACE}").replace("-", "-\n")
+            row[0].set_ylabel(lines.replace(" ", "\n"))
         for layer, ax in enumerate(grid[0]):
             ax.set_title(f"layer {layer}" if layer else "input", fontsize=11.2)
         handles, texts = grid[0, 0].get_legend_handles_labels()

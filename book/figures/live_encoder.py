@@ -128,6 +128,6 @@ def drawn() -> Picture:
             scene.text(x, base + 21, name, anchor="middle", **{"size": 18, **look})
             if p[i] >= 0.045:
                 number = f"{100 * p[i]:.0f} %"
-                scene.text(x, base - h - 4, number, size=12, anchor="middle")
+                scene.text(x, base - h - 4, number, size=13, anchor="middle")
     words = ", ".join(said)
     return picture(scene, f"Where the encoder of chapter 13 finds the stress: {words}.")

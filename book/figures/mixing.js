@@ -38,7 +38,9 @@ const handle = (role, name, last, get, set) => {
   node.move = () => {
     const [a, b] = get();
     node.setAttribute("transform", `translate(${x(a)} ${y(b)})`);
-    text.setAttribute("y", a < 0.3 && b < 0.3 && !last ? 23 : -12);
+    const low = a < 0.3 && b < 0.3; // where other names may stand
+    text.setAttribute("x", low && last ? 38 : 0);
+    text.setAttribute("y", low ? 23 : -12);
     text.setAttribute("text-anchor", a < 0.3 ? "start" : a > 2.4 ? "end" : "middle");
     node.setAttribute("aria-valuetext", `${show(a)} animal, ${show(b)} wanting`);
     node.setAttribute("aria-valuenow", show(a).replace("−", "-"));

@@ -167,6 +167,7 @@ def written() -> Picture:
         (left + (j + 0.5) * s, top + (i + 0.5) * s, 1.3)
         for i in range(n)
         for j in range(i + 2, n)
+        if (i, j < 5) != (1, False)  # where words stand
     ]
     scene.dots(*later, fill="rest")
     for k, word in enumerate(SENTENCE):
@@ -178,7 +179,7 @@ def written() -> Picture:
         scene.text(x, y, "?", bold=True, role="output")
     scene.text(
         left + n * s,
-        top + 1.4 * s,
+        top + 1.5 * s + 4,
         "not written yet",
         role="muted",
         anchor="end",

@@ -225,17 +225,16 @@ def whole() -> Picture:
     scene.text(x + 116, 256, "repeated", anchor="start", bold=True)
     scene.text(x + 116, 272, "6 times, say", anchor="start", role="muted")
     for k, (name, role) in enumerate(steps):
-        scene.arrow([(x, (101, 241)[k]), (x, 150 + 126 * k)])
+        scene.arrow([(x, 101 + 140 * k), (x, 150 + 126 * k)])
         fork = 130 + 126 * k
         scene.arrow(
-            [(x, fork), (x - 92, fork), (x - 92, fork + 62), (x - 9, fork + 62)]
+            [(x, fork), (x - 92, fork), (x - 92, fork + 64), (x - 9, fork + 64)]
         )
         step(163 + 126 * k, name, role)
-        scene.arrow([(x, 176 + 126 * k), (x, fork + 53)])
-        scene.plus(x, fork + 62)
-        scene.arrow([(x, fork + 71), (x, fork + 84)])
+        scene.arrow([(x, 176 + 126 * k), (x, fork + 55)])
+        scene.plus(x, fork + 64)
+        scene.arrow([(x, fork + 73), (x, fork + 85)])
         step(fork + 98, "norm")
-    scene.arrow([(x, 367), (x, 400)], tip=False)
     scene.arrow([(x, 367), (x, 412)])
     step(426, "one vector per word")
     return picture(

@@ -7,6 +7,7 @@ page asks which cells have to run before one.
 import ast
 import builtins
 import sys
+from copy import copy
 from functools import cache
 from pathlib import Path
 
@@ -31,8 +32,7 @@ def needs(sources, slow=()):
     ['', 'more than ten seconds']
     """
     lacking, found = {}, []
-    for k, source in enumerate(sources):
-        cell = facts(source)
+    for k, cell in enumerate(read(sources)):
         lacks = [name for module in sorted(cell.modules) for name in absent(module)]
         lacks += [lacking[name] for name in sorted(cell.used) if lacking.get(name)]
         lacks += ["more than ten seconds"] * (k in slow)
@@ -40,6 +40,21 @@ def needs(sources, slow=()):
         lacking |= dict.fromkeys(cell.bound, what)
         found.append(what)
     return found
+
+
+def read(sources):
+    """Return the facts of all cells.
+
+    >>> [cell.bound for cell in read(["import mha", "import mha.nn"])]
+    [{'mha'}, {'mha.nn'}]
+    """
+    seen, cells = set(), []
+    for source in sources:
+        cell = copy(facts(source))
+        cell.bound = cell.bound - (cell.packages & seen)  # it was imported above
+        seen |= cell.bound
+        cells.append(cell)
+    return cells
 
 
 def above(sources, k):
@@ -50,8 +65,9 @@ def above(sources, k):
     >>> above(["x = [1]", "y = 2", "x.append(3)", "print(x)"], 3)
     [0, 2]
     """
-    cells = [facts(source) for source in sources]
+    cells = read(sources)
     fixed = set().union(*(cell.fixed for cell in cells))
+    fixed |= {name for cell in cells for name in cell.used if "." in name}
     needed, chosen = set(cells[k].used), []
     for j in reversed(range(k)):
         if needed & cells[j].bound or needed & cells[j].used - fixed:
@@ -67,12 +83,15 @@ class Facts(ast.NodeVisitor):
     ----------
     used, bound, fixed : set of str
         Names from cells above, names for cells below, and of these those of modules,
-        functions and classes, which no other cell changes.
-    modules : set of str
+        functions and classes, which no other cell changes. ``mha.nn`` counts as a name.
+    modules, packages : set of str
+        What is imported, and the names that this binds by the way, as ``import mha.nn``
+        does with ``mha``.
     """
 
     def __init__(self, source):
-        self.used, self.bound, self.fixed, self.modules = set(), set(), set(), set()
+        self.used, self.bound, self.fixed = set(), set(), set()
+        self.modules, self.packages = set(), set()
         self.inside = 0  # a function or a comprehension
         try:
             self.visit(ast.parse(source))
@@ -87,7 +106,9 @@ class Facts(ast.NodeVisitor):
 
     def visit_Import(self, node):
         self.modules |= {alias.name for alias in node.names}
-        self.bind(*((a.asname or a.name).split(".")[0] for a in node.names), fixed=True)
+        names = {alias.asname or alias.name for alias in node.names}
+        self.packages |= {name.split(".")[0] for name in names if "." in name}
+        self.bind(*names, *(name.split(".")[0] for name in names), fixed=True)
 
     def visit_ImportFrom(self, node):
         self.modules |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
@@ -143,6 +164,11 @@ class Facts(ast.NodeVisitor):
             self.visit(part)
         self.inside -= 1
         self.used = before | (self.used - own)
+
+    def visit_Attribute(self, node):
+        if isinstance(node.value, ast.Name):
+            self.used.add(f"{node.value.id}.{node.attr}")
+        self.visit(node.value)
 
     def visit_Name(self, node):
         if not isinstance(node.ctx, ast.Load):
