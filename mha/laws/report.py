@@ -166,18 +166,14 @@ class Report:
         counts = (f"{n} {WORDS[x]}" for x in WORDS if (n := verdicts.count(x)))
         return f"{self.subject}: {', '.join(counts) or 'no law was asked'}"
 
-    def told(self) -> list[str]:
-        """Return what is wrong, part by part: broken laws, and what is like them."""
-        blocks = _blocks(self.broken)
-        rest = (_in_one_line(some) for some, _ in blocks[IN_FULL:])
-        parts = [block for _, block in blocks[:IN_FULL]] + ["\n".join(rest)]
-        if self.alike:
-            parts += [f"behaves like zoo.{self.alike}\n    {self.wrong}"]
-        parts += ["! " + textwrap.fill(x, WIDTH - 2) for x in self.notes]
-        return [x for x in parts if x]
-
     def __repr__(self) -> str:
-        parts = [self.title, *self.told()]
+        blocks = _blocks(self.broken)
+        parts = [self.title, *(block for _, block in blocks[:IN_FULL])]
+        if rest := blocks[IN_FULL:]:
+            parts.append("\n".join(_in_one_line(some) for some, _ in rest))
+        if self.alike:
+            parts.append(f"behaves like zoo.{self.alike}\n    {self.wrong}")
+        parts += ["! " + textwrap.fill(x, WIDTH - 2) for x in self.notes]
         for head, reasons in (
             ("~ expected", self.expected),
             ("– not asked", self.unasked),

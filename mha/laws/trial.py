@@ -137,10 +137,10 @@ def _not_asked(law: Law, why: str) -> Finding:
 
 def _asked(subject: Subject, only: Laws | None, skip: Laws) -> list[Law]:
     """Return the laws that a check asks, by default all of its signature."""
-    if only is not None:
-        return _chosen(only)
-    left_out, asks = _chosen(skip), ASKED[subject.kind]
-    return [law for law in ALL if law.asks in asks and law not in left_out]
+    fitting = [law for law in ALL if law.asks in ASKED[subject.kind]]
+    left_out = _chosen(skip)
+    laws = fitting if only is None else _chosen(only)
+    return [law for law in laws if law not in left_out]
 
 
 def _reasons(expected: Reasons, laws: Iterable[Law]) -> dict[str, str]:
@@ -347,9 +347,8 @@ class KillMatrix:
 
 
 def kill_matrix(
-    laws: Laws | None = None, members: Iterable[Any] | None = None,
-    reference: Any = None,
-) -> KillMatrix:  # fmt: skip
+    laws: Laws | None = None, members: Iterable[Any] | None = None
+) -> KillMatrix:
     """Put every member of `mha.zoo.ALL`, or these functions, to all laws, or to some.
 
     Encoders are asked in both orders of their norms; `check` asks them in one, that of
@@ -364,16 +363,16 @@ def kill_matrix(
     members = tuple(zoo.ALL if members is None else members)
     asked = _chosen(ALL if laws is None else laws)
     correct: dict[Any, Subject] = {}
-    rows = [_broken_by(member, asked, reference, correct) for member in members]
+    rows = [_broken_by(member, asked, correct) for member in members]
     names = tuple(Subject(x).name for x in members)
     killed = np.array([[law in row for law in asked] for row in rows])
     return KillMatrix(names, tuple(law.name for law in asked), killed)
 
 
-def _broken_by(member: Any, laws: list[Law], reference: Any, correct: Any) -> set[Law]:
+def _broken_by(member: Any, laws: list[Law], correct: Any) -> set[Law]:
     """Return the laws that it breaks; `correct` keeps what references answered."""
     pairs = []
-    for f, right in _in_both_orders(member, reference):
+    for f, right in _in_both_orders(member):
         subject, theirs = paired(f, right)
         key = subject.kind, subject.sizes, str(right), frozenset(theirs.accepts)
         subject.reference = correct.setdefault(key, theirs)
@@ -393,11 +392,12 @@ def _broken_by(member: Any, laws: list[Law], reference: Any, correct: Any) -> se
     return broken
 
 
-def _in_both_orders(member: Any, reference: Any) -> list[tuple[Any, Any]]:
+def _in_both_orders(member: Any) -> list[tuple[Any, Any]]:
+    """Return it with its reference, an encoder with one for each order of its norms."""
     f: Callable[..., Any] = (
         torch(member) if getattr(member, "on_tensors", False) else member
     )
-    if reference is not None or Subject(f).kind != "encode":
-        return [(f, reference)]
+    if Subject(f).kind != "encode":
+        return [(f, None)]
     first = partial(mha.encoder, norm_first=True)
     return [(f, None), (partial(f, norm_first=True), first)]
