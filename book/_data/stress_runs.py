@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 import mha.nn
 from _data import stress
@@ -22,6 +23,7 @@ from mha import zoo
 FOLDER = Path(__file__).parent
 STORED = FOLDER / "stress_runs.jsonl"
 BATCHES = {"fixed": stress.fixed_batches, "sorted": stress.sorted_batches}
+ROUNDING = 1e-4  # of 16 bits, in scores near 1
 # What the class StressFinder is called with, other than by default.
 OTHERS = {
     "one_head": {"n_heads": 1},
@@ -154,6 +156,46 @@ def run(name, seed, padding="fixed", epochs=stress.EPOCHS):
     seconds = round(time.process_time() - began)
     facts = {"name": name, "seed": seed, "padding": padding, "epochs": epochs}
     return model, facts | judged(model, parts["test"]) | {"seconds": seconds}
+
+
+def first_numbers(member, pairs):
+    """Return scores, padded and alone, and gradients of a model before its training."""
+    torch.manual_seed(0)
+    model = attend_with(stress.StressFinder(), member)
+    letters, mask, targets = stress.as_batch(pairs, stress.LONGEST)
+    padded = model(letters, mask)
+    loss = F.cross_entropy(padded, targets)
+    slopes = torch.autograd.grad(
+        loss, [*model.parameters()], allow_unused=True, materialize_grads=True
+    )
+    alone = model(*stress.as_batch(pairs[:1])[:2])
+    padded = padded[torch.isfinite(padded)]
+    return torch.cat([x.detach().flatten() for x in (padded, alone, *slopes)])
+
+
+def compared():
+    """Return the wrong members of the zoo by what they compute on this task."""
+    pairs = stress.split(stress.read_words())["test"][:40]
+    correct = first_numbers(zoo.right, pairs)
+    known, groups = {}, defaultdict(list)
+    for member in zoo.WRONG:
+        try:
+            numbers = first_numbers(member, pairs)
+        except (RuntimeError, ValueError):
+            groups["raise an error"].append(member.name)
+            continue
+        far = (numbers - correct).abs().max()
+        twins = [name for name, others in known.items() if torch.equal(numbers, others)]
+        if far == 0:
+            groups["compute the same numbers"].append(member.name)
+        elif far < ROUNDING:
+            groups["differ by rounding"].append(member.name)
+        elif twins:
+            groups[f"compute what {twins[0]} computes"].append(member.name)
+        else:
+            groups["compute something else"].append(member.name)
+            known[member.name] = numbers
+    return groups
 
 
 def stored():

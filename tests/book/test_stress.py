@@ -110,7 +110,7 @@ def test_chapter_12_says_how_well_each_layer_is_read():
     assert said.format(*shares) in (BOOK / "12_encoder.ipynb").read_text("utf-8")
 
 
-def test_in_four_versions_each_padded_run_is_worse_than_each_correct_one():
+def test_accuracy_reveals_the_versions_that_the_chapter_names():
     runs = stress_runs.stored()
     found = {
         name: [run["fixed"] for run in stress_runs.select(runs, name)]
@@ -119,8 +119,17 @@ def test_in_four_versions_each_padded_run_is_worse_than_each_correct_one():
     }
     correct = found.pop("right")
     worse = {name for name, shares in found.items() if max(shares) < min(correct)}
-    revealed = "mask_inverted both_without_transpose key_reshaped"
-    assert worse == {*revealed.split(), "input_split_before_projection"}
+    revealed = "mask_inverted both_without_transpose gradient_stopped key_reshaped "
+    revealed += "input_split_before_projection scale_after_softmax"
+    assert worse == {*revealed.split()}
     far = [np.mean(correct) - np.mean(found[name]) for name in found.keys() - worse]
     assert max(far) < 0.015
     assert all(len(shares) == 5 for shares in found.values())
+
+
+def test_what_was_trained_of_the_zoo_is_what_computes_something_else_here():
+    groups = stress_runs.compared()
+    runs = stress_runs.stored()
+    trained = {name for name in stress_runs.names(runs) if name in dir(zoo)}
+    assert trained - {"right"} <= {*groups["compute something else"]}
+    assert sum(map(len, groups.values())) == len(zoo.WRONG)

@@ -110,7 +110,11 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     lines = svg("svg", { viewBox: `0 0 ${all} 1`, preserveAspectRatio: "none", "aria-hidden": "true" });
     const fill = (nodes) => [...nodes, ...range(all - nodes.length).map(() => html("span"))];
     stage.style.setProperty("--n", all);
-    stage.replaceChildren(...fill(bars), ...fill(letters), ...(whole ? [lines, ...keys, ...fill(effects)] : []));
+    const look = ["What the letter in the ", html("b", { class: "is-query" }, "blue"), " frame attends to in this head, weights in %. Grey: the same for the other letters."];
+    const test = ["Striped: of the replacements of each letter by others of its kind (vowel, consonant), how many move the stress, in %."];
+    const said = (text) => html("p", { class: "legend" }, ...text);
+    stage.replaceChildren(...(whole ? [said(["How probable is the stress on each letter?"])] : []), ...fill(bars), ...fill(letters),
+      ...(whole ? [lines, ...keys, said(look), ...fill(effects), said(test)] : []));
     stop = arrows(letters, n);
     if (held) letters[Math.min(state.at, n - 1)].focus();
   }
@@ -172,7 +176,8 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
       const A = found.A[l][r], n = state.word.length;
       map.setAttribute("viewBox", `0 0 ${A.length} ${n}`);
       map.replaceChildren(...A.slice(0, n).flatMap((weights, i) => weights.map((a, j) => a > 0.02 &&
-        svg("rect", { x: j, y: i, width: 1, height: 1, "fill-opacity": Math.min(1, a).toFixed(2) })).filter(Boolean)));
+        svg("rect", { x: j, y: i, width: 1, height: 1, "fill-opacity": Math.min(1, a).toFixed(2) })).filter(Boolean)),
+        svg("rect", { class: "asks", y: state.over ?? state.at, width: A.length, height: 1 }));
     }));
   }
 
@@ -273,6 +278,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     readout.textContent = `Stress on ${name(top)}: ${percent(found.p[top])}.`;
     Object.assign(root.dataset, { word, top, model: state.name, way: state.way });
     if (!whole) return;
+    for (const map of maps.flat()) map.querySelector(".asks")?.setAttribute("y", i);
     keys.forEach((node, j) => {
       node.children[0].textContent = word[j] ?? "·";
       node.children[1].textContent = row[j] >= 0.005 ? Math.round(100 * row[j]) : "";
@@ -297,10 +303,8 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
   state.at = best(found.p);
   if (whole) {
     word.append(html("label", {}, html("b", {}, "Break it: "), choice));
-    const legend = html("p", { class: "legend" }, html("b", { class: "is-stress" }, "Top"), ": how probable the model finds the stress on each letter. ",
-      html("b", { class: "is-query" }, "Lines"), ": what the marked letter attends to in this head, weights in %. ",
-      html("b", { class: "is-stress" }, "Bottom"), ": of the replacements of a letter, a vowel by a vowel and a consonant by a consonant, how many move the stress, in %.");
-    live.append(word, examples, answers, told, html("div", { class: "both" }, html("div", {}, verdict, stage, readout, legend), heads),
+    const axes = html("p", { class: "legend" }, "A row is a letter that attends, and a column is what it attends to. The outlined row is that of the letter in the frame.");
+    live.append(word, examples, answers, told, html("div", { class: "both" }, html("div", {}, verdict, stage, readout), html("div", {}, heads, axes)),
       replacing, replace, html("p", { class: "what" }, "Add at the end"), append, html("p", { class: "legend" }, "A double border: this change moves the stress."),
       html("div", { class: "row" }, html("label", {}, html("b", {}, "Your own weights: "), file), opened));
   } else {
