@@ -129,7 +129,7 @@ def spikes() -> Picture:
         _columns(scene, left, 274, (wide, 44), p)
         ends = 2 * rng.binomial(d_k, 0.5, size=(DRAWS, 4)) - d_k
         largest = mha.softmax(ends.astype(float)).max(axis=-1).mean()
-        words = f"mean {largest:.2f}"
+        words = f"on average {largest:.2f}"
         scene.text(left + wide / 2, 291, words, size=SMALL, role="muted")
         outside = np.mean(np.abs(ends) > math.sqrt(d_k))
         told.append(f"{largest:.2f} at {d_k}")

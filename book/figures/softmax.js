@@ -39,7 +39,7 @@ function draw() {
   else aim(Math.max(...p) - Math.min(...p) < 0.1 ? "Heat makes all weights equal." : `The weights differ by ${show(Math.max(...p) - Math.min(...p))}.`,
     Math.max(...p) - Math.min(...p) < 0.1);
   const listed = labels.map((label, j) => `${word(label)} ${share(p[j])}`).join(", ");
-  say(`${listed}: as if ${show(effective(p))} of ${p.length} shared equally.`);
+  say(`${listed}.`);
 }
 
 const temperature = slider("temperature T", {

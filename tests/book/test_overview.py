@@ -91,8 +91,8 @@ def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "the *animal* of its query is 2 · *wanting*" in TEXT
-    assert "the *wanting* of its query is its *edible*" in TEXT
+    assert "twice the *wanting* of its vector becomes the *animal* of its query" in TEXT
+    assert "the *edible* of its vector becomes the *wanting* of its query" in TEXT
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
