@@ -94,6 +94,8 @@ def lines(
             y = np.broadcast_to(np.asarray(y, dtype=float), x.shape)
             ax.plot(x, y, color=INK, ls=(0, (2 + 4 * k, 2)), lw=1.2, label=name)
         _logarithmic(ax, x)
+        if xscale == "linear" and not np.any(x % 1):
+            ax.locator_params(axis="x", integer=True)
         legend(figure, ax)
         return finished(figure, alt)
 

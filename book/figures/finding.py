@@ -66,7 +66,7 @@ def alt() -> str:
 def headed(drawn: Scene, columns: dict[float, tuple[str, str]], anchor: str) -> None:
     """Write a heading of two lines above each column."""
     for x, lines in columns.items():
-        for y, line in zip((TOP - 34, TOP - 17), lines, strict=True):
+        for y, line in zip((TOP - 39, TOP - 16), lines, strict=True):
             drawn.text(x, y, line, size=12.5, anchor=anchor, role="muted")
 
 

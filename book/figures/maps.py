@@ -71,9 +71,7 @@ def heatmaps(
     step = 1 if cell > 10 else math.ceil(20 / cell)  # names that share one place
     turned = name > cell * step - 2
     wide, tall = cell * n_k, cell * n_q
-    titles = [
-        textwrap.wrap(words, max(8, int((wide + GAP) / 5.6))) for _, words in panels
-    ]
+    titles = [lines_of(words, max(8, int((wide + GAP) / 5.6))) for _, words in panels]
     top = (name if turned else LINE) + BESIDE + LINE * bool(xlabel)
     # the first line says what rows and columns are, and has the numbers that count them
     later = (name if turned else LINE) + BESIDE if cols is not None else 2 * BESIDE
@@ -136,6 +134,18 @@ def heatmaps(
         marks = {written(x * most, 2): x for x in shares}
         key(scene, left, bottom, unit or kind.removesuffix("s"), marks, colour)
     return picture(scene, alt)
+
+
+def lines_of(words: str, width: int) -> list[str]:
+    """Break words into as few lines as fit, of nearly equal lengths.
+
+    >>> lines_of("layer 1, head 1", 13)
+    ['layer 1,', 'head 1']
+    """
+    lines = textwrap.wrap(words, width)
+    while width > 1 and len(textwrap.wrap(words, width - 1)) == len(lines):
+        width -= 1
+    return textwrap.wrap(words, width)
 
 
 def written(value: float, digits: int, kind: str = "scores") -> str:
