@@ -119,8 +119,9 @@ def test_accuracy_reveals_the_versions_that_the_chapter_names():
     }
     correct = found.pop("right")
     worse = {name for name, shares in found.items() if max(shares) < min(correct)}
-    revealed = "mask_inverted both_without_transpose gradient_stopped key_reshaped "
-    revealed += "input_split_before_projection scale_after_softmax"
+    revealed = "mask_inverted mask_of_first_sequence both_without_transpose "
+    revealed += "gradient_stopped key_reshaped input_split_before_projection "
+    revealed += "scale_after_softmax"
     assert worse == {*revealed.split()}
     far = [np.mean(correct) - np.mean(found[name]) for name in found.keys() - worse]
     assert max(far) < 0.015
