@@ -135,5 +135,5 @@
     document.documentElement.classList.add("slides");
     show(0);
   }
-  if (location.search === "?slides") present();
+  if (new URLSearchParams(location.search).has("slides")) present();
 })();
