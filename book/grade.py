@@ -150,7 +150,7 @@ def executed(cells, seconds):
     """Execute cells in a fresh kernel; return those that had to be left out, by id."""
     # A cell beyond the limit loses its kernel. An interrupt would not do: an answer can
     # catch it, and one that comes while a kernel replies lets the client wait for ever.
-    lost, cells, started = {}, list(cells), []
+    lost, cells, started, failed = {}, list(cells), [], 0
     while True:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             client = NotebookClient(
@@ -169,6 +169,10 @@ def executed(cells, seconds):
                 why = "did not end" if late else "the cell ended its kernel"
                 lost[guilty.id] = ("stopped" if late else "error", why)
                 cells.remove(guilty)
+            except RuntimeError:  # no kernel: another program may have taken its port
+                failed += 1
+                if failed == 5:
+                    raise
 
 
 def verdict_on(answer, check, lost):
