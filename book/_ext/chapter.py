@@ -21,8 +21,8 @@ from docutils import nodes
 
 CHAPTER = re.compile(r"book/\d\d_\w+")
 CHECKS, DEEPER = "Code and checks", "Deeper"
-BETWEEN_WORDS = re.compile(  # of code, as in a.b, a_b, aB and a=b
-    r"(?<=[\w\])]\.)(?=[A-Za-z])|(?<=\w_)(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\w=)(?=\w)"
+BETWEEN_WORDS = re.compile(  # of code, as in a.b, a_b, aB, a=b and a(b
+    r"(?<=[\w\])]\.)(?=[A-Za-z])|(?<=\w_)(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\w[=(])(?=\w)"
 )
 NEEDS = ("You need ", "School mathematics is enough here.")
 WORDS = 75  # of a core that a new reader takes in per minute, with its figures
