@@ -27,7 +27,11 @@ def rules() -> Picture:
     scene, told = Scene(WIDE, 416), []
     share = (SCORES / SCORES.sum())[0], ((SCORES + ADDED) / (SCORES + ADDED).sum())[0]
     plan = (
-        ("the best takes all", lambda s: 1.0 * (s == s.max()), "only the first counts"),
+        (
+            "the best takes all",
+            lambda s: 1.0 * (s == s.max()),
+            "only the winner counts",
+        ),
         ("share of the total", lambda s: s / s.sum(), "+{}: {} falls from {} to {}"),
         ("softmax", mha.softmax, "+{} changes nothing"),
     )
