@@ -89,7 +89,7 @@ def test_a_class_gets_the_verdicts_that_the_page_shows(folder, capsys):
     """What the chapter asks besides, students have not attempted."""
     assert shlex.split(COMMANDS["grade"]) == ["submissions/", "--csv", "marks.csv"]
     table = folder.parent / "marks.csv"
-    grade.main([f"{folder}/", "--csv", str(table), "--seconds", "5"])
+    grade.main([f"{folder}/", "--csv", str(table), "--seconds", "10"])
     printed = capsys.readouterr().out.splitlines()
     shown = shown_below("five invented students:").partition("homework\n")[2]
     assert {*shown.splitlines()} - {""} <= {*printed}
