@@ -182,7 +182,10 @@ class Law(Exercise):
         name = getattr(version, "name", getattr(version, "__name__", ""))
         rounded = self.outcome(law, (_altered(version, _rounded),))
         if not known and wanted[k] and same(rounded, self.wanted[k]):
-            return f"your law is False of {name} only by rounding: use np.allclose"
+            return (
+                f"your law is False of {name} only by rounding: compare calls of this "
+                "function with each other, and by np.allclose"
+            )
         stars = {n: "*" * (what == _SHAPE) for n, (_, what) in changed.items()}
         changed_names = " ".join(n + stars[n] for n in stars)
         blind = self.blind.get(changed_names) if all(found) else None

@@ -141,6 +141,10 @@ attend_in_blocks = Exercise(
         "ones: exp(old - new) overflows if it falls": _rescaling(
             shift=lambda top, own: own
         ),
+        "each block subtracts its own largest score, and its sums are added to those "
+        "of other blocks as they are: rescale them to one largest score first": (
+            _rescaling(mix=False, total=False, shift=lambda top, own: own)
+        ),
         "each block has a softmax of its own here, and its output counts as much as "
         "any other: keep the sums apart, and divide once": _block_by_block,
         "the scores are not divided by √d_k": _changed(

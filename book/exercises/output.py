@@ -180,8 +180,8 @@ own_block_law = Law(
         "W_O to 0, and change its head only": _silent_without_W_O,
     },
     changes={
-        "W_V": "set the rows of W_O to 0 that belong to the head whose values you "
-        "change, and let them be 0 in both calls",
+        "W_V": "you change W_V only: change just the columns that make the values of "
+        "one head, and let the rows of W_O that belong to this head be 0 in both calls",
         "": "you call the layer once, so other faults matter too: change one head, and "
         "compare two outputs",
     },

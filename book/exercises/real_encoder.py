@@ -92,20 +92,30 @@ def _by_tanh(z):
     return z / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
 
 
-def _written_out(activation=mha.layers.gelu, residual=True, without=()):
+def _written_out(activation=mha.layers.gelu, residual=True, without=(), skip=False):
     """Return the encoder with another activation, or without some of it."""
 
     def encode(X, layers, n_heads, mask):
         for w in layers:
             w = w | {name: 0 * w[name] for name in without}
             weights = {n: w[n] for n in w if n[-1] in "QKVO"}
+            before = X
             Z = mha.multi_head_attention(X, n_heads=n_heads, mask=mask, **weights)
             X = mha.layer_norm(Z + X * residual, w["gain_1"], w["bias_1"], 1e-12)
             Z = activation(X @ w["W_1"] + w["b_1"]) @ w["W_2"] + w["b_2"]
-            X = mha.layer_norm(Z + X * residual, w["gain_2"], w["bias_2"], 1e-12)
+            X = before if skip else X * residual
+            X = mha.layer_norm(Z + X, w["gain_2"], w["bias_2"], 1e-12)
         return X
 
     return encode
+
+
+def _norms_exchanged(X, layers, n_heads, mask):
+    """Return what comes out if each norm has the numbers of the other."""
+    other = {"gain_1": "gain_2", "bias_1": "bias_2"}
+    other |= {b: a for a, b in other.items()}
+    layers = [{name: w[other.get(name, name)] for name in w} for w in layers]
+    return _encoded(X, layers, n_heads, mask)
 
 
 def _missing():
@@ -187,6 +197,10 @@ encode = Exercise(
         "the biases of attention are not used": _written_out(
             without=("b_Q", "b_K", "b_V", "b_O")
         ),
+        "the second sum adds to X, what went into the layer: it adds to what the first "
+        "norm returned": _written_out(skip=True),
+        "gain_1 and bias_1 belong to the first norm, gain_2 and bias_2 to the "
+        "second": _norms_exchanged,
         "these layers are post-norm: each norm comes behind a sum": lambda *x: _encoded(
             *x, norm_first=True
         ),

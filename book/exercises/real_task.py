@@ -268,10 +268,12 @@ def _batch_scores(letters, mask, model, n_heads, slip=""):
         return x.unflatten(-1, (1 if slip == "heads" else n_heads, -1)).transpose(1, 2)
 
     def attend(X, w):
-        Q, K, V = (split(X @ w[f"W_{x}"] + w[f"b_{x}"]) for x in "QKV")
+        used = slip != "biases"
+        Q, K, V = (split(X @ w[f"W_{x}"] + used * w[f"b_{x}"]) for x in "QKV")
         S = Q @ K.mT / (1 if slip == "scale" else Q.shape[-1] ** 0.5)
         S = S if slip == "mask" else S.masked_fill(~mask, -float("inf"))
-        return (S.softmax(-1) @ V).transpose(1, 2).flatten(2) @ w["W_O"] + w["b_O"]
+        Y = (S.softmax(-1) @ V).transpose(1, 2).flatten(2)
+        return Y @ w["W_O"] + used * w["b_O"]
 
     def feed(X, w):
         hidden = X @ w["W_1"] + w["b_1"]
@@ -279,11 +281,14 @@ def _batch_scores(letters, mask, model, n_heads, slip=""):
 
     for w in model["layers"]:
         for k, part in (("1", attend), ("2", feed)):
+            k = "1" if slip == "one norm" else k
             norm = w[f"gain_{k}"], w[f"bias_{k}"]
             if slip == "post-norm":
                 X = _layer_norm(X + part(X, w), *norm)
             else:
-                X = part(_layer_norm(X, *norm), w) + (0 if slip == "residual" else X)
+                read = _layer_norm(X, *norm)
+                kept = {"residual": 0, "normed": read}.get(slip, X)
+                X = part(read, w) + kept
     if slip != "final norm":
         X = _layer_norm(X, *model["final_norm"])
     w, b = model["score"]
@@ -345,6 +350,12 @@ score_letters = engine.Exercise(
         "these layers are post-norm: a pre-norm layer normalises what goes into "
         "attention and into feed-forward, and not the sum": _slip("post-norm"),
         "the residual connections are missing: add what went in": _slip("residual"),
+        "what is added to is the normalised copy: add to the tokens themselves": _slip(
+            "normed"
+        ),
+        "the biases of attention are not used": _slip("biases"),
+        "gain_1 and bias_1 are used in both norms: the second has gain_2 and "
+        "bias_2": _slip("one norm"),
         "the ReLU between the two products is missing": _slip("relu"),
     },
     reread=section("real_task", "The model and its loss"),

@@ -41,6 +41,12 @@ def _rotating(exponent=lambda p, d: 2 * p / d, halves=False, overwrite=False):
     return rotate
 
 
+def _kinds_apart(x, positions):
+    """Return the first columns of all pairs, and then the second ones."""
+    y = _rotating()(x, positions)
+    return np.concatenate([y[:, 0::2], y[:, 1::2]], axis=1)
+
+
 def _table_added(x, positions):
     y, angles = x.astype(float), _angles(positions, x.shape[-1])
     y[:, 0::2] += np.sin(angles)
@@ -76,6 +82,8 @@ rotate = Exercise(
         ),
         "the second column of a pair is computed from the new first column; "
         "keep the old one until both are done": _rotating(overwrite=True),
+        "the new columns are right and stand in another order: the two of a pair stand "
+        "side by side": _kinds_apart,
         "you add a table of sines and cosines; "
         "here the pairs are rotated": _table_added,
     },
