@@ -28,6 +28,8 @@ def runs(open_page, html):
     def open_one(name, **options):
         page = open_page(f"book/{name}", **options)
         page.set_default_timeout(240_000)
+        script = page.locator("script[data-files]")
+        assert script.count(), f"{name} was built before .ci/runner: build it again"
         page.evaluate(UNFOLD)
         page.evaluate(PATIENCE, max(1, os.getloadavg()[0] / os.cpu_count()))
         return page
