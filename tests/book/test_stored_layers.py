@@ -13,6 +13,7 @@ import pytest
 
 from mha import laws, zoo
 from tests.book.load import extension, load
+from tests.laws import zoo_laws
 
 torch = pytest.importorskip("torch")
 
@@ -69,6 +70,18 @@ def test_the_page_on_the_zoo_says_what_two_public_suites_caught():
     assert f"catch {len(judge)} of the {len(wrong)} members" in page
     assert f"catch {len(cs336)}. Together they catch {len(judge | cs336)}." in page
     assert {"padding_hides_queries", "minus_1e9_mask", "no_max_subtraction"} <= missed
+
+
+def test_each_member_of_the_zoo_breaks_a_law_that_stands_beside_it():
+    page = (BOOK / "api_laws.md").read_text(encoding="utf-8")
+    broken = json.loads(zoo_laws.STORE.read_text(encoding="utf-8"))
+    placed = []
+    for line in re.findall(r"^\| (?:\*\*|none of).*", page, re.M):
+        members, names = (re.findall(r"`(\w+)`", cell) for cell in line.split("|")[2:4])
+        assert NAMES.issuperset(names)
+        assert [one for one in members if not {*names} & {*broken[one]}] == []
+        placed += members
+    assert sorted(placed) == sorted(member.name for member in zoo.WRONG)
 
 
 # The page
