@@ -45,6 +45,8 @@ normalise_tokens = Exercise(
         _norm_case(2, 3, 5, eps=0.5, seed=1),
     ),
     mistakes={
+        "gain and bias have changed places: gain multiplies, and bias is "
+        "added": lambda x, gain, bias, eps: layer_norm(x, bias, gain, eps),
         "gain multiplies the bias too: multiply first, then "
         "add": lambda x, gain, bias, eps: gain * (layer_norm(x, eps=eps) + bias),
         "you average over batch and tokens, which is batch norm: "

@@ -249,11 +249,10 @@ def _in_torch(x):
     return x.requires_grad_() if x.is_floating_point() else x
 
 
-def _layer_norm(x, gain, bias):
+def _layer_norm(x, gain, bias, ddof=0):
     centred = x - x.mean(-1, keepdim=True)
-    return (
-        centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * gain + bias
-    )
+    variance = x.var(-1, correction=ddof, keepdim=True)
+    return centred / (variance + 1e-5).sqrt() * gain + bias
 
 
 def _batch_scores(letters, mask, model, n_heads, slip=""):
@@ -271,7 +270,8 @@ def _batch_scores(letters, mask, model, n_heads, slip=""):
         used = slip != "biases"
         Q, K, V = (split(X @ w[f"W_{x}"] + used * w[f"b_{x}"]) for x in "QKV")
         S = Q @ K.mT / (1 if slip == "scale" else Q.shape[-1] ** 0.5)
-        S = S if slip == "mask" else S.masked_fill(~mask, -float("inf"))
+        hidden = mask if slip == "inverted" else ~mask
+        S = S if slip == "mask" else S.masked_fill(hidden, -float("inf"))
         Y = (S.softmax(-1) @ V).transpose(1, 2).flatten(2)
         return Y @ w["W_O"] + used * w["b_O"]
 
@@ -282,7 +282,7 @@ def _batch_scores(letters, mask, model, n_heads, slip=""):
     for w in model["layers"]:
         for k, part in (("1", attend), ("2", feed)):
             k = "1" if slip == "one norm" else k
-            norm = w[f"gain_{k}"], w[f"bias_{k}"]
+            norm = w[f"gain_{k}"], w[f"bias_{k}"], slip == "unbiased"
             if slip == "post-norm":
                 X = _layer_norm(X + part(X, w), *norm)
             else:
@@ -290,7 +290,7 @@ def _batch_scores(letters, mask, model, n_heads, slip=""):
                 kept = {"residual": 0, "normed": read}.get(slip, X)
                 X = part(read, w) + kept
     if slip != "final norm":
-        X = _layer_norm(X, *model["final_norm"])
+        X = _layer_norm(X, *model["final_norm"], slip == "unbiased")
     w, b = model["score"]
     return X @ w + b
 
@@ -340,6 +340,8 @@ score_letters = engine.Exercise(
     observe=_scores_and_slopes,
     mistakes={
         "the mask is not used: letters attend to padding": _slip("mask"),
+        "True in the mask is read as hidden, and here it means a letter: "
+        "letters attend to padding alone": _slip("inverted"),
         "there is one head: split the columns of Q, K and V": _slip("heads"),
         "the axes of heads and letters are not swapped: a head owns columns": _slip(
             "split"
@@ -357,6 +359,7 @@ score_letters = engine.Exercise(
         "gain_1 and bias_1 are used in both norms: the second has gain_2 and "
         "bias_2": _slip("one norm"),
         "the ReLU between the two products is missing": _slip("relu"),
+        "var divides by one less in PyTorch: say correction=0": _slip("unbiased"),
     },
     reread=section("real_task", "The model and its loss"),
     praise="your own encoder can learn: the next cell trains it.",
