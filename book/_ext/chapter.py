@@ -11,8 +11,8 @@ fold, "Show what happens", holds the outputs of these cells and then the prose; 
 stays where it is. Before it is a place for a guess, which pages.js makes.
 
 Three more things are marked on every page: a quotation that begins in bold is a law,
-printed sentences wrap, and a line breaks in no pair of numbers, in no short equation
-and in names only between their words.
+printed sentences wrap, and a line breaks in no pair of numbers, no short equation
+or fraction, and in names only between their words.
 """
 
 import re
@@ -26,10 +26,12 @@ BETWEEN_WORDS = re.compile(  # of code, as in a.b, a_b, aB, a=b and a(b
 )
 NEEDS = ("You need ", "School mathematics is enough here.")
 WORDS = 75  # of a core that a new reader takes in per minute, with its figures
-KEPT = re.compile(  # on one line, with no-break spaces
+ALIGNED = re.compile(r"\S  |^(?: {4})* {1,3}\S", re.MULTILINE)  # and not indented
+KEPT = re.compile(  # on one line
     r"\([^()\s]+(?:, [^()\s]+){1,5}\)"  # (1.5, 0)
     r"|(?<![\w)])[\w√−-]{1,4}(?: [·×] [\w√−-]{1,5})+"  # 0 · 0
-    r"|[\w√)−.]+(?: [=≈<>≤≥] [\w√(−.]+)+"  # x = 0
+    r"|[\w√)−./]+(?: [=≈<>≤≥] [\w√(−./]+)+"  # x = 0
+    r"|(?<![\w/.])[\w√]{1,3}/[\w√]+"  # 1/√n
     r"|\d %|\d (?:ms|s|px|[kMG]i?B|minutes?|hours?|seconds?|tokens?)\b"
     r"|\b(?:[Cc]hapters?|Figures?|[Ee]quations?|[Ee]xercises?) [\d(]"
 )
@@ -138,12 +140,13 @@ def close(section):
 
 
 def kept_together(text):
-    """Return a text in which spaces that must not break are no-break spaces.
+    """Return a text in which a line breaks in no pair, short equation or fraction.
 
     >>> kept_together("from (1, 0) to (0, 1) in 5 ms").replace("\\xa0", "~")
     'from (1,~0) to (0,~1) in 5~ms'
     """
-    return KEPT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    whole = str.maketrans({" ": "\N{NO-BREAK SPACE}", "/": "/\N{WORD JOINER}"})
+    return KEPT.sub(lambda found: found[0].translate(whole), text)
 
 
 def breakable(name):
@@ -163,8 +166,8 @@ def mark(tree):
         if node["ids"] == node.parent["ids"]:  # the theme's box around it has its id
             node["ids"] = []
     for node in tree.findall(nodes.literal_block):
-        text = node.astext().strip()
-        if "\n" not in text or not re.search(r"\S  ", text):  # nothing is aligned
+        text = node.astext().rstrip()
+        if "\n" not in text or not ALIGNED.search(text):
             node["classes"].append("sentences")
     for node in list(tree.findall(nodes.Text)):
         if isinstance(node.parent, nodes.literal):

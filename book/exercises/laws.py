@@ -61,8 +61,8 @@ def _shrunk_inputs(shrink):
     from mha import zoo
 
     (x,) = random_arrays((27,), seed=8)
-    parts = []
-    for name in ("no_scale", "softmax_over_queries", "key_reshaped"):
+    drawn, titles = [x], ["Q, K (in a frame), V as drawn"]
+    for name in ("scale_after_softmax", "no_scale", "key_reshaped"):
         wrong = getattr(zoo, name).attention
 
         def fails(x, wrong=wrong):
@@ -71,12 +71,13 @@ def _shrunk_inputs(shrink):
                 wrong(Q, K, V), scaled_dot_product_attention(Q, K, V)
             )
 
-        small = np.asarray(shrink(x.copy(), fails))
-        drawn = [np.hstack(y.reshape(3, 3, 3)) for y in (x, small)]
-        titles = "Q, K, V as drawn", f"{np.count_nonzero(small)} numbers show {name}"
-        parts.append(pictures.maps(drawn, titles))
-    told = "Your function shrinks a random input that shows a bug of the zoo:"
-    return pictures.said(told) + "".join(parts)
+        drawn.append(np.asarray(shrink(x.copy(), fails)))
+        needed = np.count_nonzero(drawn[-1])
+        few = f"{needed} numbers show" if needed != 1 else "1 number shows"
+        titles.append(f"{few} {name}")
+    tables = [np.hstack(y.reshape(3, 3, 3)) for y in drawn]
+    told = "Your function shrinks a random input that shows three bugs of the zoo:"
+    return pictures.said(told) + pictures.maps(tables, titles, [(3, 3)] * len(tables))
 
 
 shrink = Exercise(

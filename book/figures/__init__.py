@@ -11,7 +11,7 @@ from figures.charts import bars, collapse, lines, moves
 from figures.dragons import dragons
 from figures.hand import hand
 from figures.heads import heads
-from figures.layers import blocks, lanes, one_head, paths
+from figures.layers import blocks, lanes, one_head, paths, whole
 from figures.live_encoder import live_encoder
 from figures.live_house import house
 from figures.maps import heatmap, heatmaps
@@ -23,7 +23,7 @@ from figures.rules import exponential, leak, rules, spikes, written
 from figures.softmax import softmax
 from figures.tables import detected, exceptions
 from figures.worked import batch, fused, masks_of_heads, sheet
-from figures.worlds import road, rotary, whole, worlds
+from figures.worlds import road, rotary, worlds
 
 __all__ = [
     "bars", "batch", "blocks", "clocks", "collapse", "detected", "dragons",

@@ -8,7 +8,7 @@ const at = (x, y) => `${(x * UNIT).toFixed(1)} ${(-y * UNIT).toFixed(1)}`;
 const cloud = svg("svg", { viewBox: `${-REACH - 4} ${-REACH - 4} ${2 * REACH + 8} ${2 * REACH + 8}`, "aria-hidden": true });
 const path = (name, d = "") => cloud.appendChild(svg("path", { class: name, d }));
 path("grid", `M${-REACH} 0H${REACH}M0 ${-REACH}V${REACH}`);
-path("night", nights.map(([x, y]) => `M${at(x, y)}m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0`).join(""));
+path("night", nights.map(([x, y]) => `M${at(x, y)}m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0`).join(""));
 const [miss, guess] = [path("miss"), path("guess")];
 const legend = html("div", { class: "legend" }, html("span", { class: "ring" }), "a night", html("span", { class: "dot" }), "best guess from the head output");
 
@@ -46,7 +46,7 @@ function draw() {
     : `The sum of both is ${show(sum)}.`, apart > 0);
   const given = looks.map((row, r) => `Head ${r + 1} gives ${show(row[0])} to the ${names[0]} and ${show(row[1])} to the ${names[1]}.`);
   say(`${given.join(" ")} ` + (state.m < 2 ? "All guesses lie on one line."
-    : apart ? `To take the averages apart, W_O needs numbers up to ${show(Math.max(...looks.flat()) / apart, 1)}.`
+    : apart ? `To take the averages apart, the output projection needs numbers up to ${show(Math.max(...looks.flat()) / apart, 1)}.`
     : "The heads are equal: one average."));
 }
 

@@ -52,7 +52,6 @@ function draw() {
     bar.style.width = `${10 * Math.abs(found[j])}%`;
     bar.style.left = `${50 - Math.max(0, -10 * found[j])}%`;
   });
-  note("scores", found);
   const [first] = order;
   aim(`${word(words[first])} leads with ${show(found[first], 1)}.${first === 1 ? " All others are negative." : ""}`, first === 1);
   say(`The query is (${show(long * u, 1)}, ${show(long * v, 1)}): ${order.map((j) => `${words[j]} ${show(found[j], 1)}`).join(", ")}.`);

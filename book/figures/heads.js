@@ -71,7 +71,7 @@ function draw() {
   const held = places.filter((q) => !lost(q)).length;
   const strays = places.filter((q) => goes(q)[0] !== right(q)[0]).length;
   note("heads", heads);
-  Object.assign(root.dataset, { way, n_heads: h, place: p, index: `${r} ${i} ${c}`, held, strays, sees: from[1] - from[0] });
+  Object.assign(root.dataset, { place: p, held });
   if (way === "reshape") seen.add(h);
   const others = counts.filter((h) => h > 1).length;
   const done = [...seen].filter((h) => h > 1).length >= Math.min(2, others);

@@ -23,9 +23,13 @@ WIDTHS = {"Q": "d_k", "K": "d_k", "V": "d_v"}
 SMALL: dict[str, Any] = {"size": 12, "role": "muted", "math": True}
 # Of the lanes: n tokens, the 32 columns of a head, where X is, and the heads shown.
 HIGH, WIDE, MIDDLE, LANES = 30, 14, 192, {1: 60, 2: 180, 12: 324}
-COLUMN, STEP = 160, 38  # of the ways: points from one to the next, and upwards
-BOX, AROUND = (104, 24), 70  # width and height of a box; how far a path goes around
-RISE = {"(": 0.5}  # steps upwards; a fork needs less room than the 1 of all others
+COLUMN, STEP = 160, 38  # of the ways: points from one to the next, and downwards
+BOX, AROUND = (104, 24), 18  # width and height of a box; how far beside it a path goes
+DOWN_BY = {"(": 0.5}  # steps; a fork needs less room than the 1 of all others
+TINTS = {"attention": "output", "multi-head attention": "output"}
+TINTS |= {"feed-forward": "amber"}
+POST = ("(", "multi-head attention", "+", "layer norm")
+POST += ("(", "feed-forward", "+", "layer norm")
 DEPTH = np.array([0.55, -0.42])  # where one step into the picture leads on paper
 ACROSS, DOWN = np.array([1.0, 0]), np.array([0.0, 1.0])
 
@@ -129,9 +133,7 @@ def lanes() -> Picture:
 
 
 def paths(columns: Mapping[str, Sequence[str]], *, alt: str) -> Picture:
-    """Show what happens on the way through a layer, from the bottom to the top.
-
-    Attention has the colour of its output, and everything else the ink.
+    """Show what happens on the way through a layer, from the top to the bottom.
 
     Parameters
     ----------
@@ -143,17 +145,44 @@ def paths(columns: Mapping[str, Sequence[str]], *, alt: str) -> Picture:
     >>> paths({"residual": ["(", "attention", "+"]}, alt="The input goes around, too.")
     Picture: The input goes around, too.
     """
-    high = STEP * max(map(_steps_up, columns.values()))
-    scene = Scene(COLUMN * len(columns) + 10, high + 100)
+    scene = Scene(COLUMN * len(columns) + 10, max(map(_high, columns.values())) + 90)
     for k, (label, steps) in enumerate(columns.items()):
-        x, bottom = COLUMN * (k + 0.5) + 20, high + 60
-        top = bottom - STEP * _steps_up(steps)
-        scene.arrow([(x, bottom), (x, top - 18)], width=1.8)
-        _path(scene, x, bottom, steps)
-        scene.text(x, bottom + 14, "*X*", math=True)
-        scene.text(x, top - 26, "*Y*", math=True)
-        scene.text(x, bottom + 34, label)
+        x = COLUMN * (k + 0.5) + 20
+        scene.text(x, 14, label, bold=True)
+        scene.text(x, 36, "*X*", math=True)
+        end = _path(scene, x, 44, steps)
+        scene.arrow([(x, end), (x, end + 20)])
+        scene.text(x, end + 36, "*Y*", math=True)
     return picture(scene, alt)
+
+
+def whole() -> Picture:
+    """Show the whole encoder, from the words to one vector for each of them.
+
+    >>> whole().alt[:39]
+    'The whole encoder, from the top to the '
+    """
+    scene, x, wide, top = Scene(344, 436), 142, 142, 122
+    scene.text(x, 14, "The dog ate the food …", bold=True)
+    end = _path(scene, x, 26, ["word vectors", "+"], wide)
+    scene.arrow([(x + 100, end - 9), (x + 9, end - 9)])
+    scene.text(x + 104, end - 5, "positions", anchor="start", bold=True)
+    scene.shape([(x, end), (x, top)], stroke="ink", width=1.6)
+    frame = x - wide / 2 - 34, top, wide + 52, _high(POST) + 4
+    scene.box(*frame, radius=10, stroke="rest")
+    for y, words in enumerate(("layer,", "repeated", "6 times, say")):
+        look = {"role": "muted"} if y == 2 else {"bold": True}
+        scene.text(x + 102, 242 + 16 * y, words, anchor="start", **look)
+    end = _path(scene, x, top, POST, wide)
+    scene.shape([(x, end), (x, end + 20)], stroke="ink", width=1.6)
+    _path(scene, x, end + 20, ["one vector per word"], wide)
+    return picture(
+        scene,
+        "The whole encoder, from the top to the bottom: words become vectors, to which "
+        "their positions are added. Then a layer is repeated: multi-head attention, "
+        "its input added to its output, a norm; feed-forward, its input added to its "
+        "output, a norm. At the end there is one vector per word.",
+    )
 
 
 def blocks(panels: Mapping[str, ArrayLike], *, alt: str) -> Picture:
@@ -255,27 +284,36 @@ def _say(
     scene.text(x, y + 12, shape, anchor="start", **SMALL)
 
 
-def _steps_up(steps: Iterable[str]) -> float:
-    return sum(RISE.get(step, 1) for step in steps)
+def _high(steps: Iterable[str]) -> float:
+    return STEP * sum(DOWN_BY.get(step, 1) for step in steps)
 
 
-def _path(scene: Scene, x: float, bottom: float, steps: Iterable[str]) -> None:
-    """Draw the boxes on the way upwards, and each path around them."""
-    y, fork, (width, height) = bottom, bottom, BOX
+def _path(
+    scene: Scene, x: float, top: float, steps: Iterable[str], width: float = BOX[0]
+) -> float:
+    """Draw the boxes on the way down, and each path around them; return the end."""
+    y, end, fork, high = top, top, None, BOX[1]
     for step in steps:
-        rise = STEP * RISE.get(step, 1)
-        middle, y = y - rise / 2, y - rise
+        down = STEP * DOWN_BY.get(step, 1)
+        middle, y = y + down / 2, y + down
         if step == "(":
             fork = middle
-        elif step == "+":
-            side = x - AROUND
-            around = [(x, fork), (side, fork), (side, middle), (x - 10, middle)]
-            scene.arrow(around, width=1.8)
+            continue
+        half = 9 if step == "+" else high / 2
+        scene.arrow([(x, end), (x, middle - half)])
+        end = middle + half
+        if step == "+":
             scene.plus(x, middle)
+            side = x - width / 2 - AROUND
+            around = (side, fork), (side, middle), (x - 9, middle)
+            if fork:
+                scene.arrow([(x, fork), *around])
+            fork = None
         else:
-            role = "output" if "attention" in step else "ink"
-            scene.plate(x - width / 2, middle - height / 2, width, height, 11, role)
+            role = TINTS.get(step, "ink")
+            scene.plate(x - width / 2, middle - half, width, high, 11, role)
             scene.text(x, middle + 4, step, role=role, bold=True)
+    return end
 
 
 def _size(shape: tuple[int, ...]) -> tuple[float, float]:

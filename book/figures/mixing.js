@@ -86,8 +86,6 @@ function draw() {
   told.setAttribute("x", x(h[0]) + 11);
   told.setAttribute("y", y(h[1]) - 9);
   told.textContent = `“it” (${show(h[0])}, ${show(h[1])})`;
-  note("weights", p);
-  note("output", h);
   const done = h[1] > h[0];
   aim(`Animal ${show(h[0])}, edible ${show(h[1])}.${done ? " Now “it” means something to eat." : ""}`, done);
   say(`Scores: ${words.map((name, j) => `${name} ${show(scores[j], 1)}`).join(", ")}.`);

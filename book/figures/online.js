@@ -59,7 +59,6 @@ function draw() {
   });
   [top.textContent, sum.textContent, answer.textContent] = seen ? [show(m, 1), show(l), show(o)] : ["−∞", "0", "–"];
   note("kept", seen ? [m, l, o] : []);
-  root.dataset.read = state.read;
   const end = seen === n, right = Math.abs(o - whole) < 0.005;
   answerBox.classList.toggle("wrong", end && !right);
   if (end && state.rescale === "no") tried.set(state.size, right);

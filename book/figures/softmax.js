@@ -31,7 +31,6 @@ function draw() {
     row.scaled.textContent = show(scaled[j], 1);
   });
   note("weights", p);
-  note("effective", effective(p));
   const given = state.scores.every((s, j) => s === scores[j]);
   if (peaks) aim(given && p[second] > most - 0.0005
     ? `T ≈ ${show(T, 1)} gives ${word(labels[second])} its most, ${show(most)}; colder helps the first, hotter helps all others.`

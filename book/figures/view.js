@@ -26,7 +26,7 @@ const share = (x) => (x > 0 && x < 0.005 ? "<0.01" : show(x));
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 // a word in a sentence, whatever its direction
 const word = (token) => `\u2068“${token}”\u2069`;
-// numbers for tests and for the curious: note("weights", …) fills data-weights
+// numbers for tests: note("weights", …) fills data-weights
 const note = (name, numbers) => {
   root.dataset[name] = [numbers].flat(Infinity).map((x) => x.toFixed(4)).join(" ");
 };
@@ -38,9 +38,6 @@ function softmax(scores) {
   const sum = powers.reduce((a, b) => a + b, 0);
   return powers.map((p) => p / sum);
 }
-
-// e to the entropy: as if so many keys shared equally
-const effective = (p) => Math.exp(-p.reduce((sum, x) => sum + (x > 0 ? x * Math.log(x) : 0), 0));
 
 // a labelled slider; say(value) stands beside it and is read aloud; .set(value) moves it
 function slider(label, { min, max, step, value, say = (x) => show(x), input }) {

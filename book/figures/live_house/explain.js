@@ -17,7 +17,7 @@ export function num(x, digits = 3, least = Infinity) {
 
 // decimals for which the cells of a matrix have room; whole numbers get none
 export const digits = (numbers, wide) =>
-  numbers.some((x) => differs(x, Math.round(x)) && (x < -0.99 || (wide < 25 && x > 0.99))) ? 1 : 2;
+  numbers.some((x) => differs(x, Math.round(x)) && ((wide < 32 && x < -0.99) || (wide < 25 && x > 0.99))) ? 1 : 2;
 
 // a number as its cell has room for it: 2, .57, −1.6; a small weight is not called 0
 export function short(x, digits, weight = false) {

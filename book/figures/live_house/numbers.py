@@ -54,7 +54,8 @@ def matrices(part: str) -> dict[str, dict[str, Any]]:
 def digits(M: Array, wide: float) -> int:
     """Return how many decimals a matrix has room for; whole numbers get none."""
     parts = M[abs(M - M.round()) > 1e-9]
-    return 1 if (parts < -0.99).any() or (wide < 25 and (parts > 0.99).any()) else 2
+    needs = 32 if (parts < -0.99).any() else 25 if (parts > 0.99).any() else 0
+    return 2 if wide >= needs else 1
 
 
 def short(x: float, digits: int = 2, weight: bool = False) -> str:

@@ -12,7 +12,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from figures.live_house.numbers import DATA, IT, WORDS, digits, matrices, numbers, short
+from figures.live_house.numbers import (
+    DATA,
+    HEADS,
+    IT,
+    WORDS,
+    digits,
+    matrices,
+    numbers,
+    short,
+)
 from figures.picture import Picture, finished
 from figures.scene import SANS, Scene, paint
 
@@ -179,6 +188,16 @@ class Sheet:
             look = {"size": SIZE, "anchor": "end", "bold": i == IT}
             self.back.text(x - 7, y + (i + 0.5) * self.h + 4, word, **look)
 
+    def _heads(self, x: float, y: float) -> None:
+        """Say to the left of W_O which of its rows belong to which head."""
+        high = self._size("W_O")[1] / HEADS
+        for r in range(HEADS):
+            top, look = y + r * high, {"size": SMALL, "role": "output"}
+            ends = [(x - 5, top + 2), (x - 5, top + high - 2)]
+            self.back.shape(ends, stroke="output", width=2)
+            middle = x - 10, top + high / 2
+            self.back.text(*middle, f"head {r + 1}", turn=-90, **look)
+
     def _draw_ways(self, name: str) -> None:
         """Draw all that leads from one matrix to others, over what is drawn already."""
         spec, y = self.specs[name], self.at[name][1] + (IT + 0.5) * self.h
@@ -219,6 +238,8 @@ class Sheet:
             spec, y = self.specs[over], self.at[over][1]
         if over == "mask":  # its rows are not those of the words on the left
             self._words(self.x[over], y)
+        if over == "W_O":
+            self._heads(self.x[over], y)
         if "top" in spec:
             for j, word in enumerate(DATA[spec["top"]]):
                 x = self.at[over or name][0] + (j + 0.55) * self.w
