@@ -44,7 +44,7 @@
   const MINE = `import numpy as np
 
 
-def attend(Q, K, V, mask=None):  # True = may attend
+def attend(Q, K, V, mask=None):  # put your own here; this one breaks laws
     scores = Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])
     if mask is not None:
         scores = np.where(mask, scores, -1e9)

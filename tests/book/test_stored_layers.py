@@ -60,6 +60,13 @@ def test_the_page_shows_the_table_that_is_stored():
         assert all(f"`{law}`" in cells[4] for law in row["broken"])
 
 
+def test_the_page_says_how_many_public_layers_break_a_law():
+    broken = [row["broken"] for row in STORED if row["broken"]]
+    empty = sum("empty_rows_give_zero" in laws for laws in broken)
+    said = f"Of the {len(STORED)} rows of the table, {len(broken)} break a law, and {empty}"
+    assert said in " ".join(PAGE.split())
+
+
 def test_the_page_on_the_zoo_says_what_two_public_suites_caught():
     store = BOOK / "_data" / "public_suites.json"
     judge, cs336 = map(set, json.loads(store.read_text(encoding="utf-8")).values())
