@@ -197,6 +197,6 @@ far_keys_law = Law(
         "K": "change the values of far keys, by a lot: their keys may not show it"
     },
     vary=("V",),
-    reread=section("since_2017", "A design is compared with itself"),
+    reread=section("since_2017", "Compare a design with a correct version of itself"),
     praise="a law that a design satisfies and the attention of 2017 breaks.",
 )
