@@ -28,7 +28,8 @@ NEEDS = ("You need ", "School mathematics is enough here.")
 WORDS = 75  # of a core that a new reader takes in per minute, with its figures
 ALIGNED = re.compile(r"\S  |^(?: {4})* {1,3}\S", re.MULTILINE)  # and not indented
 KEPT = re.compile(  # on one line
-    r"\([^()\s]+(?:, [^()\s]+){1,5}\)"  # (1.5, 0)
+    r"\([^()\s]{1,8}(?:, [^()\s]{1,8}){1,5}\)"  # (1.5, 0)
+    r"|[\d.]+·[\d.]+(?: [−+] [\d.]+·[\d.]+)+"  # 2·2 − 1·1
     r"|(?<![\w)])[\w√−-]{1,4}(?: [·×] [\w√−-]{1,5})+"  # 0 · 0
     r"|[\w√)−./]+(?: [=≈<>≤≥] [\w√(−./]+)+"  # x = 0
     r"|(?<![\w/.])[\w√]{1,3}/[\w√]+"  # 1/√n

@@ -121,7 +121,7 @@ def check(
             break
     findings = _with_all_numbers([known[law] for law in laws])
     findings = [_as_expected(x, reasons.get(x.law)) for x in findings]
-    notes = _unused(asked)
+    notes = _unused(asked, correct)
     alike, wrong = "", ""
     if not correct.declared:
         alike, wrong = _alike(asked, correct, findings)
@@ -222,14 +222,15 @@ ON_PURPOSE = (
 )
 
 
-def _unused(subject: Subject) -> list[str]:
-    """Say which arguments no law knows: silence about a cache proves nothing."""
-    left = sorted(subject.accepts - USED - {"args", "kwargs", "options"})
-    if not left:
-        return []
-    return [
-        f"never used: {', '.join(left)}, which no law knows; for a cache see laws.steps"
-    ]
+def _unused(subject: Subject, reference: Subject) -> list[str]:
+    """Say which arguments no law used: silence about a cache proves nothing."""
+    left = subject.accepts - USED - {"args", "kwargs", "options"}
+    biases = {x for x in subject.accepts - reference.accepts if x.startswith("b_")}
+    why = {
+        "which no law knows; for a cache see laws.steps": left,
+        "which the reference does not take": biases,
+    }
+    return [f"never used: {', '.join(sorted(x))}, {y}" for y, x in why.items() if x]
 
 
 def _alike(

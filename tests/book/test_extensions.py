@@ -100,6 +100,8 @@ def test_only_a_quotation_that_begins_in_bold_is_a_law():
         ("the vector (1.5, 0) of it", "the vector (1.5,~0) of it"),
         ("so x = 0 here", "so x~=~0 here"),
         ("then 0 · 0 = 0", "then 0~·~0 = 0"),
+        ("so 2·2 − 1·1 of it", "so 2·2~−~1·1 of it"),
+        ("(photograph, photography)", "(photograph, photography)"),
         ("it takes 5 minutes, perhaps", "it takes 5~minutes, perhaps"),
         ("see chapter 5 and chapters 6", "see chapter~5 and chapters~6"),
         ("a well-known rule, told before", "a well-known rule, told before"),

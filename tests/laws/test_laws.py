@@ -345,6 +345,27 @@ def test_other_numbers_on_the_inputs_of_any_law_break_equals_reference():
     np.testing.assert_allclose(finding.expected, [[1, 0]], atol=1e-9)
 
 
+def test_a_layer_that_gives_nan_is_not_said_to_remember_a_call():
+    def blocked(Q, K, V):  # it loses what does not fill a block of 4
+        n = K.shape[-2] // 4 * 4
+        Y = mha.scaled_dot_product_attention(Q, K[..., :n, :], V[..., :n, :])
+        return Y if n else Y * np.nan
+
+    report = laws.check(blocked)
+    assert {"calls_agree", "calls_do_not_remember"} <= {*report.held}
+    assert "every_length_alike" in [x.law for x in report.broken]
+
+
+def test_a_report_names_the_biases_that_a_reference_does_not_take():
+    def plain(X, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+        return mha.multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads, mask)
+
+    few = ["equals_reference"]
+    (note,) = laws.check(mha.multi_head_attention, few, reference=plain).notes
+    assert note.startswith("never used: b_K, b_O, b_Q, b_V, which the reference")
+    assert laws.check(plain, few, reference=plain).notes == ()
+
+
 def test_what_remembers_or_is_random_is_asked_nothing_else():
     for member in (zoo.remembers_the_mask, zoo.dropout_in_evaluation):
         report = laws.check(member)
