@@ -100,7 +100,7 @@ def _scores(X, model):
     return layer_norm(X, *model["final_norm"]) @ w + b
 
 
-def _matrices(n, block, read=None, written=None, sharp=20):
+def _matrices(n, block, read=None, written=None, sharp=20, value=None):
     """Return the matrices of a head that reads a block and writes the next."""
     blocks = block + 2
 
@@ -111,7 +111,7 @@ def _matrices(n, block, read=None, written=None, sharp=20):
 
     W_Q = sharp * np.sqrt(n) * at(block if read is None else read)
     W_O = at(block + 1 if written is None else written).T
-    return W_Q, at(0), at(block), W_O
+    return W_Q, at(0), at(block if value is None else value), W_O
 
 
 def _hunts(n, block):
@@ -147,6 +147,8 @@ hop_matrices = Exercise(
         "to look, and the value what the note there says": (
             lambda n, block: _matrices(n, block, read=0)
         ),
+        "the value is what the note found says; here it is what a note says at "
+        "first": lambda n, block: _matrices(n, block, value=1),
         "the head writes over the block that it reads; write into the next": (
             lambda n, block: _matrices(n, block, written=block)
         ),

@@ -24,6 +24,11 @@ score_for_half = Exercise(
         "9 is the sum of the other scores: food should get half of the weight, and "
         "weights go by e^s": 9,
         "three words share the other half, and this counts two": 3 + np.log(2),
+        "food scored 2, and the other words 3: here food is one of those with "
+        "3": np.log(2 * np.exp(3) + np.exp(2)),
+        "food scored 2 before, and here its old weight still counts": np.log(
+            3 * np.exp(3) + np.exp(2)
+        ),
         "the distance is the natural logarithm of 3, and this is the one to base 10": 3
         + np.log10(3),
         "this is the exponential e^s that food needs: the task asks for s": 3

@@ -165,7 +165,7 @@ def _broken(answer, contents):
     if _explained(weights / totals, again) > 0.6:
         if premise in _STILL:
             raise Unfit(f"your weights break the theorem; but {_STILL[premise]}")
-        return "weights that tell something, and premise 1"
+        return "weights that tell something, and the premise that they break"
     if (weights == weights[0]).all():
         raise Unfit(
             "the same weights in every row tell nothing about the contents of a row, "
