@@ -51,13 +51,14 @@ def heatmaps(
     if kind == "weights" and not -1e-6 <= low <= high <= 1 + 1e-6:
         raise ValueError(f"weights lie between 0 and 1, got {low:.3g} to {high:.3g}")
     most = 1.0 if kind == "weights" else max(-low, high) or 1.0
-    digits = 2 if kind == "weights" or np.any(finite % 1) else 0
+    digits = 2 if np.any(finite % 1) else 0
     colour = "weight" if kind == "weights" else "ink"
     numbered = kind != "mask" and max(n_q, n_k) <= NUMBERS_UP_TO
     least: float = 10 * (cols is not None)
     if numbered:
         longest = max(len(written(x, digits)) for x in (low, most))
-        least = 20 if kind == "weights" else max(20, 4 + 5.3 * longest)
+        least = 16 + 4 * (digits > 0)
+        least = least if kind == "weights" else max(20, 4 + 5.3 * longest)
     left, name = (LETTER * max(map(len, names)) for names in (down, across))
     left += BESIDE + LINE * bool(ylabel)
 
@@ -71,7 +72,7 @@ def heatmaps(
     step = 1 if cell > 10 else math.ceil(20 / cell)  # names that share one place
     turned = name > cell * step - 2
     wide, tall = cell * n_k, cell * n_q
-    titles = [lines_of(words, max(8, int((wide + GAP) / 5.6))) for _, words in panels]
+    titles = [lines_of(words, max(8, int((wide + GAP / 2) / 5.6))) for _, words in panels]
     top = (name if turned else LINE) + BESIDE + LINE * bool(xlabel)
     # the first line says what rows and columns are, and has the numbers that count them
     later = (name if turned else LINE) + BESIDE if cols is not None else 2 * BESIDE
@@ -156,7 +157,7 @@ def written(value: float, digits: int, kind: str = "scores") -> str:
     >>> written(-0.001, 2), written(-1.5, 1), written(0.001, 2, "weights")
     ('0.00', '−1.5', '<.01')
     """
-    if kind == "weights":
+    if kind == "weights" and digits:
         return as_share(value)
     text = f"{value:.{digits}f}".replace("-", "−")
     return text if text.strip("−0.") else text.removeprefix("−")

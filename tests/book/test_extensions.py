@@ -102,14 +102,30 @@ def test_only_a_quotation_that_begins_in_bold_is_a_law():
         ("then 0 · 0 = 0", "then 0~·~0 = 0"),
         ("so 2·2 − 1·1 of it", "so 2·2~−~1·1 of it"),
         ("(photograph, photography)", "(photograph, photography)"),
+        ("about 1/√128 ≈ 0.09, or Q Kᵀ/√d", "about 1/|√128~≈~0.09, or Q Kᵀ/|√d"),
         ("it takes 5 minutes, perhaps", "it takes 5~minutes, perhaps"),
         ("see chapter 5 and chapters 6", "see chapter~5 and chapters~6"),
         ("a well-known rule, told before", "a well-known rule, told before"),
     ],
 )
-def test_a_pair_of_numbers_or_a_short_equation_stays_on_one_line(text, kept):
-    said = extension("chapter").kept_together(text).replace("\xa0", "~")
-    assert said == kept
+def test_a_pair_of_numbers_a_short_equation_or_a_fraction_stays_on_one_line(text, kept):
+    said = extension("chapter").kept_together(text)
+    assert said.replace("\xa0", "~").replace("\N{WORD JOINER}", "|") == kept
+
+
+@pytest.mark.parametrize(
+    ("printed", "wraps"),
+    [
+        ("head 1: 0.5\nhead 12: 0.25", True),
+        ("def f(x):\n    return x", True),
+        ("head  1: 0.5\nhead 12: 0.25", False),
+        ("  right: 0.5\nwrong: 0.25", False),
+    ],
+)
+def test_what_is_printed_in_columns_does_not_wrap(printed, wraps):
+    tree = section("A cell", nodes.literal_block(printed, printed))
+    extension("chapter").mark(tree)
+    assert tree[1]["classes"] == ["sentences"] * wraps
 
 
 def test_a_name_in_a_line_breaks_between_its_words_only():
