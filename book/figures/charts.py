@@ -145,7 +145,7 @@ def moves(
 def collapse(
     tracks: Mapping[str, ArrayLike], words: Sequence[str], *, alt: str
 ) -> Picture:
-    """Show the first two numbers of each token before and after the first layers.
+    """Show the first two numbers of each token before and after the first rounds.
 
     Below each panel stands the length of what is not common to the tokens, as a
     share of their length.
@@ -188,7 +188,7 @@ def collapse(
             lines = name.replace("+ ", "+\N{NO-BREAK SPACE}").replace("-", "-\n")
             row[0].set_ylabel(lines.replace(" ", "\n"))
         for layer, ax in enumerate(grid[0]):
-            ax.set_title(f"layer {layer}" if layer else "input", fontsize=11.2)
+            ax.set_title(f"round {layer}" if layer else "before", fontsize=11.2)
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper left", ncols=len(words))
         return finished(figure, alt)

@@ -103,7 +103,7 @@ def finding() -> Picture:
         named(drawn, y, row.name)
         for x, test in zip(starts, ("padded", "alone"), strict=True):
             share, correct = getattr(row, test), getattr(rows()[0], test)
-            bar(drawn, x, y, f"{share:.0f}", share, correct - share, wide)
+            bar(drawn, x, y, f"{share:.1f}", share, correct - share, wide)
         count, role = row.broken or "none", "wrong" if row.broken else "ink"
         drawn.text(right, y + 17, count, anchor="end", bold=True, role=role)
     return picture(drawn, alt())

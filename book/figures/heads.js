@@ -80,7 +80,7 @@ function draw() {
   say(way === "input"
     ? `${text(p)} is in its place, but it is made from ${from[1] - from[0]} of ${d} features of ${word(words[row])}.`
     : `${text(p)}, made for head ${owner + 1} from ${word(words[row])}, lands in head ${r + 1}${i === row ? "" : ` and is taken for ${word(words[i])}`}. `
-      + `${held} of ${places.length} numbers are in the right place, ${strays} in a wrong head.`);
+      + `${held} of ${places.length} numbers are in the right place, ${places.length - held - strays} elsewhere in the right head, ${strays} in a wrong head.`);
 }
 
 const stop = arrows(buttons, d, pick);

@@ -72,7 +72,9 @@ def heatmaps(
     step = 1 if cell > 10 else math.ceil(20 / cell)  # names that share one place
     turned = name > cell * step - 2
     wide, tall = cell * n_k, cell * n_q
-    titles = [lines_of(words, max(8, int((wide + GAP / 2) / 5.6))) for _, words in panels]
+    titles = [
+        lines_of(words, max(8, int((wide + GAP / 2) / 5.6))) for _, words in panels
+    ]
     top = (name if turned else LINE) + BESIDE + LINE * bool(xlabel)
     # the first line says what rows and columns are, and has the numbers that count them
     later = (name if turned else LINE) + BESIDE if cols is not None else 2 * BESIDE

@@ -61,7 +61,7 @@ WRITTEN = {  # what draws, and words that stand in it
         {f"missing {x[-1] / x.sum():.2f}" for x in (POWERS, LATER)},
     ),
     "the tips of a clock": (
-        lambda: figures.clocks("abc", alt="x"),
+        lambda: figures.clocks(dict(enumerate("abc")), alt="x"),
         {", ".join(f"{x:.2f}".replace("-", "−") for x in CLOCK[:2]), "position 2"},
     ),
     "how far tokens differ": (

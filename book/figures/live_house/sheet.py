@@ -197,6 +197,8 @@ class Sheet:
             self.back.shape(ends, stroke="output", width=2)
             middle = x - 10, top + high / 2
             self.back.text(*middle, f"head {r + 1}", turn=-90, **look)
+        line = [(x - 9, y + high), (x + self._size("W_O")[0], y + high)]
+        self.back.shape(line, stroke="output", width=1.6)
 
     def _draw_ways(self, name: str) -> None:
         """Draw all that leads from one matrix to others, over what is drawn already."""
