@@ -91,8 +91,8 @@ def test_the_rule_for_queries_is_the_matrix():
     edible, wanting = (X[:, FEATURES.index(name)] for name in ("edible", "wanting"))
     expected = np.stack([2 * wanting, edible], 1)
     np.testing.assert_array_equal(X @ WEIGHTS["W_Q"][:, :2], expected)
-    assert "twice its *wanting* is written in the place of *animal*" in TEXT
-    assert "its *edible* is written in the place of *wanting*" in TEXT
+    assert "twice its *wanting* is the first number of its query" in TEXT
+    assert "its *edible* is the second number" in TEXT
 
 
 def test_the_bugs_that_training_hides_are_the_stored_ones():
