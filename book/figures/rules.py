@@ -24,7 +24,7 @@ def rules() -> Picture:
     >>> rules().alt[:38]
     'Three rules turn the scores 5, 0, 3, 4'
     """
-    scene, told = Scene(WIDE, 416), []
+    scene, told = Scene(WIDE, 440), []
     share = (SCORES / SCORES.sum())[0], ((SCORES + ADDED) / (SCORES + ADDED).sum())[0]
     plan = (
         (
@@ -36,7 +36,10 @@ def rules() -> Picture:
         ("softmax", mha.softmax, "+{} changes nothing"),
     )
     for k, (name, rule, verdict) in enumerate(plan):
-        y = 16 + 134 * k
+        y = 16 + 146 * k
+        if k:
+            line = [(0, y - 22), (WIDE, y - 22)]
+            scene.shape(line, stroke="rest", width=1, dash=(2, 4))
         verdict = verdict.format(ADDED, WORDS[0], *map(as_share, share))
         scene.text(4, y, name, size=12.5, bold=True, anchor="start")
         role = "value" if rule is mha.softmax else "wrong"
