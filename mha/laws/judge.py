@@ -324,6 +324,8 @@ class Law:
         # What the subject refuses, the reference need not know.
         if self.alone or isinstance(verdict, NotAsked):
             return Tried(case, verdict)
+        if verdict is None and key is None:  # made smaller, the input breaks nothing
+            return Tried(case, verdict)
         due, theirs = self._of_reference(reference, case, key)
         if isinstance(due, NotAsked) and not isinstance(due, Unable):
             return Tried(case, due)
