@@ -111,7 +111,7 @@ function liveEncoder(root, folder, { part, words, tested, models = {}, endings }
     const fill = (nodes) => [...nodes, ...range(all - nodes.length).map(() => html("span"))];
     stage.style.setProperty("--n", all);
     const look = ["What the letter in the ", html("b", { class: "is-query" }, "blue"), " frame attends to in this head, weights in %. Grey: the same for the other letters."];
-    const test = ["Striped: of the replacements of each letter by others of its kind (vowel, consonant), how many move the stress, in %."];
+    const test = ["Striped: each letter is replaced by every other one of its kind (vowel, consonant). How many of these changes move the stress, in %?"];
     const said = (text) => html("p", { class: "legend" }, ...text);
     stage.replaceChildren(...(whole ? [said(["How probable is the stress on each letter?"])] : []), ...fill(bars), ...fill(letters),
       ...(whole ? [lines, ...keys, said(look), ...fill(effects), said(test)] : []));
