@@ -219,6 +219,17 @@ def values_mirrored(Q, K, V):
     return lawful(Q, K, V[::-1])
 
 
+def values_rolled(Q, K, V):
+    """Pair key j with the value of key j - 1."""
+    return lawful(Q, K, np.roll(V, 1, axis=0))
+
+
+def first_key_first(Q, K, V):
+    """Add a bonus to the scores of the first key alone."""
+    S = dot_product_scores(Q, K) / K.shape[-1] ** 0.5
+    return softmax(S + 2 * (np.arange(len(K)) == 0)) @ V
+
+
 def first_row_unlawful(Q, K, V):
     """Add a bonus to early keys for the first query alone."""
     Y = lawful(Q, K, V)
@@ -247,6 +258,8 @@ key_order_law = Law(
         lawful_key_by_key,
         early_keys_first,
         values_mirrored,
+        values_rolled,
+        first_key_first,
         neighbours_mixed,
         first_row_unlawful,
         sum_lawful,

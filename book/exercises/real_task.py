@@ -99,6 +99,14 @@ _MODELS = (
         "a model that is wrong about one word",
         lambda word, n: _codes(word)[:: -1 if n > len(word) == 6 else 1],
     ),
+    Model(
+        "a model that is wrong about the shortest word",
+        lambda word, n: _codes(word)[:: -1 if n > len(word) == 2 else 1],
+    ),
+    Model(
+        "a model whose scores change a little",
+        lambda word, n: _codes(word) + 0.05 * (n - len(word)),
+    ),
 )
 
 
@@ -130,8 +138,8 @@ padding_changes_nothing = Exercise(
         "scores": lambda scores_of, words: _alone(
             scores_of, words, np.allclose, slice(1)
         ),
-        "this is True of every model: compare each word, asked for in a list of one, "
-        "with the same word in the batch": lambda scores_of, words: True,
+        "this is True of all models here: every word, asked for in a list of one, must "
+        "keep the scores of the same word in the batch": lambda scores_of, words: True,
     },
     reread=section("real_task", "One word alone and in a batch"),
     praise="this test needs no training and no right answers.",
