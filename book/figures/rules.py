@@ -112,7 +112,7 @@ def spikes() -> Picture:
     widths, scene = (4, 16, 64, 128), Scene(WIDE, 300)
     rng = np.random.default_rng(12)  # twenty walks that spread as most of them do
     room, wide, middle, scale, told = 89, 79, 100, 2.5, []
-    scene.text(4, 212, "softmax of the four dark ends", anchor="start", bold=True)
+    scene.text(4, 212, "softmax of the four bold ends", anchor="start", bold=True)
     for k, d_k in enumerate(widths):
         left = 5 + room * k
         steps = rng.choice([-1, 1], size=(WALKS, d_k)).cumsum(axis=1)
