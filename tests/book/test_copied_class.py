@@ -140,15 +140,15 @@ def test_the_kernel_gets_no_mask_where_nothing_or_only_the_future_is_hidden(
 def test_the_class_refuses_what_would_run_silently(of):
     layer, X = of(6, 3), torch.randn(3, 5, 6)
     everywhere = torch.ones(3, 1, 5, dtype=torch.bool)
-    with pytest.raises(ValueError, match="mask: bool, "):
+    with pytest.raises(ValueError, match="mask: bool of "):
         layer(X, mask=everywhere)
     for wide in ((4, 5), (5, 4), (2, 1, 1, 5), (1, 2, 1, 5)):  # would make more scores
-        with pytest.raises(ValueError, match="mask: bool, "):
+        with pytest.raises(ValueError, match="mask: bool of "):
             layer(X[:, :5], mask=torch.ones(wide, dtype=torch.bool))
-    with pytest.raises(ValueError, match="mask: bool, "):  # would make more queries
+    with pytest.raises(ValueError, match="mask: bool of "):  # would make more queries
         layer(X[:, :1], mask=torch.ones(5, 5, dtype=torch.bool), X_k=X)
     for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
-        with pytest.raises(ValueError, match=r"padding: bool, .* \(3, 5\)"):
+        with pytest.raises(ValueError, match=r"padding: bool of shape \(3, 5\), not "):
             layer(X, padding)
     with pytest.raises(ValueError, match="X: "):
         layer(X[0])
