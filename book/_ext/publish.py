@@ -111,7 +111,8 @@ def join_styles(app, exception):
 
     Those of myst-nb are left out: they are for coloured terminals.
     """
-    if app.builder.name != "html" or exception:
+    written = hasattr(app.builder, "globalcontext")  # if no page is new, none is
+    if app.builder.name != "html" or exception or not written:
         return
     out = Path(app.outdir)
     sheets = sorted(app.builder.globalcontext["css_files"], key=attrgetter("priority"))

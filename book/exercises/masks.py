@@ -182,8 +182,8 @@ denominator_law = Law(
     blind={
         "V": "a hidden value has the weight 0 in the leak too: change a hidden key, or "
         "take it away",
-        "": "the leak gives a hidden key the weight 0, too: what do all weights of a "
-        "query add up to where a key is hidden?",
+        "": "your law is True of the leak: pass a mask, and ask what the weights of a "
+        "query with a hidden key add up to",
     },
     vary=(),
     reread=section("masks", "Break it"),

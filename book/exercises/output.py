@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, learning, random_arrays, section
+from exercises import Exercise, Law, each, learning, named, random_arrays, section
 from mha import zoo
-from mha.heads import merge_heads, multi_head_attention
+from mha.attention import scaled_dot_product_attention
+from mha.heads import merge_heads, multi_head_attention, split_heads
 
 _BREAK, _EQUATION = (
     section("output", "Break it"),
@@ -145,28 +146,40 @@ head_that_wrote = Exercise(
 )
 
 
-def _layer_inputs():
-    X, *weights = random_arrays((3, 4), (4, 4), (4, 4), (4, 4), (4, 4), seed=4)
-    return X, weights
+def _own_block(layer, heads=range(3)):
+    X, W_Q, W_K, W_V, W_O = random_arrays((4, 6), *[(6, 6)] * 4, seed=4)
+    for r in heads:
+        without, louder = W_O.copy(), W_V.copy()
+        _rows(without, r, 3, 2)[:] = 0
+        louder[:, 2 * r : 2 * r + 2] += 1
+        calls = [layer(X, W_Q, W_K, W, without, 3) for W in (W_V, louder)]
+        if not np.allclose(*calls):
+            return False
+    return True
 
 
-def _silenced(layer):
-    X, (W_Q, W_K, W_V, W_O) = _layer_inputs()
-    W_O[2:] = 0
-    changed = W_V + np.array([0, 0, 1, 1])
-    return np.allclose(
-        layer(X, W_Q, W_K, W_V, W_O, 2), layer(X, W_Q, W_K, changed, W_O, 2)
-    )
+def _leaking(head):
+    """Return a layer that adds one head to its neighbour, whose block it reaches."""
+
+    def layer(X, W_Q, W_K, W_V, W_O, n_heads):
+        Q, K, V = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+        heads = scaled_dot_product_attention(Q, K, V)
+        r = {"first": 0, "middle": n_heads // 2, "last": n_heads - 1}[head]
+        heads[(r + 1) % n_heads] += heads[r]
+        return merge_heads(heads) @ W_O
+
+    layer.__doc__ = f"Write the {head} head into the block of its neighbour, too."
+    return named(f"{head}_head_leaks", layer)
 
 
 def _silent_without_W_O(layer):
-    X, (W_Q, W_K, W_V, W_O) = _layer_inputs()
-    return np.allclose(layer(X, W_Q, W_K, W_V, 0 * W_O, 2), 0)
+    X, W_Q, W_K, W_V, W_O = random_arrays((4, 6), *[(6, 6)] * 4, seed=4)
+    return np.allclose(layer(X, W_Q, W_K, W_V, 0 * W_O, 3), 0)
 
 
 own_block_law = Law(
     task="a law: each head reaches the output through its own block only",
-    right=_silenced,
+    right=_own_block,
     cases=each(
         multi_head_attention,
         zoo.no_scale,
@@ -174,17 +187,21 @@ own_block_law = Law(
         zoo.heads_averaged,
         zoo.no_output_projection,
         zoo.merge_without_transpose,
+        _leaking("first"),
+        _leaking("middle"),
+        _leaking("last"),
     ),
     mistakes={
         "your law is True of averaged heads too, and should not be: set one block of "
         "W_O to 0, and change its head only": _silent_without_W_O,
     },
     changes={
-        "W_V": "you change W_V only: change just the columns that make the values of "
-        "one head, and let the rows of W_O that belong to this head be 0 in both calls",
+        "W_V": "of its inputs your law changes W_V only, which can be enough: change "
+        "just the columns that make the values of one head, let the rows of W_O that "
+        "belong to this head be 0 in both calls, and do so for each head",
         "": "you call the layer once, so other faults matter too: change one head, and "
         "compare two outputs",
     },
     reread=section("output", "Switch off a head"),
-    praise="True of the three layers that keep it, and False of the three others.",
+    praise="True of the three layers that keep it, and False of the six others.",
 )

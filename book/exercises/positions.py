@@ -176,7 +176,7 @@ tells_order = Law(
     ),
     mistakes={
         "you return True for plain attention: shuffle the outputs like the tokens "
-        "before you compare, and allow for rounding": _tells(put_in_order=False),
+        "before you compare": _tells(put_in_order=False),
         "two models pass something on to the next token, and from the last to the "
         "first; a shift does not detect them, "
         "so try a less regular order": _tells([4, 0, 1, 2, 3]),

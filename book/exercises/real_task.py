@@ -134,8 +134,8 @@ padding_changes_nothing = Exercise(
         ),
         "you compare the letters that win, and scores may change without another "
         "winner": lambda scores_of, words: _alone(scores_of, words, _winner),
-        "a look at the first word alone says the same: every word must keep its "
-        "scores": lambda scores_of, words: _alone(
+        "this is True of a model that is wrong about one word: every word must keep "
+        "every score": lambda scores_of, words: _alone(
             scores_of, words, np.allclose, slice(1)
         ),
         "this is True of all models here: every word, asked for in a list of one, must "

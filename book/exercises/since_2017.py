@@ -15,6 +15,7 @@ from exercises import (
 from mha.attention import scaled_dot_product_attention
 from mha.masks import masked_softmax
 from mha.similarity import dot_product_scores
+from mha.weighting import softmax
 
 _BREAK = section("since_2017", "Break it: grouped heads, normalised scores, near keys")
 
@@ -158,6 +159,17 @@ def fading(Q, K, V):
     return masked_softmax(S, None) @ V
 
 
+def mean_added(Q, K, V):
+    """Add the mean of all values to the output of a window."""
+    return window_of_3(Q, K, V) + V.mean(axis=0)
+
+
+def hidden_after_softmax(Q, K, V):
+    """Hide far keys after the softmax, so that their scores count, not their values."""
+    A = softmax(dot_product_scores(Q, K) / np.sqrt(K.shape[-1]))
+    return np.where(_far(len(A)), 0, A) @ V
+
+
 def _weights(attend, n=9, seed=5):
     Q, K = random_arrays((n, 4), (n, 4), seed=seed)
     return attend(Q, K, np.eye(n))
@@ -177,6 +189,8 @@ far_keys_law = Law(
     cases=each(
         window_of_3,
         causal_window_of_3,
+        hidden_after_softmax,
+        mean_added,
         scaled_dot_product_attention,
         window_of_4,
         fading,

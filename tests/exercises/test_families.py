@@ -107,6 +107,7 @@ def hides_in_place(attend):
 
 
 CHANGED = np.stack([Q**2, K, V])
+ORDER = [2, 0, 4, 1, 3]
 X, W = Q, np.random.default_rng(1).normal(size=(4, 4))
 
 
@@ -155,7 +156,7 @@ X, W = Q, np.random.default_rng(1).normal(size=(4, 4))
         (
             masks.denominator_law,
             lambda attend: np.isfinite(attend(Q, K, V)).all(),
-            "what do all weights of a query add up to where a key is hidden?",
+            "of a query with a hidden key add up to",
         ),
         (
             masks.denominator_law,
@@ -173,6 +174,23 @@ X, W = Q, np.random.default_rng(1).normal(size=(4, 4))
                 layer(X, W, W, W, -W, 2), -layer(X, W, W, W, W, 2)
             ),
             "your law is True of averaged heads too",
+        ),
+        (  # one head is asked, and another may leak
+            output.own_block_law,
+            lambda layer: output._own_block(layer, heads=[2]),
+            "first_head_leaks\n  expected  False",
+        ),
+        (
+            since_2017.far_keys_law,
+            lambda attend: np.allclose(
+                attend(Q, K + np.eye(5, 4, -4), V)[:2], attend(Q, K, V)[:2]
+            ),
+            "change the values of far keys",
+        ),
+        (  # exact, so that rounding looks like an order
+            positions.tells_order,
+            lambda model: not np.array_equal(model(X[ORDER]), model(X)[ORDER]),
+            "only by rounding: compare by np.allclose",
         ),
         (
             since_2017.far_keys_law,
