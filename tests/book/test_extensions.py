@@ -189,6 +189,16 @@ def test_launch_links_appear_only_where_they_work():
     assert launch("", source) == []
 
 
+def test_a_build_that_has_no_page_to_write_leaves_the_styles_alone(tmp_path):
+    (tmp_path / "_static").mkdir()
+    styles = tmp_path / "_static" / "all.css"
+    styles.write_text("of the last build")
+    builder = SimpleNamespace(name="html")  # Sphinx gives it no sheets in this case
+    app = SimpleNamespace(builder=builder, outdir=tmp_path)
+    extension("publish").join_styles(app, None)
+    assert styles.read_text() == "of the last build"
+
+
 def test_only_a_published_book_has_cards_and_every_one_says_its_edition(monkeypatch):
     publish = extension("publish")
     for name in FORK:
