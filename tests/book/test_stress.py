@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from _data import stress, stress_runs
+from _data import stress, stress_baselines, stress_runs
 from _data.stress_words import vowel_groups
 from figures import finding
 from mha import zoo
@@ -97,6 +97,21 @@ def test_five_bugs_pass_the_padded_test_and_fall_one_word_at_a_time():
 
 
 @torch.no_grad()
+def test_the_validation_words_are_harder_for_a_rule_that_learns_nothing():
+    parts = stress.split(stress.read_words())
+    found = {
+        name: stress_baselines.accuracy(stress_baselines.first_vowel, parts[name])
+        for name in ("validation", "test")
+    }
+    assert found["validation"] < found["test"] - 0.05
+
+
+def test_no_other_letter_in_the_place_of_the_a_moves_the_stress_of_photograph():
+    model = stress.load("right")
+    for letter in "abcdefghijklmnopqrstuvwxyz":
+        assert stress.mark(model, f"photogr{letter}ph").startswith("phOto")
+
+
 def test_chapter_12_says_how_well_each_layer_is_read():
     model, pairs = stress.load("right"), stress.split(stress.read_words())["test"]
     letters, mask, targets = stress.as_batch(pairs)
