@@ -94,7 +94,7 @@ def _bars(scene: Scene, x: float, night: tuple[int, int], title: str) -> None:
 def rotary() -> Picture:
     """Show a query and a key turned by their positions: the score needs the distance.
 
-    Equation: (R_i q) · (R_j k) = q · (R_{j−i} k)  (chapter since_2017)
+    Equation: q T_t (k T_s)ᵀ = q T_{t−s} kᵀ  (chapter positions)
 
     >>> rotary().alt[:45]
     'Four clocks, each with the query of it and th'
@@ -133,7 +133,7 @@ def rotary() -> Picture:
             anchor="start",
             **look,
         )
-        scene.text(cx, cy - r - 11, f"offset −{i - j}", role="muted")
+        scene.text(cx, cy - r - 11, f"{i - j} places apart", role="muted")
         words = f"score {score:.2f}".replace("-", "−")
         scene.text(cx, cy + r + 24, words, role="ink" if same else "wrong", **look)
         told.append(f"at {i} and {j} {score:.2f}".replace("-", "−"))
