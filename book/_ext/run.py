@@ -88,9 +88,11 @@ def size(content):
 
 def copy(app, exception):
     """Put the files beside the pages."""
+    if exception:
+        return
     target = app.outdir / "_static" / "runner"
     shutil.rmtree(target, ignore_errors=True)
-    if exception or not app.runs:
+    if not app.runs:
         return
     target.mkdir(parents=True)
     for name, content in app.runs.items():

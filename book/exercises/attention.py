@@ -7,6 +7,8 @@ from exercises import (
     Law,
     each,
     learning,
+    named,
+    partly,
     random_arrays,
     section,
     slips_of_the_zoo,
@@ -243,6 +245,16 @@ def sum_lawful(Q, K, V):
     return bonus - bonus.mean() + Y.mean()
 
 
+def _cancelling(axis):
+    """Return a version that takes from one number what it adds to its neighbour."""
+
+    def attend(Q, K, V):
+        error = early_keys_first(Q, K, V) - lawful(Q, K, V)
+        return lawful(Q, K, V) + error - np.roll(error, 1, axis)
+
+    return named(f"errors_cancel_along_axis_{axis}", attend)
+
+
 def _moved(attend):
     Q, K, V = random_arrays((3, 11), (5, 11), (5, 7), seed=4)
     order = [1, 2, 4, 0, 3]
@@ -262,7 +274,11 @@ key_order_law = Law(
         first_key_first,
         neighbours_mixed,
         first_row_unlawful,
+        partly(early_keys_first, lawful, np.s_[1:], "from the second query on"),
+        partly(early_keys_first, lawful, np.s_[:, 1:], "from the second column on"),
         sum_lawful,
+        _cancelling(0),
+        _cancelling(1),
     ),
     mistakes={},
     changes={

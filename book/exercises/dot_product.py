@@ -65,6 +65,7 @@ cosine = Exercise(
         (np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([[0.0, 2.0], [1.0, 1.0]])),
         (np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 0.0]])),
         (np.array([[0.3, 0.4]]), np.array([[0.5, 0.0], [0.0, 0.25]])),
+        (np.array([[0.03, 0.0]]), np.array([[0.02, 0.0], [0.03, 0.04]])),
         (np.arange(6.0).reshape(2, 3) - 2, np.arange(15.0).reshape(5, 3) - 7),
     ),
     mistakes={
@@ -97,6 +98,7 @@ best_unit_key = Exercise(
     cases=(
         (np.array([3.0, 4.0]),),
         (np.array([0.0, -2.0, 0.0]),),
+        (np.array([-3.0, 4.0]),),
         (np.array([1.0, -2.0, 3.0, 0.0, 1.0]),),
     ),
     mistakes={

@@ -191,7 +191,12 @@ def _with_source(mask_of):
 decoder_masks = Exercise(
     task="the two masks of a decoder that reads a padded source",
     right=_with_target(causal_mask),
-    cases=((2, np.array([1])), (3, np.array([2, 4])), (4, np.array([3, 1, 2]))),
+    cases=(
+        (2, np.array([1])),
+        (3, np.array([2, 4])),
+        (4, np.array([3, 1, 2])),
+        (2, np.array([4, 2])),
+    ),
     names=("n_target", "lengths"),
     observe=_as_two_masks,
     mistakes={

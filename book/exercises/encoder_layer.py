@@ -9,6 +9,7 @@ from exercises import (
     in_use,
     judged,
     named,
+    partly,
     random_arrays,
     section,
 )
@@ -196,6 +197,16 @@ def _shared(axes, centre=True, divide=True, only=slice(None)):
     return norm
 
 
+def _of_the_middle(x):
+    middle = len(x) // 2
+    return _shared((0, 1), only=slice(middle, middle + 1))(x)
+
+
+def _own_mean(x):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt(x.var((0, 1), keepdims=True) + 1e-5)
+
+
 def _root_mean_square(x):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
@@ -220,6 +231,12 @@ _UNLAWFUL = (
     named("divided by batch spread", _shared((0, 1), centre=False)),
     named("mean of sentence 0 for all", _shared((0, 1), only=slice(1))),
     named("mean of the last sentence for all", _shared((0, 1), only=slice(-1, None))),
+    named("mean of the middle sentence for all", _of_the_middle),
+    named("mean of the last tokens for all", _shared((0, 1), only=np.s_[:, -1:])),
+    named("own mean, spread of the batch", _own_mean),
+)
+_UNLAWFUL += (
+    partly(_UNLAWFUL[0], _LAWFUL[0], np.s_[:, 1:], "from the second token on"),
 )
 
 

@@ -25,6 +25,10 @@ def first_is_above_six(x):
     return bool(x[0] > 6)
 
 
+def first_is_not_below_second(x):
+    return bool(x[0] >= x[1])
+
+
 def two_are_not_zero(x):
     return bool(np.count_nonzero(x) >= 2)
 
@@ -90,6 +94,7 @@ shrink = Exercise(
         (np.array([2.0, 4.0, 5.0, 3.0]), sum_is_above_six),
         (np.array([1.0, 2.0, 3.0, 4.0]), two_are_not_zero),
         (np.array([5.0, 7.0]), always),
+        (np.array([1.0, 1.0]), first_is_not_below_second),
     ),
     mistakes={
         "all numbers are 0 now: does it still fail? "

@@ -119,10 +119,12 @@ attend_in_blocks = Exercise(
     cases=(
         (np.array([[1.0]]), np.array([[0.0], [1.0]]), np.array([[3.0], [5.0]]), 1),
         (_Q[0], _K[0], _V[0], 7),
+        (_Q[0], _K[0], _V[0], 3),
         (_Q, _K, _V, 3),
         (400 * _Q, _K, _V, 2),
         (*_halved((100, 2), (4_000, 2), (4_000, 2), seed=2), 200),
         (np.ones((1, 1)), np.array([[2000.0], [0]]), np.array([[3.0], [5.0]]), 1),
+        (np.ones((1, 1)), np.array([[-2000.0], [-2001]]), np.array([[3.0], [5.0]]), 1),
     ),
     names=("Q", "K", "V", "block_size"),
     observe=_within_the_budget,
@@ -284,16 +286,17 @@ def _step_projecting_the_cache(x, K, V, W_Q, W_K, W_V):
     return _ask(x @ W_Q, K, V), K, V
 
 
-def _text(n, d, seed):
-    rng = np.random.default_rng(seed)
-    x, K, V = rng.normal(size=d), rng.normal(size=(n, d)), rng.normal(size=(n, d))
-    return (x.round(1), K.round(1), V.round(1), *rng.integers(-2, 3, (3, d, d)) / 2.0)
+def _text(n, d, seed, d_v=None):
+    rng, d_v = np.random.default_rng(seed), d_v or d
+    x, K, V = rng.normal(size=d), rng.normal(size=(n, d)), rng.normal(size=(n, d_v))
+    W = (rng.integers(-2, 3, (d, k)) / 2.0 for k in (d, d, d_v))
+    return (x.round(1), K.round(1), V.round(1), *W)
 
 
 decode_step = Exercise(
     task="the output for a new token, and the cache after it",
     right=_step,
-    cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2)),
+    cases=(_text(0, 2, 3), _text(1, 2, 1), _text(3, 3, 2), _text(9, 4, 5, d_v=2)),
     names=("x", "K", "V", "W_Q", "W_K", "W_V"),
     observe=_all_results,
     mistakes={

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, learning, named, random_arrays, section
+from exercises import (
+    Exercise,
+    Law,
+    each,
+    learning,
+    named,
+    partly,
+    random_arrays,
+    section,
+)
 from mha import zoo
 from mha.attention import scaled_dot_product_attention
 from mha.heads import merge_heads, multi_head_attention, split_heads
@@ -89,10 +98,14 @@ def _largest(columns, n_heads):
     return int(columns.reshape(len(columns), n_heads, -1).sum((0, 2)).argmax())
 
 
-def _written(n_heads, d_v, head, seed, n=3):
-    """Return outputs of a random layer before and after one head has changed."""
+def _written(n_heads, d_v, head, seed, n=3, still=0):
+    """Return outputs of a random layer before and after one head has changed.
+
+    The first `still` tokens stay as they are.
+    """
     d = n_heads * d_v
     before, wrote, W_O = random_arrays((n, d), (n, d_v), (d, d), seed=seed)
+    wrote[:still] = 0
     return before, before + wrote @ _rows(W_O, head, n_heads, d_v), W_O, n_heads
 
 
@@ -114,6 +127,7 @@ head_that_wrote = Exercise(
         _written(4, 1, 0, seed=31),
         _written(4, 2, 3, seed=9),
         _written(2, 2, 1, seed=6, n=1),
+        _written(3, 2, 2, seed=11, still=1),
     ),
     mistakes={
         "you look at the columns of W_O; the block of a head is d_v of its "
@@ -190,6 +204,12 @@ own_block_law = Law(
         _leaking("first"),
         _leaking("middle"),
         _leaking("last"),
+        partly(
+            _leaking("first"),
+            multi_head_attention,
+            np.s_[1:],
+            "from the second token on",
+        ),
     ),
     mistakes={
         "your law is True of averaged heads too, and should not be: set one block of "
@@ -203,5 +223,5 @@ own_block_law = Law(
         "compare two outputs",
     },
     reread=section("output", "Switch off a head"),
-    praise="True of the three layers that keep it, and False of the six others.",
+    praise="True of the three layers that keep it, and False of the seven others.",
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exercises import Exercise, Law, each, in_use, section
+from exercises import Exercise, Law, each, in_use, partly, section
 from mha.attention import scaled_dot_product_attention
 from mha.positions import sinusoidal_positional_encoding
 
@@ -141,6 +141,11 @@ def with_neighbour(X):
     return plain(X + np.roll(X, 1, axis=0))
 
 
+def with_both_neighbours(X):
+    """Add to every token those beside it, on a ring; a shift does not show it."""
+    return plain(X + np.roll(X, 1, axis=0) + np.roll(X, -1, axis=0))
+
+
 def first_marked(X):
     """Mark the first token and no other."""
     Y = plain(X)
@@ -173,6 +178,8 @@ tells_order = Law(
     cases=each(
         *(plain, same_for_all, with_positions, there_and_back, causal, stamped),
         *(handed_on, with_neighbour, first_marked, last_marked, from_both_ends),
+        with_both_neighbours,
+        partly(with_positions, plain, np.s_[:, 1:], "from the second feature on"),
     ),
     mistakes={
         "you return True for plain attention: shuffle the outputs like the tokens "

@@ -37,6 +37,9 @@ def _sentence_cases():
     # What a program without a mask in its softmax leaves in the rows of padding.
     padded[1, 2] = np.nan
     yield padded, np.array([[True, True, True], [True, True, False]])
+    front = padded.copy()  # here the padding stands in front
+    front[0, 0], front[1, 2] = np.inf, 0
+    yield front, np.array([[False, True, True], [True, True, False]])
 
 
 sentence_vectors = Exercise(
@@ -226,6 +229,7 @@ encode = Exercise(
 def _chosen_cases():
     yield (np.array([[1, 0], [0, 1], [1, 0], [0, 1]], bool),)
     yield (np.array([[1, 1], [1, 0], [0, 0], [1, 0]], bool),)  # two are best
+    yield (np.array([[1, 0], [1, 0], [1, 0], [0, 0]], bool),)
     rng = np.random.default_rng(11)
     for n_pairs, n_heads in ((7, 5), (12, 9), (11, 13)):
         yield (rng.random((n_pairs, n_heads)) < 0.5,)

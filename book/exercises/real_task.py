@@ -307,8 +307,26 @@ def _slip(name):
     return lambda *given: _batch_scores(*given, slip=name)
 
 
+def _leaves(x, name="model"):
+    """Yield the tensors of a model that have slopes, each with its name."""
+    if isinstance(x, dict | list):
+        for key, part in x.items() if isinstance(x, dict) else enumerate(x):
+            yield from _leaves(part, f"{name}[{key!r}]")
+    elif x.is_floating_point():
+        yield name, x
+
+
+def _slopes(scores, given):
+    """Return the slope of the sum of real scores for each tensor, by its name."""
+    _, mask, model = given
+    scores[mask[:, 0, 0]].sum().backward()
+    return {name: x.grad for name, x in _leaves(model)}
+
+
 def _scores_and_slopes(answer, letters, mask, model, n_heads):
-    """Return the scores of real letters, if a slope comes back to the embeddings."""
+    """Return the scores of real letters, if all slopes come back to the model."""
+    import torch
+
     given = _in_torch((letters, mask, dict(model)))
     # Below what the check puts around an answer, which makes arrays of tensors.
     scores = getattr(answer, "__wrapped__", answer)(*given, n_heads)
@@ -319,14 +337,19 @@ def _scores_and_slopes(answer, letters, mask, model, n_heads):
     real = mask[:, 0, 0]
     found = np.where(real, scores.detach().numpy(), 0)
     try:
-        scores[_in_torch(real)].sum().backward()
-        slopes = given[2]["embed"].grad
+        slopes = _slopes(scores, given)
     except RuntimeError:
-        slopes = None
-    if slopes is None:
-        raise Unfit(
-            "no slope comes back to the embeddings: is there a detach, or NumPy?"
-        )
+        raise Unfit("no slope comes back: is there a detach, or NumPy?") from None
+    again = _in_torch((letters, mask, dict(model)))
+    right = _batch_scores(*again, n_heads)
+    if np.allclose(found, np.where(real, right.detach().numpy(), 0), atol=1e-4):
+        for name, wanted in _slopes(right, again).items():
+            slope = torch.zeros(()) if slopes[name] is None else slopes[name]
+            if wanted is not None and not torch.allclose(slope, wanted, 1e-3, 1e-4):
+                raise Unfit(
+                    f"the scores are right, and the slope of {name} is not: is there "
+                    "a detach, or NumPy, on its way?"
+                )
     return found
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from exercises import Exercise, Law, each, judged, random_arrays, section
+from exercises import Exercise, Law, each, judged, partly, random_arrays, section
 from exercises.engine import Unfit, same
 from mha import softmax
 from mha.attention import scaled_dot_product_attention
@@ -149,6 +149,9 @@ _SUBJECTS = (
     _subject("divides_by_root_n_q", lambda Q, K: math.sqrt(Q.shape[-2])),
     _subject("divides_after_the_softmax", _root_d_k, after=True),
     _subject("softmax_over_the_queries", _root_d_k, axis=-2),
+)
+_SUBJECTS += (
+    partly(_SUBJECTS[1], correct_attention, np.s_[1:], "from the second query on"),
 )
 
 

@@ -9,6 +9,7 @@ from exercises import (
     in_use,
     judged,
     named,
+    partly,
     random_arrays,
     section,
 )
@@ -138,6 +139,18 @@ only_backwards = named("only_the_past_has_a_window", _with(lambda offset: offset
 only_forwards = named("only_the_future_has_a_window", _with(lambda o: o > -3))
 
 
+five_away = named(
+    "window_of_3_and_keys_five_away",
+    _with(lambda o: (abs(o) < 3) | (abs(o) == 5)),
+)
+nearer_end = named(
+    "window_of_3_and_all_to_the_nearer_end",
+    _with(
+        lambda o: (abs(o) < 3) | ((o > 0) == (np.arange(len(o)) < len(o) // 2)[:, None])
+    ),
+)
+
+
 def first_row_alone(Q, K, V):
     """Give a window to the first query alone."""
     Y = scaled_dot_product_attention(Q, K, V)
@@ -198,6 +211,14 @@ far_keys_law = Law(
         all_but_the_first_row,
         only_backwards,
         only_forwards,
+        five_away,
+        nearer_end,
+        partly(
+            scaled_dot_product_attention,
+            window_of_3,
+            np.s_[:, 1:],
+            "from the second column on",
+        ),
     ),
     observe=judged,
     mistakes={

@@ -103,13 +103,13 @@ def _weights(attend, n_q=5, n_k=7):
     return attend(Q, K, V, return_weights=True)[1]
 
 
-def _spoilt(name, rows):
-    """Return attention that halves the weights in some rows."""
+def _spoilt(name, factors):
+    """Return attention that multiplies the weights of each row by a factor."""
 
     def attend(Q, K, V, return_weights=False):
         Y, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
-        A[rows], Y[rows] = A[rows] / 2, Y[rows] / 2
-        return (Y, A) if return_weights else Y
+        by = factors(np.arange(len(A)), len(A) - 1)[:, None]
+        return (by * Y, by * A) if return_weights else by * Y
 
     return named(name, attend)
 
@@ -123,8 +123,14 @@ rows_law = Law(
         member("right in float32"),
         member("no_scale"),
         member("scale_after_softmax"),
-        _spoilt("halves_the_first_row", np.s_[:1]),
-        _spoilt("halves_all_rows_but_the_first", np.s_[1:]),
+        _spoilt("halves_the_first_row", lambda i, last: 1 - 0.5 * (i == 0)),
+        _spoilt("halves_all_rows_but_the_first", lambda i, last: 1 - 0.5 * (i > 0)),
+        _spoilt("halves_the_last_row", lambda i, last: 1 - 0.5 * (i == last)),
+        _spoilt("halves_a_middle_row", lambda i, last: 1 - 0.5 * (i == last // 2)),
+        _spoilt(
+            "takes_from_the_last_row_what_it_adds_to_the_first",
+            lambda i, last: 1 + 0.5 * (i == 0) - 0.5 * (i == last),
+        ),
     ),
     mistakes={
         "you sum over the queries, but the weights of each query should sum to 1 over "

@@ -24,6 +24,7 @@ to_heads = Exercise(
         (_count(2, 2), 2),
         (_count(2, 4), 2),
         (_count(3, 6), 2),
+        (_count(4, 6), 2),
         (_count(2, 1, 2), 2),
         (_count(2, 3, 6), 3),
         (_count(2, 2, 3, 8), 2),

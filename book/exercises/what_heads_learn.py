@@ -201,8 +201,8 @@ def _merged(into=lambda a, b: (a + b, 0)):
     return drop_twin
 
 
-def _square(n_heads, width, seed):
-    size = (n_heads * width, n_heads * width)
+def _square(n_heads, width, seed, d_model=None):
+    size = (n_heads * width, d_model or n_heads * width)
     return np.random.default_rng(seed).integers(-9, 10, size=size).astype(float)
 
 
@@ -213,6 +213,7 @@ drop_twin = Exercise(
         (_square(2, 1, 0), 2, 0, 1),
         (_square(3, 2, 1), 3, 2, 0),
         (_square(4, 2, 2), 4, 1, 2),
+        (_square(2, 3, 4, d_model=4), 2, 0, 1),
     ),
     mistakes={
         "the block of head `drop` is 0, but what it used to add is now missing from "

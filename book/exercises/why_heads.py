@@ -80,6 +80,7 @@ heads_needed = Exercise(
         (np.array(wanted, dtype=float),)
         for wanted in (
             [[1, 1, 1]],
+            [[0.5, 0.5, 0]],
             [[1, 0, 0], [0, 1, 0]],
             [[1, 1, 0], [1, 1, 0]],
             [[1, 1, 0], [2, 2, 0]],

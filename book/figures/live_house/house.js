@@ -405,4 +405,7 @@ const watch = new IntersectionObserver((seen) => {
   update();
 }, { rootMargin: "0px 0px -10%" }); // until then the still has the same numbers
 watch.observe(root);
-addEventListener("beforeprint", () => cells && walk(last));
+addEventListener("beforeprint", () => {
+  if (cells) walk(last);
+  else court.hidden = true; // never seen: the still is printed
+});

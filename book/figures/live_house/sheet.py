@@ -297,7 +297,9 @@ class Sheet:
 
     def _caption(self, name: str) -> None:
         spec, y = self.specs[name], self.at[name][1] + self.h * len(WORDS)
-        x = self._middle(name)
+        # A long label begins with its matrix, so that no way beside it crosses it.
+        half = 3.3 * len(spec["label"].replace("*", ""))
+        x = max(self._middle(name), self.x[name] + half)
         look = {"size": SIZE, "role": spec["role"], "bold": True, "math": True}
         scene = self.divided if name == "T" else self.back
         scene.text(x, y + 14, spec["label"], **look)
