@@ -94,7 +94,7 @@ def _bars(scene: Scene, x: float, night: tuple[int, int], title: str) -> None:
 def rotary() -> Picture:
     """Show a query and a key turned by their positions: the score needs the distance.
 
-    Equation: q T_t (k T_s)ᵀ = q T_{t−s} kᵀ  (chapter positions)
+    Equation: q R_tᵀ (k R_sᵀ)ᵀ = q R_{t−s}ᵀ kᵀ  (chapter positions)
 
     >>> rotary().alt[:45]
     'Four clocks, each with the query of it and th'

@@ -148,7 +148,7 @@ def test_the_class_refuses_what_would_run_silently(of):
     with pytest.raises(ValueError, match="mask: bool of "):  # would make more queries
         layer(X[:, :1], mask=torch.ones(5, 5, dtype=torch.bool), X_k=X)
     for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
-        with pytest.raises(ValueError, match=r"padding: bool of shape \(3, 5\), not "):
+        with pytest.raises(ValueError, match=r"is_word: bool of shape \(3, 5\), not "):
             layer(X, padding)
     with pytest.raises(ValueError, match="X: "):
         layer(X[0])
