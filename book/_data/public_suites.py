@@ -91,4 +91,5 @@ if __name__ == "__main__":
         suite: [x.name for x in members if fails(x)]
         for suite, fails in (("torch-judge", fails_torch_judge), ("cs336", cs336))
     }
+    caught["asked about"] = len(zoo.WRONG)
     STORE.write_text(json.dumps(caught) + "\n", encoding="utf-8")

@@ -148,5 +148,5 @@ def test_what_was_trained_of_the_zoo_is_what_computes_something_else_here():
     groups = stress_runs.compared()
     runs = stress_runs.stored()
     trained = {name for name in stress_runs.names(runs) if name in dir(zoo)}
-    assert trained - {"right"} == {*groups["compute something else"]}
+    assert trained - {"right"} <= {*groups["compute something else"]}
     assert sum(map(len, groups.values())) == len(zoo.WRONG)

@@ -46,7 +46,7 @@ def test_every_default_is_what_the_tables_say(step):
     parameters = parameters_of(step)
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty:
-            assert name in REQUIRED
+            assert name in REQUIRED, f"give {name} of {step} a value in REQUIRED above"
             continue
         by_name = parameter.kind is parameter.KEYWORD_ONLY
         of_layers = step.startswith("encoder") and name in ("eps", "activation")
@@ -373,8 +373,8 @@ LAST = [  # of every step that takes it
     ("mask", np.eye(3) > 0, ValueError, r"\(3, 3\) does not broadcast .*2, 2\)$"),
     ("mask", EYE * np.nan, ValueError, "mask must hold finite numbers or -inf"),
     ("mask", [[0, np.inf]], ValueError, "mask must hold finite numbers or -inf"),
-    ("axis", 2, ValueError, r"axis must be an axis of [xS], got 2 for shape \(2, 2"),
-    ("axis", -3, ValueError, "axis must be an axis of [xS], got -3"),
+    ("axis", 2, ValueError, r"axis must be an axis of \w+, got 2 for shape \(2, 2"),
+    ("axis", -3, ValueError, r"axis must be an axis of \w+, got -3"),
     ("axis", 1.0, TypeError, f"axis {INTEGER} 1.0"),
     ("axis", True, TypeError, f"axis {INTEGER} True"),
     ("axis", None, TypeError, f"axis {INTEGER} None"),
