@@ -104,7 +104,9 @@ def patched(model, rows=400, seed=2_000_000):
 
     The row is what the attention of layer 1 returns after the replaced letter, taken
     from the run that was not changed; for comparison, the row one place further on.
-    Last, how often a row from a text with the letter elsewhere moves the guess there.
+    Then, how often a row from a text with the letter elsewhere moves the guess there,
+    and how often the guess is right, with the first row put back, if the text ends in
+    another letter: a row that says "before me stood k" should not matter to it.
     """
     letters, _ = texts(rows, seed, period=LONGEST)
     read, wanted = letters[:, :-1], letters[:, -1]
@@ -114,6 +116,8 @@ def patched(model, rows=400, seed=2_000_000):
     changed[:, place] = unused
     elsewhere = changed.clone()
     elsewhere[:, place // 2] = read[:, -1]
+    another = changed.clone()
+    another[:, -1] = read[:, place // 2]
     attention = model.encoder.layers[0].attention
 
     def share(which, hook=None, answer=wanted):
@@ -142,6 +146,7 @@ def patched(model, rows=400, seed=2_000_000):
         share(changed, put(place + 1, read)),
         share(changed, put(place + 2, read)),
         share(changed, put(there, elsewhere), answer=read[:, there]),
+        share(another, put(place + 1, read), answer=read[:, there]),
     ]
 
 

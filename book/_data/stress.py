@@ -7,7 +7,6 @@ The functions are those that chapter 13 explains, in the same order.
 
 import json
 import math
-import time
 import zlib
 from copy import deepcopy
 from pathlib import Path
@@ -114,7 +113,7 @@ def train(model, parts, batches=fixed_batches, epochs=EPOCHS, say=print):
     steps = epochs * math.ceil(len(parts["train"]) / BATCH)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps)
-    best, kept, began = 0.0, None, time.time()
+    best, kept = 0.0, None
     for epoch in range(1, epochs + 1):
         model.train()
         for letters, mask, targets in batches(parts["train"], BATCH, shuffle=True):
@@ -126,8 +125,7 @@ def train(model, parts, batches=fixed_batches, epochs=EPOCHS, say=print):
         found = accuracy(model, batches(parts["validation"], 512))
         if found > best:
             best, kept = found, deepcopy(model.state_dict())
-        seconds = time.time() - began
-        say(f"epoch {epoch}: loss {loss:.2f}, validation {found:.3f}, {seconds:.0f} s")
+        say(f"epoch {epoch}: loss {loss:.2f}, validation {found:.3f}")
     model.load_state_dict(kept)
     return model
 
