@@ -191,8 +191,8 @@ class Law(Exercise):
         if known := known or blind or self.changes.get(changed_names):
             return known
         if found[k] and (row := self._only_row(law, version)):
-            said = f"your law stays True if all of Y but {row} is replaced"
-            return f"{said}: ask the rest, too"
+            said = f"your law stays True if all of the result but {row} is replaced"
+            return f"{said}: every row has to matter"
         how: dict[str, list[str]] = {}
         for where, what in changed.values():
             how.setdefault(what, []).append(where)
@@ -221,7 +221,7 @@ class Law(Exercise):
 
         if holds([]) or (holds([0]) and holds([-1])):
             return ""
-        return next((f"Y[{k}]" for k in range(-1, 12) if holds([k])), "")
+        return next((f"row {k}" for k in range(-1, 12) if holds([k])), "")
 
     def _calls(self, law: Any, right: Any) -> list[dict[str, Any]]:
         """Return the inputs with which a law calls a version that keeps it."""
@@ -379,7 +379,7 @@ def partly(wrong: Any, right: Any, place: Any, where: str) -> Callable[..., Any]
         Y[place] = wrong(*given, **options)[place]
         return Y
 
-    run.__doc__ = f"{inspect.getdoc(wrong)} Only {where}."
+    run.__doc__ = f"Be as {wrong.__name__}, {where} only."
     return named(f"{wrong.__name__} {where}", run)
 
 

@@ -35,6 +35,11 @@ attend = Exercise(
     forbidden=(attention, chunked_attention),
     cases=(
         (np.array([[2.0, 1.0]]), np.eye(2), np.array([[3.0], [5.0]])),
+        (
+            np.array([[1500.0], [0.5]]),
+            np.array([[2.0], [-2.0], [1.8]]),
+            np.array([[0.0], [1.0], [2.0]]),
+        ),
         (np.array([[2.0, 1.0], [0.0, 3.0]]), np.eye(2), np.array([[3.0], [5.0]])),
         (np.array([[2.0, 1.0]]), np.array([[0.0, 1], [2, 0]]), np.array([[3.0], [5]])),
         (np.array([[2.0, 1.0]]), np.array([[1.0, 0], [0, 1], [1, 1]]), np.eye(3)),

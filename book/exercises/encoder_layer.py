@@ -237,6 +237,7 @@ _UNLAWFUL = (
 )
 _UNLAWFUL += (
     partly(_UNLAWFUL[0], _LAWFUL[0], np.s_[:, 1:], "from the second token on"),
+    partly(_UNLAWFUL[0], _LAWFUL[0], np.s_[..., 1:], "from the second feature on"),
 )
 
 

@@ -11,6 +11,7 @@ from exercises import (
     each,
     in_use,
     judged,
+    partly,
     pictures,
     random_arrays,
     section,
@@ -380,6 +381,18 @@ long_text_law = Law(
         loses_the_last_key,
         forgetful(4),
         forgetful(512),
+        partly(
+            loses_the_last_weight,
+            scaled_dot_product_attention,
+            np.s_[1:],
+            "from the second row on",
+        ),
+        partly(
+            loses_the_last_weight,
+            scaled_dot_product_attention,
+            np.s_[:, :-1],
+            "in front of the last column",
+        ),
     ),
     observe=judged,
     mistakes={

@@ -67,6 +67,8 @@ safe_masked_softmax = Exercise(
         "in an empty row the same number is added to all scores, which changes no "
         "weight; the hidden keys should get "
         "0": lambda S, mask: softmax(S + np.where(mask, 0, -1e9)),
+        "in an empty row all scores are the same number, so its weights are equal, "
+        "and not 0": lambda S, mask: _filled(S, mask, -1e300),
         "if all open scores are below your finite number, a hidden key gets all the "
         "weight": lambda S, mask: _filled(S, mask, -1e9) * mask.any(-1, keepdims=True),
         "your total can be 0, for example in an empty row; hide before the "

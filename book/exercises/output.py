@@ -210,6 +210,12 @@ own_block_law = Law(
             np.s_[1:],
             "from the second token on",
         ),
+        partly(
+            _leaking("first"),
+            multi_head_attention,
+            np.s_[:, 1:],
+            "from the second column on",
+        ),
     ),
     mistakes={
         "your law is True of averaged heads too, and should not be: set one block of "
@@ -223,5 +229,5 @@ own_block_law = Law(
         "compare two outputs",
     },
     reread=section("output", "Switch off a head"),
-    praise="True of the three layers that keep it, and False of the seven others.",
+    praise="True of the three layers that keep it, and False of the eight others.",
 )

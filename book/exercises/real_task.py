@@ -105,7 +105,7 @@ _MODELS = (
     ),
     Model(
         "a model whose scores change a little",
-        lambda word, n: _codes(word) + 0.05 * (n - len(word)),
+        lambda word, n: _codes(word) + 0.001 * (n - len(word)),
     ),
 )
 

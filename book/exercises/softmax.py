@@ -78,6 +78,10 @@ stable_softmax = Exercise(
         "right for one row of scores, but Python's own max and sum go along the first "
         "axis: the array's x.max and x.sum take an "
         "axis": lambda x, axis: np.exp(x - max(x)) / sum(np.exp(x - max(x))),
+        "the largest number without its sign is subtracted, so all exponentials can be "
+        "rounded to 0: subtract the largest score": lambda x, axis: _shares(
+            np.exp(x - np.abs(x).max(axis, keepdims=True)), axis
+        ),
         "clipping makes different large scores equal: which shift keeps their "
         "differences?": lambda x, axis: _shares(np.exp(np.clip(x, -700, 700)), axis),
         "the largest score is subtracted in the numerator but not in the denominator: "

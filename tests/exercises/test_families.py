@@ -210,7 +210,7 @@ X, W = Q, np.random.default_rng(1).normal(size=(4, 4))
         (
             since_2017.far_keys_law,
             lambda attend: attend(Q, K, np.eye(5))[0, 3:].any() == 0,
-            "stays True if all of Y but Y[0] is replaced",
+            "stays True if all of the result but row 0 is replaced",
         ),
     ],
 )
