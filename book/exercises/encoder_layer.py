@@ -204,7 +204,7 @@ def _of_the_middle(x):
 
 def _own_mean(x):
     centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt(x.var((0, 1), keepdims=True) + 1e-5)
+    return centred / np.sqrt(x.var() + 1e-5)
 
 
 def _root_mean_square(x):
