@@ -198,7 +198,7 @@ def test_gradients_reach_every_matrix_the_member_uses(member, rng):
     Y.square().sum().backward()
     for name, W in weights.items():
         reached = W.grad is not None and W.grad.abs().max() > 0
-        changed = weights | {name: W.detach() + torch.rand(W.shape)}
+        changed = weights | {name: W.detach() + torch.tensor(rng.random(W.shape))}
         used = not torch.allclose(Y, member(torch.tensor(X), n_heads=3, **changed))
         stopped = member.name == "gradient_stopped" and name in ("W_Q", "W_K")
         assert reached == (used and not stopped), name
