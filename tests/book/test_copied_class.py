@@ -150,7 +150,7 @@ def test_the_class_refuses_what_would_run_silently(of):
     for padding in (everywhere, everywhere[:, 0, :4], torch.ones(3, 5)):
         with pytest.raises(ValueError, match=r"is_word: bool of shape \(3, 5\), not "):
             layer(X, padding)
-    with pytest.raises(ValueError, match="X: "):
+    with pytest.raises(ValueError, match="X and X_k: "):
         layer(X[0])
     with pytest.raises(ValueError, match="10 columns do not make 3 equal heads"):
         of(10, 3)
