@@ -40,7 +40,7 @@ class Member:
     ----------
     name, wrong, seen, link : str
         Its name in `mha.zoo`, what was done wrong, and where it was seen in public; the
-        link is empty where no sighting is known.
+        link is empty where no issue is known.
     steps : dict of str to function
         The wrong step under the name of the step that it replaces, see `with_steps`.
     encoder, sometimes, on_tensors : bool
@@ -66,7 +66,7 @@ class Member:
         name: str,
         steps: Mapping[str, Step],
         wrong: str = "nothing",
-        seen: str = "no public sighting known",
+        seen: str = "no public issue known",
         link: str = "",
         *,
         encoder: bool = False,
