@@ -21,7 +21,7 @@ def hand() -> View:
     scores = [f"{word} {score:g}" for word, score in zip(WORDS, S[IT], strict=True)]
     alt = (
         "The query of “it” is an arrow that can be turned. Each of four keys drops a "
-        "dotted line onto the line of the query at a right angle, and its shadow "
+        "dashed line onto the line of the query at a right angle, and its shadow "
         "reaches from the origin to there. The scores are "
         f"{', '.join(scores[:-1])} and {scores[-1]} first."
     )

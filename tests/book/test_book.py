@@ -49,6 +49,14 @@ def test_equations_and_figures_have_the_numbers_that_links_say(path):
     assert refresh.check(path), f"run .ci/refresh --form {path.stem}"
 
 
+@every_chapter
+def test_an_equation_of_several_lines_is_aligned_by_itself(path):
+    """The built pages align it; a notebook shows an error in its place."""
+    for equation in re.findall(r"^\$\$\n(.*?)\$\$$", text_of(path), re.M | re.S):
+        outside = re.sub(r"\\begin\{(\w+)\}.*?\\end\{\1\}", "", equation, flags=re.S)
+        assert "&" not in outside and r"\\" not in outside, equation
+
+
 def test_the_contents_list_the_chapters_in_the_order_of_their_numbers():
     files = [f"{chapter_number(slug):02}_{slug}" for slug in CHAPTERS]
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))

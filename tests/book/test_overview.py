@@ -79,12 +79,13 @@ def test_the_weighted_average_is_written_out():
 def test_the_keys_that_a_reader_tries_give_what_the_answer_says():
     Q, K, V = (FOUND[name][0].copy() for name in "QKV")
     said = []
-    for key in ((2, 1), (3, 1)):
+    for key in ((2, 1), (2.5, 2)):
         K[1] = key
         H, A = scaled_dot_product_attention(Q, K, V, return_weights=True)
         said.append((f"{A[IT, 1]:.3f}", row(H[IT])))
     assert f'At (2, 1), "food" and "dog" get {said[0][0]} each' in TEXT
-    assert f'"food" gets {said[1][0]}, and the output is {said[1][1]}' in TEXT
+    assert f'At (2.5, 2), "food" gets {said[1][0]}, and' in TEXT
+    assert f"and the output is {said[1][1]}" in TEXT
 
 
 def test_the_rule_for_queries_is_the_matrix():
@@ -114,3 +115,8 @@ def test_the_real_head_has_the_weights_of_chapter_15():
     assert f'that of "food" rises from {food[0]} to {food[1]}' in TEXT
     assert "turn from dog to food: 7, from food to dog: 1" in said
     assert "seven of the 72 prefer" in TEXT and "one turns the other way" in TEXT
+    rest = 72 - 7 - 1
+    assert f"the other {rest} prefer the same word" in TEXT
+    page = (BOOK / "index.md").read_text(encoding="utf-8")
+    assert "In seven of them" in page
+    assert f"One does the opposite, and in {rest} " in page
