@@ -136,12 +136,12 @@ def rotary() -> Picture:
         scene.text(cx, cy - r - 11, f"{i - j} places apart", role="muted")
         words = f"score {score:.2f}".replace("-", "−")
         scene.text(cx, cy + r + 24, words, role="ink" if same else "wrong", **look)
-        told.append(f"at {i} and {j} {score:.2f}".replace("-", "−"))
+        told.append(f"at {i} and {j} the {words}")
     return picture(
         scene,
         f"Four clocks, each with the query of {WORDS[IT]} and the key of {WORDS[0]}, "
-        "turned by one radian per position. At the same offset the angle between "
-        f"them and the score are the same: {'; '.join(told)}.",
+        f"turned by one radian per position: {'; '.join(told)}. At the same offset the "
+        "angle between them and the score are the same.",
     )
 
 
