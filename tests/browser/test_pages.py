@@ -146,6 +146,14 @@ def test_the_cheat_sheet_prints_on_two_pages(open_page):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
 
 
+def test_the_code_of_all_of_it_prints_on_one_sheet_behind_its_text(open_page):
+    page = open_page("book/mini_mha")
+    page.emulate_media(media="print")
+    pdf = page.pdf(format="A4", prefer_css_page_size=True)
+    assert "one sheet of A4" in page.locator("article").inner_text()
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
+
+
 def test_the_book_works_from_the_file_system(window, html):
     page = window()
     wrong = watch(page, "file://")
